@@ -1,0 +1,23 @@
+"""The command line: parse, call the knowledge base, print. No rules of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command and leave with its exit code; Ctrl-C ends with 130 even while starting."""
+    try:
+        from memory_kb.cli.app import run
+
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output has seen enough, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)

@@ -1,0 +1,160 @@
+"""The `memory-kb` group: its verbs, what all of them share, and how they end."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from memory_kb.cli.output import print_json, say
+from memory_kb.errors import MemoryKBError
+from memory_kb.kb import KnowledgeBase
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+#: Verb -> the module of this package that defines it, under the same name.
+_VERBS = {
+    "init": "writing",
+    "learn": "writing",
+    "search": "reading",
+    "show": "reading",
+    "list": "reading",
+    "links": "reading",
+    "stats": "reading",
+    "forget": "writing",
+    "index": "indexing",
+    "status": "indexing",
+    "doctor": "indexing",
+    "lint": "indexing",
+    "completion": "completing",
+}
+_ALIASES = {"add": "learn", "recall": "search", "retrieve": "search"}
+
+
+@dataclass(slots=True)
+class Options:
+    """What every verb takes, given before or after its name."""
+
+    vault: str | None = None
+    home: str | None = None
+    as_json: bool = False
+
+    def open(self) -> KnowledgeBase:
+        """Open the vault and pass on what its configuration warns of."""
+        kb = KnowledgeBase.open(self.vault, self.home)
+        for warning in kb.warnings:
+            say(f"warning: {warning}")
+        return kb
+
+
+class _Verbs(click.Group):
+    """Loads the module of a verb when the verb is used: starting fast is a feature."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = _ALIASES.get(cmd_name, cmd_name)
+        if name not in _VERBS:
+            return None
+        module = importlib.import_module(f"memory_kb.cli.{_VERBS[name]}")
+        command = getattr(module, f"{name}_verb")
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return (command.name if command else name), command, rest
+
+
+def _store(name: str) -> Callable[[click.Context, click.Parameter, object], object]:
+    def callback(ctx: click.Context, _param: click.Parameter, value: object) -> object:
+        if value:
+            setattr(ctx.ensure_object(Options), name, value)
+        return value
+
+    return callback
+
+
+def shared_options(function: _F) -> _F:
+    """Add `--vault`, `--home` and `--json`; what they say is in the context's `Options`."""
+    shared = {"expose_value": False, "is_eager": True}
+    for option in (
+        click.option("--json", is_flag=True, help="Print JSON on stdout.", callback=_store("as_json"), **shared),
+        click.option("--home", metavar="DIR", help="The global home [default: $MEMORY_KB_HOME or ~/.memory].", callback=_store("home"), **shared),
+        click.option(
+            "--vault", metavar="DIR", help="The vault, or any folder of notes [default: the nearest one].", callback=_store("vault"), **shared
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        from memory_kb import __version__
+
+        click.echo(f"memory-kb {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@shared_options
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version.")
+def cli() -> None:
+    """Memories for agents and people: Markdown notes, searched at once.
+
+    \b
+    memory-kb init                        make a vault in this folder
+    memory-kb learn "Tests need Redis."   keep something
+    memory-kb search "flaky tests"        find it again
+    memory-kb --vault ~/notes search tax  search any folder of Markdown
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code. Errors are one sentence and what to do next."""
+    as_json = "--json" in arguments
+    _prepare_streams()
+    try:
+        result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False)
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except click.ClickException as exc:
+        hint = f"`{exc.ctx.command_path} --help` shows how" if isinstance(exc, click.UsageError) and exc.ctx else None
+        return _fail(exc.format_message(), "usage", hint, exc.exit_code, as_json=as_json)
+    except MemoryKBError as exc:
+        return _fail(str(exc), exc.code, exc.hint, exc.exit_code, as_json=as_json)
+    except BrokenPipeError:
+        raise
+    except Exception as exc:
+        traceback.print_exc()
+        return _fail(f"{type(exc).__name__}: {exc}", "bug", "this is a bug in memory-kb; please report it with the lines above", 1, as_json=as_json)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: str, hint: str | None, exit_code: int, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"error": message, "code": code, "hint": hint})
+    else:
+        say(f"memory-kb: {message}")
+        if hint:
+            say(f"  {hint}")
+    return exit_code
+
+
+def _prepare_streams() -> None:
+    """Make sure that no text of a note can make printing it fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if os.environ.get("NO_COLOR"):
+        os.environ.pop("FORCE_COLOR", None)

@@ -1,0 +1,112 @@
+"""Verbs about the index and the health of the notes: index, status, doctor, lint."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import FileProgress, print_json, print_problems, print_table, say
+from memory_kb.model import Problem
+
+#: Exit code of a verb that found something to mend.
+FINDINGS = 7
+
+
+@click.command("index")
+@shared_options
+@click.option("--rebuild", is_flag=True, help="Start from nothing; searches see the old state until it is done.")
+@click.pass_obj
+def index_verb(options: Options, rebuild: bool) -> None:
+    """Bring the index to what the files say. Searches do this by themselves.
+
+    \b
+    memory-kb index
+    memory-kb --vault ~/notes index --rebuild
+    """
+    with options.open() as kb, FileProgress() as progress:
+        report = kb.sync(rebuild=rebuild, progress=progress, on_wait=lambda: say("waiting for another process that is indexing …"))
+    if options.as_json:
+        shown = dataclasses.asdict(report)
+        print_json(shown | {"embedded": 0, "seconds": round(report.seconds, 3)})
+        return
+    for notice in report.notices:
+        say(f"note: {notice}")
+    print_problems(report.problems)
+    counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
+    click.echo(f"{counts} in {report.seconds:.2f} s")
+
+
+@click.command("status")
+@shared_options
+@click.pass_obj
+def status_verb(options: Options) -> None:
+    """Compare disk and index as they are now. Nothing is changed.
+
+    \b
+    memory-kb status --json
+    """
+    with options.open() as kb:
+        status = kb.status()
+    if options.as_json:
+        print_json(dataclasses.asdict(status) | {"pending": status.pending})
+        return
+    when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
+    pending = f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone" if status.pending else "none"
+    print_table(
+        {
+            "vault": status.vault,
+            "home": status.home,
+            "index": status.index,
+            "files": f"{status.files:,}",
+            "not indexed yet": pending,
+            "last change": f"{when} (generation {status.generation})",
+            "problems": f"{len(status.problems):,}",
+        }
+    )
+
+
+def _report(options: Options, problems: tuple[Problem, ...], extra: dict[str, Any], repaired: tuple[str, ...] = ()) -> int:
+    if options.as_json:
+        print_json({"problems": [dataclasses.asdict(problem) for problem in problems]} | extra)
+        return FINDINGS if problems else 0
+    for line in repaired:
+        say(f"repaired: {line}")
+    for problem in problems:
+        click.echo(str(problem))
+    say(f"{len(problems):,} findings" if problems else "Nothing to mend.")
+    return FINDINGS if problems else 0
+
+
+@click.command("doctor")
+@shared_options
+@click.option("--fix", is_flag=True, help="Repair what is safe: the index, and leftovers of killed writes.")
+@click.pass_obj
+def doctor_verb(options: Options, fix: bool) -> int:
+    """Examine notes and index thoroughly. Exits with 7 when there is something to mend.
+
+    \b
+    memory-kb doctor
+    memory-kb doctor --fix
+    """
+    with options.open() as kb:
+        findings = kb.doctor(fix=fix)
+    return _report(options, findings.problems, {"repaired": list(findings.repaired)}, findings.repaired)
+
+
+@click.command("lint")
+@shared_options
+@click.argument("paths", nargs=-1)
+@click.pass_obj
+def lint_verb(options: Options, paths: tuple[str, ...]) -> int:
+    """Check the notes, or those at PATHS: fields, blocks, ids, links, secrets. Exits with 7 on findings.
+
+    \b
+    memory-kb lint
+    memory-kb lint memory/rules
+    """
+    with options.open() as kb:
+        problems = kb.lint(paths)
+    return _report(options, problems, {})

@@ -1,0 +1,149 @@
+"""What reaches the terminal: data on stdout, talk on stderr, colour only where a person looks."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from memory_kb.model import EntryView, Hit, Problem
+
+_SHOWN_PROBLEMS = 10
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SNIPPET = 240
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on stdout."""
+    import json
+
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    click.echo(json.dumps(value, ensure_ascii=encoding != "utf8", default=str))
+
+
+def say(message: str) -> None:
+    """Talk to the person, on stderr."""
+    click.echo(clean(message), err=True)
+
+
+def clean(text: str) -> str:
+    """Return text with its control characters made visible: a note may not drive the terminal.
+
+    Example:
+        >>> clean("a\\x1b[31mb")
+        'a\\\\x1b[31mb'
+    """
+    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}" if found.group() != "\r" else "", text)
+
+
+def use_colour() -> bool:
+    """Tell whether stdout is a terminal that wants colour."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def style(text: str, **how: Any) -> str:
+    """Return text in a style, where colour is wanted."""
+    return click.style(text, **how) if use_colour() else text
+
+
+def print_hit(hit: Hit, words: Sequence[str]) -> None:
+    """Print one hit of a search: what it is, where it is, and the part that fits."""
+    lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
+    marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
+    click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}")
+    click.echo(f"    {style(f'{clean(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(short_id(hit.id), dim=True)}")
+    snippet = make_snippet(hit.text, words)
+    if snippet:
+        click.echo(f"    {highlight(clean(snippet), words)}")
+    for line in hit.explanation:
+        click.echo(style(f"      {line}", dim=True))
+
+
+def print_entry_line(entry: EntryView) -> None:
+    """Print an entry on one line."""
+    status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
+    place = style(f"{clean(entry.path)}:{entry.line}", fg="green")
+    click.echo(f"{style(short_id(entry.id), dim=True):<8}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
+
+
+def short_id(entry_id: str) -> str:
+    """Return an id as short as it stays telling: uuids are cut, readable ids are not.
+
+    Example:
+        >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("ep-2026-03-24-001")
+        ('69712e00', 'ep-2026-03-24-001')
+    """
+    return entry_id[:8] if re.fullmatch(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", entry_id) else clean(entry_id)
+
+
+def make_snippet(text: str, words: Sequence[str]) -> str:
+    """Return the part of a text, on one line, that holds most of the words.
+
+    Example:
+        >>> make_snippet("intro " * 60 + "the flaky test " + "outro " * 60, ["flaky"]).count("flaky")
+        1
+    """
+    line = " ".join(text.split())
+    if len(line) <= _SNIPPET:
+        return line
+    places = [found.start() for found in re.finditer(_any_of(words), line, re.IGNORECASE)] if words else []
+    start = max(places, key=lambda place: sum(place <= other < place + _SNIPPET for other in places), default=0)
+    start = max(0, line.rfind(" ", 0, max(0, start - 40)) + 1) if start > 40 else 0
+    piece = line[start : start + _SNIPPET].rsplit(" ", 1)[0]
+    return f"{'… ' if start else ''}{piece}{' …' if start + len(piece) < len(line) else ''}"
+
+
+def highlight(text: str, words: Sequence[str]) -> str:
+    """Return a text with the words emphasised, where colour is wanted."""
+    if not words or not use_colour():
+        return text
+    return re.sub(_any_of(words), lambda found: click.style(found.group(), fg="yellow", bold=True), text, flags=re.IGNORECASE)
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return an expression for words and their inflections: long words match by their beginning."""
+    stems = sorted({word if len(word) < 5 else word[: max(4, len(word) - 2)] for word in words}, key=len, reverse=True)
+    return r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*" if all(word.isascii() for word in words) else "|".join(map(re.escape, words))
+
+
+def print_problems(problems: Sequence[Problem], *, limit: int = _SHOWN_PROBLEMS) -> None:
+    """Tell what should be mended; a long list is cut and says where the rest is."""
+    for problem in problems[:limit]:
+        say(str(problem))
+    if len(problems) > limit:
+        say(f"… and {len(problems) - limit:,} more; `memory-kb lint` lists them all")
+
+
+def print_table(rows: Mapping[str, object]) -> None:
+    """Print names and values in two columns."""
+    width = max(map(len, rows), default=0)
+    for name, value in rows.items():
+        click.echo(f"{name:<{width}}  {clean(str(value))}")
+
+
+class FileProgress:
+    """A line on stderr that counts files, shown only to a person and only when it takes a while."""
+
+    def __init__(self, word: str = "Indexing") -> None:
+        self._word = word
+        self._started = self._shown = time.monotonic()
+        self._is_shown = False
+        self._is_wanted = sys.stderr.isatty()
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if self._is_wanted and now - self._started > 0.3 and now - self._shown > 0.1:
+            self._shown, self._is_shown = now, True
+            click.echo(f"\r{self._word} … {done:,} files, {now - self._started:.0f} s ", nl=False, err=True)
+
+    def __enter__(self) -> FileProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown:
+            click.echo("\r\x1b[K", nl=False, err=True)

@@ -1,0 +1,204 @@
+"""Verbs that answer: search, show, list, links, stats."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import FileProgress, clean, print_entry_line, print_hit, print_json, print_table, say, style
+from memory_kb.errors import UsageError
+from memory_kb.model import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES, EntryView, LinkReport, SearchResult
+from memory_kb.notes.fields import parse_date
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class _Day(click.ParamType):
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        day = parse_date(value)
+        if day is None:
+            self.fail(f"{value!r} is not a date such as 2026-03-01", param, ctx)
+        return day
+
+
+def filter_options(function: _F) -> _F:
+    """Add the filters that search and list share; each may be given several times."""
+    many: dict[str, Any] = {"multiple": True}
+    for option in (
+        click.option("--since", type=_Day(), help="Only entries dated on or after this day."),
+        click.option("--task", help="See this task of --job, its job, the project and the home."),
+        click.option("--job", help="See this job, the project and the home."),
+        click.option("--file", metavar="PATH", help="Only entries whose applies_to covers this path."),
+        click.option("--status", type=click.Choice(STATUSES), help="Only entries of this status.", **many),
+        click.option("--tag", metavar="TAG", help="Only entries with this tag.", **many),
+        click.option("--scope", type=click.Choice((*SCOPES, *SCOPE_ALIASES)), help="Only entries of this scope.", **many),
+        click.option("--learning-type", type=click.Choice(LEARNING_TYPES), help="Only institutional, task or proxy learnings.", **many),
+        click.option("--type", type=click.Choice(TYPES), help="Only entries of this type.", **many),
+        click.option("--kind", type=click.Choice((*KINDS, *KIND_ALIASES)), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}.", **many),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("search")
+@shared_options
+@click.argument("query", nargs=-1)
+@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="The most hits to show.")
+@click.option("--max-chars", type=click.IntRange(0), default=0, help="Stop before the texts get longer than this together.")
+@click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How to search.")
+@click.option("--explain", is_flag=True, help="Show how each score came about.")
+@click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
+@filter_options
+@click.pass_obj
+def search_verb(options: Options, query: tuple[str, ...], no_sync: bool, **chosen: Any) -> None:
+    """Find what the vault knows about QUERY, best first.
+
+    Words are looked for in any order, and more of them score higher. "Exact phrases" must stand as
+    they are, -words must not occur (put -- before a query that starts with one).
+
+    \b
+    memory-kb search flaky tests
+    memory-kb search '"connection reset" -staging' --kind pitfall
+    memory-kb search --file src/api/users.py
+    memory-kb search deploy --since 2026-01-01 --json
+    """
+    text = " ".join(query)
+    if not text.strip() and chosen["file"] is None:
+        raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
+    with options.open() as kb, FileProgress() as progress:
+        result = kb.search(text, sync=not no_sync, progress=progress, **chosen)
+    if options.as_json:
+        print_json(search_as_json(result))
+    else:
+        _print_result(result)
+
+
+def search_as_json(result: SearchResult) -> dict[str, Any]:
+    """Return a search result in the form that `--json` promises."""
+    shown = dataclasses.asdict(result)
+    for hit in shown["hits"]:
+        if not hit["explanation"]:
+            del hit["explanation"]
+    return shown
+
+
+def _print_result(result: SearchResult) -> None:
+    from memory_kb.retrieval.query import parse_words
+
+    words = [word.strip('"') for word in parse_words(result.query).terms]
+    for reason in result.degraded:
+        say(f"note: {reason}")
+    for hit in result.hits:
+        print_hit(hit, words)
+    if not result.hits:
+        say("Nothing found. Try other words, or `memory-kb status` to see what is indexed.")
+
+
+@click.command("show")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.pass_obj
+def show_verb(options: Options, entry: str) -> None:
+    """Show an entry as it stands in its file.
+
+    ID may be cut to a unique beginning; path.md:LINE works too.
+
+    \b
+    memory-kb show 69712e00
+    memory-kb show memory/MEMORY.md:40
+    """
+    with options.open() as kb:
+        shown = kb.show(entry)
+    if options.as_json:
+        print_json(dataclasses.asdict(shown))
+        return
+    say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
+    click.echo("\n".join(map(clean, (shown.text or "").rstrip().split("\n"))))
+
+
+@click.command("list")
+@shared_options
+@filter_options
+@click.pass_obj
+def list_verb(options: Options, **chosen: Any) -> None:
+    """List entries, in the order of their files.
+
+    \b
+    memory-kb list --kind rule --scope global
+    memory-kb list --status retired --json
+    """
+    with options.open() as kb:
+        entries = kb.list(**chosen)
+    if options.as_json:
+        print_json({"entries": [_without_text(entry) for entry in entries]})
+        return
+    for entry in entries:
+        print_entry_line(entry)
+    if not entries:
+        say("No entry fits.")
+
+
+def _without_text(entry: EntryView) -> dict[str, Any]:
+    shown = dataclasses.asdict(entry)
+    del shown["text"]
+    return shown
+
+
+@click.command("links")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.pass_obj
+def links_verb(options: Options, entry: str) -> None:
+    """Show what an entry links to, and what links to it.
+
+    \b
+    memory-kb links 69712e00
+    """
+    with options.open() as kb:
+        report = kb.links(entry)
+    if options.as_json:
+        print_json(_links_as_json(report))
+        return
+    print_entry_line(report.entry)
+    for arrow, references in (("->", report.outgoing), ("<-", report.incoming)):
+        for reference in references:
+            other = reference.entry
+            name = f"{clean(other.title)}  {style(f'{clean(other.path)}:{other.line}', fg='green')}" if other else f"{clean(reference.target)} (no entry)"
+            click.echo(f"  {arrow} {reference.relation:<14} {name}")
+    if not report.outgoing and not report.incoming:
+        say("No links.")
+
+
+def _links_as_json(report: LinkReport) -> dict[str, Any]:
+    def ends(references: Any) -> list[dict[str, Any]]:
+        return [
+            {"relation": item.relation, "target": item.target, "id": item.entry and item.entry.id, "path": item.entry and item.entry.path}
+            for item in references
+        ]
+
+    return {"id": report.entry.id, "path": report.entry.path, "outgoing": ends(report.outgoing), "incoming": ends(report.incoming)}
+
+
+@click.command("stats")
+@shared_options
+@click.pass_obj
+def stats_verb(options: Options) -> None:
+    """Count what the vault holds.
+
+    \b
+    memory-kb stats --json
+    """
+    with options.open() as kb:
+        stats = kb.stats()
+    if options.as_json:
+        print_json(dataclasses.asdict(stats))
+        return
+    tallies = {"kinds": stats.kinds, "types": stats.types, "status": stats.statuses, "scopes": stats.scopes}
+    numbers = {"files": f"{stats.files:,}", "entries": f"{stats.entries:,}", "chunks": f"{stats.chunks:,}", "tokens": f"about {stats.tokens:,}"}
+    print_table(numbers | {name: ", ".join(f"{word} {count:,}" for word, count in tally.items()) for name, tally in tallies.items()})

@@ -1,0 +1,92 @@
+"""Verbs that write notes: init, learn, forget."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import print_json, say
+from memory_kb.errors import UsageError
+from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
+
+
+@click.command("init")
+@shared_options
+@click.argument("folder", metavar="[DIR]", default=".")
+@click.pass_obj
+def init_verb(options: Options, folder: str) -> None:
+    """Make a vault: DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
+
+    \b
+    memory-kb init
+    memory-kb init ~/projects/api
+    """
+    from memory_kb.notes.founding import found_vault
+
+    made = found_vault(folder)
+    if options.as_json:
+        print_json({"vault": str(made.folder), "created": [str(path) for path in made.created]})
+        return
+    for path in made.created:
+        click.echo(f"made {path}")
+    say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")
+
+
+@click.command("learn")
+@shared_options
+@click.argument("text", nargs=-1)
+@click.option("--kind", default="fact", show_default=True, type=click.Choice((*KINDS, *KIND_ALIASES)), metavar="KIND", help=", ".join(KINDS) + ".")
+@click.option("--title", help="What to call it.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; may be given several times.")
+@click.option("--priority", type=click.Choice(tuple(PRIORITIES)), help="How much it matters [default: by kind].")
+@click.option("--applies-to", multiple=True, metavar="GLOB", help="Files it is about, such as 'src/**/*.py'.")
+@click.option("--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where it holds.")
+@click.option("--job", help="Keep it with this job.")
+@click.option("--task", help="Keep it with this task of --job.")
+@click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
+@click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
+@click.pass_obj
+def learn_verb(options: Options, text: tuple[str, ...], **chosen: Any) -> None:
+    """Keep TEXT as an entry of its own; a single - reads it from stdin.
+
+    What is already known almost word for word is reinforced instead. Credentials are refused.
+
+    \b
+    memory-kb learn "The staging database is reset every night." --tag staging
+    memory-kb learn "Never rebase a shared branch." --kind policy --scope global
+    git log -1 --format=%b | memory-kb learn - --kind decision --title "Why we moved to UUIDs"
+    """
+    words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if text == ("-",) else " ".join(text)
+    if not words.strip():
+        raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
+    with options.open() as kb:
+        learned = kb.learn(words, **chosen)
+    if options.as_json:
+        print_json(dataclasses.asdict(learned))
+    else:
+        click.echo(f"{learned.action} {learned.path}  {learned.id[:8]}")
+
+
+@click.command("forget")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.option("--delete", is_flag=True, help="Take the text out of the file too; a tombstone stays.")
+@click.pass_obj
+def forget_verb(options: Options, entry: str, delete: bool) -> None:
+    """Retire an entry, so that it is no longer found and does not come back.
+
+    \b
+    memory-kb forget 69712e00
+    memory-kb forget 69712e00 --delete
+    """
+    with options.open() as kb:
+        forgotten = kb.forget(entry, delete=delete)
+    action = "deleted" if delete else "retired"
+    if options.as_json:
+        print_json({"id": forgotten.id, "path": forgotten.path, "action": action})
+    else:
+        click.echo(f"{action} {forgotten.title}  {forgotten.path}")

@@ -1,0 +1,134 @@
+"""What can go wrong, as sentences for the person it happens to.
+
+    MemoryKBError
+    ├── UsageError            2   the call itself cannot mean anything
+    │   ├── SecretRefused
+    │   └── AmbiguousId
+    ├── VaultNotFound         3
+    ├── InvalidSettings       3
+    ├── UnreadableInput       4   a file named by the caller
+    │   └── UnknownEntry
+    ├── ChangedOnDisk         6   somebody else wrote first
+    ├── CannotSplice          6
+    ├── Forgotten             6
+    └── VaultBusy             6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class MemoryKBError(Exception):
+    """The root of everything memory-kb raises on purpose.
+
+    Attributes:
+        exit_code: what the command line ends with.
+        code: a stable word for scripts.
+        hint: what to do next, or None.
+    """
+
+    exit_code = 1
+    code = "error"
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(MemoryKBError):
+    """The call contradicts itself or leaves out what it needs."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class SecretRefused(UsageError):
+    """The text to store looks like a credential."""
+
+    code = "secret"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"not stored: the text contains what looks like {what}",
+            "memories are committed and shown to agents; say where the secret is kept instead",
+        )
+
+
+class AmbiguousId(UsageError):
+    """A shortened id fits several entries."""
+
+    code = "ambiguous"
+
+    def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
+        super().__init__(f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}", "give more characters")
+
+
+class VaultNotFound(MemoryKBError):
+    """No vault here, or none where the caller pointed."""
+
+    exit_code = 3
+    code = "no-vault"
+
+
+class InvalidSettings(MemoryKBError):
+    """A configuration file or variable cannot be used."""
+
+    exit_code = 3
+    code = "config"
+
+
+class UnreadableInput(MemoryKBError):
+    """A file the caller named cannot be read."""
+
+    exit_code = 4
+    code = "unreadable"
+
+
+class UnknownEntry(UnreadableInput):
+    """No entry has this id, or none stands at this place."""
+
+    code = "unknown-entry"
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"no entry {wanted!r}", "`memory-kb list` shows what there is; an id may be cut to a unique prefix")
+
+
+class ChangedOnDisk(MemoryKBError):
+    """The file is no longer what the change was made for."""
+
+    exit_code = 6
+    code = "changed-on-disk"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was changed by somebody else meanwhile; nothing was written", "run the command again")
+
+
+class CannotSplice(MemoryKBError):
+    """An entry cannot be changed without touching bytes that are not its own."""
+
+    exit_code = 6
+    code = "cannot-edit"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"not changed: {message}", "edit the file by hand")
+
+
+class Forgotten(MemoryKBError):
+    """The text to store was deliberately forgotten before."""
+
+    exit_code = 6
+    code = "forgotten"
+
+    def __init__(self, entry_id: str, path: str) -> None:
+        super().__init__(f"not stored: the same text was forgotten before ({path}, id {entry_id})", "pass --force to store it anyway")
+
+
+class VaultBusy(MemoryKBError):
+    """Another process holds the lock for longer than we wait."""
+
+    exit_code = 6
+    code = "busy"
+
+    def __init__(self, lock: str, seconds: float) -> None:
+        super().__init__(f"another memory-kb process has held {lock} for {seconds:.0f} s", "wait for it to finish, or end it, and try again")

@@ -1,0 +1,1 @@
+"""The index: a disposable view of the notes that answers quickly."""

@@ -1,0 +1,69 @@
+"""Filters as an SQL condition over the `chunks` table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
+
+
+def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
+    """Return a condition with named values; it holds for the chunks that the filters let through.
+
+    Without a word on status, kind or learning type, what a search does not see is left out:
+    retired, rejected and proposed entries, handoffs and ledgers, and `proxy.md` (architecture §2).
+
+    Example:
+        >>> where(Filters(kinds=("rule",), statuses=("retired",)), "c")[0]
+        "c.kind IN (SELECT value FROM json_each(:kinds)) AND c.status IN (SELECT value FROM json_each(:statuses)) AND NOT (c.learning_type = 'proxy' AND c.source GLOB '*proxy.md')"
+    """
+    conditions: list[str] = []
+    values: dict[str, object] = {}
+
+    def within(column: str, name: str, allowed: Sequence[str]) -> None:
+        conditions.append(f"{table}.{column} IN (SELECT value FROM json_each(:{name}))")
+        values[name] = json.dumps(list(allowed))
+
+    if filters.kinds:
+        within("kind", "kinds", filters.kinds)
+    else:
+        conditions.append(f"{table}.kind NOT IN ({_quoted(WORKING_KINDS)})")
+    if filters.statuses:
+        within("status", "statuses", filters.statuses)
+    else:
+        conditions.append(f"{table}.status IN ({_quoted(SEARCHED_STATUSES)})")
+    if filters.learning_types:
+        within("learning_type", "learning_types", filters.learning_types)
+    else:
+        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND {table}.source GLOB '*proxy.md')")
+    if filters.types:
+        within("type", "types", filters.types)
+    if filters.scopes:
+        within("scope", "scopes", filters.scopes)
+    if filters.since:
+        conditions.append(f"{table}.dated >= :since")
+        values["since"] = filters.since.isoformat()
+    if filters.tags:
+        conditions.append(f"EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(',' || lower({table}.tags) || ',', ',' || lower(t.value) || ','))")
+        values["tags"] = json.dumps(list(filters.tags))
+    if filters.job:
+        shown, named = visible(filters, table)
+        conditions.append(shown)
+        values |= named
+    if filters.file is not None:
+        conditions.append(f"fits_file({table}.applies_to, :file)")
+        values["file"] = filters.file
+    return " AND ".join(conditions), values
+
+
+def visible(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
+    """Return the condition that hides sibling jobs and tasks; without a job everything is visible."""
+    if not filters.job:
+        return "1", {}
+    same_task = f"({table}.task IS NULL OR {table}.task = :task)" if filters.task else f"{table}.task IS NULL"
+    return f"({table}.job IS NULL OR ({table}.job = :job AND {same_task}))", {"job": filters.job, "task": filters.task}
+
+
+def _quoted(words: frozenset[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))

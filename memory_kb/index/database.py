@@ -1,0 +1,116 @@
+"""Opening `.memory.db`, whatever is found in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from memory_kb.index.schema import APPLICATION_ID, DROP, SCHEMA_VERSION, create_statements
+from memory_kb.locks import hold_lock
+
+#: Seconds a statement waits for another process's commit.
+BUSY_SECONDS = 30.0
+#: The lock of whoever indexes, beside the database.
+LOCK = "index.lock"
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a connection in autocommit mode with our settings; nothing is checked yet."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA cache_size = -16000")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the application id and schema version; reading them also finds out a file that is no database."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Open the index, making or remaking it as needed; say what had to be remade.
+
+    A file that is not a database, or not ours, is moved aside, under a lock, since other
+    processes may be opening it too. An index of another version is emptied inside a transaction;
+    vectors in it stay.
+    """
+    notices: list[str] = []
+    if _is_unusable(path):
+        with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+            if _is_unusable(path):
+                notices.append(f"{path.name} was not a usable index; it is kept as {_set_aside(path)} and rebuilt")
+    connection = connect(path)
+    application, version = read_version(connection)
+    if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+        if version:
+            notices.append(f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt")
+        create(connection, tokenizer)
+    return connection, tuple(notices)
+
+
+def _is_unusable(path: Path) -> bool:
+    """Tell whether a file stands in our place that is no database, or somebody else's."""
+    if not path.exists():
+        return False
+    connection = connect(path)
+    try:
+        application, _ = read_version(connection)
+        objects = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return bool(objects) and application != APPLICATION_ID
+    except sqlite3.DatabaseError as exc:
+        if not is_damage(exc):
+            raise
+        return True
+    finally:
+        connection.close()
+
+
+def create(connection: sqlite3.Connection, tokenizer: str) -> None:
+    """Make the tables anew in one transaction, unless another process just did."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
+            run_script(connection, DROP + create_statements(tokenizer))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run several statements inside the transaction that is open."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def replace_damaged(path: Path) -> str:
+    """Set a damaged database aside, for errors that only a query finds; return its new name."""
+    with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+        return _set_aside(path)
+
+
+def _set_aside(path: Path) -> str:
+    kept = path.with_name(path.name + ".broken")
+    for side in _SIDE_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(path.with_name(path.name + side), kept.with_name(kept.name + side))
+    return kept.name
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether an error means that the file itself is broken, rather than busy or misused."""
+    text = str(error)
+    return "malformed" in text or "not a database" in text or "disk image" in text or "vtable constructor failed" in text

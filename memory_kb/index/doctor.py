@@ -1,0 +1,96 @@
+"""Examinations: of the notes, for what a person should mend, and of the index, for what we should."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memory_kb.credentials import find_secret
+from memory_kb.index.indexer import differences, survey
+from memory_kb.index.inventory import EVERYTHING, links_of, name_entries
+from memory_kb.index.reading import read_file, read_note
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import FileStat, Problem
+from memory_kb.notes.vault import Vault, default_status, locate
+from memory_kb.ports import StoredEntry
+from memory_kb.settings import Settings
+
+#: A temporary file this old belongs to no running write; seconds.
+_LEFTOVER_AGE = 3_600
+
+
+def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
+    """Return what should be mended in the notes: fields, blocks, ids, links and secrets."""
+    problems = [*survey(vault, index, settings).problems, *_cross_check(vault, index)]
+    chosen = [path.removeprefix("./").rstrip("/") for path in paths]
+    kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
+    return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
+
+
+def _cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
+    entries = list(index.entries(EVERYTHING))
+    yield from _duplicate_ids(entries)
+    names = name_entries(entries)
+    linking = index.linking_contents()
+    for entry in entries:
+        text = linking.get((entry.source, entry.entry_id), "") if vault.memory else ""
+        for relation, target in links_of(entry, text):
+            if target.casefold() not in names:
+                kind = "the wikilink" if relation == "mentions" else f"the {relation} link"
+                yield Problem(entry.source, entry.line, f"{kind} to {target!r} leads to no entry")
+    for source, line, content in index.all_contents():
+        secret = find_secret(content)
+        if secret:
+            yield Problem(source, line, f"the text contains what looks like {secret}; take it out and revoke it")
+
+
+def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
+    """Yield a problem for every repetition of an id within one scope; other scopes may override it."""
+    first: dict[tuple[str, str, str], StoredEntry] = {}
+    for entry in entries:
+        if entry.metadata is None or '"id"' not in entry.metadata:
+            continue
+        place = locate(entry.source, is_memory=True)
+        key = (entry.entry_id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
+        earlier = first.setdefault(key, entry)
+        if earlier is not entry:
+            yield Problem(entry.source, entry.line, f"the id {entry.entry_id} is also used at {earlier.source}:{earlier.line}; both are kept, give one a new id")
+
+
+def check_index(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[Problem]:
+    """Yield every way in which the index is not what the files say, reading all of them again."""
+    name = index.path.name
+    for message in index.check():
+        yield Problem(name, 1, message)
+    changes = survey(vault, index, settings)
+    for word, paths in (("is not indexed yet", changes.added), ("changed since it was indexed", changes.changed)):
+        yield from (Problem(path, 1, word) for path in paths)
+    yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
+    outdated = {*changes.added, *changes.changed, *changes.removed}
+    for difference in differences(vault, index, settings, []):
+        if difference.file and difference.file.path not in outdated and not _agrees(vault, index, settings, difference.file):
+            yield Problem(difference.file.path, 1, "is indexed differently from what it says")
+
+
+def _agrees(vault: Vault, index: SqliteIndex, settings: Settings, file: FileStat) -> bool:
+    try:
+        raw = read_file(file, settings.index.max_file_bytes)
+    except OSError:
+        return True
+    is_memory = vault.memory is not None
+    note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
+    return index.chunks_of(file.path) == list(note.chunks)
+
+
+def sweep_leftovers(vault: Vault) -> Iterator[Path]:
+    """Delete the temporary files that a killed write left behind; yield each."""
+    for root in vault.roots:
+        for folder, folders, names in os.walk(root.folder):
+            folders[:] = [name for name in folders if name != ".git"]
+            for name in names:
+                file = Path(folder, name)
+                if name.startswith(".memory-kb-") and name.endswith(".tmp") and time.time() - file.lstat().st_mtime > _LEFTOVER_AGE:
+                    file.unlink()
+                    yield file

@@ -1,0 +1,232 @@
+"""Sync: the disk compared with the index, file by file, and the differences written in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from memory_kb.index.reading import hash_bytes, read_file, read_note
+from memory_kb.model import FileStat, Problem, SyncReport
+from memory_kb.notes.vault import GLOBAL_PREFIX, Vault, default_status, locate
+from memory_kb.notes.walk import walk
+from memory_kb.ports import Index, IndexWriter, KnownFile, SyncWindow
+from memory_kb.settings import Settings
+
+#: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
+_TICK = 50_000_000
+_COARSE_TICK = 2_000_000_000
+
+Progress = Callable[[int], None]
+
+
+class Verdict(Enum):
+    """How a file on disk stands to the index."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    DOUBTFUL = "doubtful"
+    SAME = "same"
+
+
+class Difference(NamedTuple):
+    """A file, on disk, in the index, or both, and the verdict on it."""
+
+    verdict: Verdict
+    file: FileStat | None
+    known: KnownFile | None
+
+
+def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
+    """Merge two streams sorted by path into differences, holding neither.
+
+    A file whose size, time and inode agree is the same, unless it was saved so close to its last
+    reading that a second save may hide behind the same time; that one is doubtful, and its
+    content decides.
+    """
+    remembered = iter(known)
+    old = next(remembered, None)
+    doubt_from, doubt_to = window.start_ns - _COARSE_TICK, window.end_ns + _TICK
+    for file in files:
+        while old is not None and old.path < file.path:
+            yield Difference(Verdict.REMOVED, None, old)
+            old = next(remembered, None)
+        if old is None or old.path != file.path:
+            yield Difference(Verdict.ADDED, file, None)
+            continue
+        verdict = Verdict.SAME
+        mtime = file.mtime_ns
+        if mtime != old.mtime_ns or file.size != old.size or file.inode != old.inode:
+            verdict = Verdict.CHANGED
+        elif doubt_from <= mtime <= doubt_to and (mtime >= window.start_ns - _TICK or mtime % 1_000_000_000 == 0):
+            verdict = Verdict.DOUBTFUL
+        yield Difference(verdict, file, old)
+        old = next(remembered, None)
+    while old is not None:
+        yield Difference(Verdict.REMOVED, None, old)
+        old = next(remembered, None)
+
+
+def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem]) -> Iterator[Difference]:
+    """Compare all of the vault's files with the index; what the walk could not read is added to `problems`."""
+    window = index.window()
+    files = _Pushback(walk(vault, settings.ignore, problems))
+    yield from compare(files.until(GLOBAL_PREFIX), index.known_files(""), window)
+    yield from compare(files.until(None), index.known_files(GLOBAL_PREFIX), window)
+
+
+class _Pushback:
+    """The walk in two halves, since paths of the home sort among those of the vault."""
+
+    def __init__(self, files: Iterator[FileStat]) -> None:
+        self._files = files
+        self._held: FileStat | None = None
+
+    def until(self, prefix: str | None) -> Iterator[FileStat]:
+        if self._held:
+            held, self._held = self._held, None
+            yield held
+        for file in self._files:
+            if prefix is not None and file.path.startswith(prefix):
+                self._held = file
+                return
+            yield file
+
+
+class Changes(NamedTuple):
+    """What `status` reports: the differences by name, and every known problem."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    files: int
+
+    @property
+    def pending(self) -> int:
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+
+def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
+    """Compare disk and index without changing either; doubtful files are read to be sure."""
+    problems: list[Problem] = []
+    found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
+    files = 0
+    for difference in differences(vault, index, settings, problems):
+        verdict, file, known = difference
+        if known and verdict is not Verdict.REMOVED:
+            problems.extend(Problem(known.path, line, message) for line, message in known.problems)
+        if file:
+            files += 1
+        if verdict is Verdict.SAME:
+            continue
+        if file and known and _has_same_bytes(file, known, settings):
+            continue
+        path = file.path if file else known.path if known else ""
+        found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(path)
+    added, changed, removed = (tuple(found[verdict]) for verdict in (Verdict.ADDED, Verdict.CHANGED, Verdict.REMOVED))
+    return Changes(added, changed, removed, tuple(sorted(problems, key=_place)), files)
+
+
+def _has_same_bytes(file: FileStat, known: KnownFile, settings: Settings) -> bool:
+    try:
+        return hash_bytes(read_file(file, settings.index.max_file_bytes).data) == known.hash
+    except OSError:
+        return False
+
+
+def needs_writing(vault: Vault, index: Index, settings: Settings) -> bool:
+    """Tell whether any file stands differently on disk; the walk stops at the first."""
+    return any(difference.verdict is not Verdict.SAME for difference in differences(vault, index, settings, []))
+
+
+def sync(vault: Vault, index: Index, settings: Settings, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
+    """Bring the index to what the disk says, in one transaction that readers see whole or not at all.
+
+    Call it under the index lock. Files that cannot be read are problems and are left out.
+    """
+    return _Sync(vault, index, settings, progress).run(rebuild=rebuild)
+
+
+class _Sync:
+    def __init__(self, vault: Vault, index: Index, settings: Settings, progress: Progress | None) -> None:
+        self._vault, self._index, self._settings = vault, index, settings
+        self._progress = progress
+        self._problems: list[Problem] = []
+        self._counts = dict.fromkeys(("added", "changed", "removed", "unchanged"), 0)
+
+    def run(self, *, rebuild: bool) -> SyncReport:
+        started, start_ns = time.perf_counter(), time.time_ns()
+        if rebuild:
+            files = walk(self._vault, self._settings.ignore, self._problems)
+            self._write((Difference(Verdict.ADDED, file, None) for file in files), start_ns, rebuild=True)
+        else:
+            found = differences(self._vault, self._index, self._settings, self._problems)
+            first = next((difference for difference in found if not self._is_settled(difference)), None)
+            if first:
+                self._write(_chain(first, found), start_ns, rebuild=False)
+        problems = tuple(sorted(set(self._problems), key=_place))
+        return SyncReport(**self._counts, problems=problems, seconds=time.perf_counter() - started)
+
+    def _is_settled(self, difference: Difference) -> bool:
+        """Count a file that is the same; everything else needs the writer."""
+        if difference.verdict is not Verdict.SAME:
+            return False
+        if difference.known and difference.known.problems:
+            self._recall(difference.known)
+        self._counts["unchanged"] += 1
+        return True
+
+    def _write(self, found: Iterator[Difference], start_ns: int, *, rebuild: bool) -> None:
+        with self._index.write(rebuild=rebuild) as writer:
+            for number, difference in enumerate(found):
+                if not self._is_settled(difference):
+                    self._apply(writer, difference)
+                if self._progress and number % 64 == 0:
+                    self._progress(number)
+            writer.finish(SyncWindow(start_ns, time.time_ns()))
+
+    def _apply(self, writer: IndexWriter, difference: Difference) -> None:
+        _, file, known = difference
+        if file is None:
+            self._remove(writer, known)
+            return
+        try:
+            raw = read_file(file, self._settings.index.max_file_bytes)
+        except FileNotFoundError:
+            self._remove(writer, known)
+            return
+        except OSError as exc:
+            self._problems.append(Problem(file.path, 1, f"cannot be read: {exc.strerror}; left out"))
+            self._remove(writer, known)
+            return
+        digest = hash_bytes(raw.data)
+        if known and known.hash == digest:
+            writer.touch(raw.stat)
+            self._recall(known)
+            self._counts["unchanged"] += 1
+            return
+        is_memory = self._vault.memory is not None
+        note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
+        self._problems.extend(Problem(file.path, line, message) for line, message in note.problems)
+        writer.put(raw.stat, digest, note.problems, note.chunks, is_known=known is not None)
+        self._counts["changed" if known else "added"] += 1
+
+    def _remove(self, writer: IndexWriter, known: KnownFile | None) -> None:
+        if known:
+            writer.remove(known.path)
+            self._counts["removed"] += 1
+
+    def _recall(self, known: KnownFile) -> None:
+        self._problems.extend(Problem(known.path, line, message) for line, message in known.problems)
+
+
+def _chain(first: Difference, rest: Iterator[Difference]) -> Iterator[Difference]:
+    yield first
+    yield from rest
+
+
+def _place(problem: Problem) -> tuple[str, int, str]:
+    return problem.path, problem.line, problem.message

@@ -1,0 +1,174 @@
+"""What a vault holds, without ranking it: entries, their links, counts, and how fresh the index is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from memory_kb.errors import AmbiguousId, UnknownEntry
+from memory_kb.index.indexer import survey
+from memory_kb.index.reading import decode
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import KINDS, SCOPES, STATUSES, EntryView, Filters, LinkReport, Reference, Stats, Status
+from memory_kb.notes.changes import read_note_text
+from memory_kb.notes.entries import parse_document
+from memory_kb.notes.vault import Vault
+from memory_kb.ports import StoredEntry
+from memory_kb.settings import Settings
+from memory_kb.text import CHARS_PER_TOKEN
+
+_PLACE = re.compile(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
+_WIKILINK = re.compile(r"\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")
+
+#: Filters that leave everything in.
+EVERYTHING = Filters(kinds=tuple(KINDS), statuses=STATUSES, learning_types=("task", "institutional", "proxy"))
+
+
+def view(entry: StoredEntry, text: str | None = None) -> EntryView:
+    """Return a stored entry as it is shown."""
+    return EntryView(
+        id=entry.entry_id,
+        title=entry.title,
+        kind=entry.kind,
+        type=entry.type,
+        scope=entry.scope,
+        status=entry.status,
+        path=entry.source,
+        line=entry.line,
+        end_line=entry.end_line,
+        tags=tuple(entry.tags.split(",")) if entry.tags else (),
+        dated=entry.dated,
+        metadata=read_metadata(entry),
+        text=text,
+    )
+
+
+def read_metadata(entry: StoredEntry) -> dict[str, Any]:
+    """Return an entry's frontmatter."""
+    return json.loads(entry.metadata) if entry.metadata else {}
+
+
+def list_entries(index: SqliteIndex, filters: Filters) -> tuple[EntryView, ...]:
+    """Return the entries that pass the filters, in path order."""
+    return tuple(view(entry) for entry in index.entries(filters))
+
+
+def find(index: SqliteIndex, wanted: str) -> StoredEntry:
+    """Return the entry that an id, a unique beginning of one, or `path.md:LINE` names.
+
+    Of the same id at several scopes the most specific one is meant.
+
+    Raises:
+        UnknownEntry: there is none.
+        AmbiguousId: there are several.
+    """
+    place = _PLACE.match(wanted)
+    if place:
+        inside = index.entries_in(place[1])
+        line = int(place[2] or 1)
+        if inside:
+            return next((entry for entry in reversed(inside) if entry.line <= line), inside[0])
+    found = index.entries_with_id(wanted) if wanted else []
+    exact = [entry for entry in found if entry.entry_id == wanted]
+    found = exact or found
+    if not found:
+        raise UnknownEntry(wanted)
+    best = min(SCOPES.index(entry.scope) for entry in found)
+    found = [entry for entry in found if SCOPES.index(entry.scope) == best] if len({entry.entry_id for entry in found}) == 1 else found
+    if len(found) > 1:
+        raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" if exact else entry.entry_id for entry in found])
+    return found[0]
+
+
+def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
+    """Return an entry with its text as it stands in its file, frontmatter included."""
+    entry = find(index, wanted)
+    note = read_note_text(entry.source, vault.resolve(entry.source))
+    text, _ = decode(note.data)
+    for parsed in parse_document(text, entry.source).entries:
+        first, last = text.count("\n", 0, parsed.span.start) + 1, text.count("\n", 0, len(text[: parsed.span.end].rstrip())) + 1
+        if parsed.id == entry.entry_id and first <= entry.line <= max(last, first) + 1:
+            return view(entry._replace(line=first, end_line=last), text[parsed.span.start : parsed.span.end])
+    raise UnknownEntry(wanted)
+
+
+def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
+    """Return the links of an entry in both directions."""
+    entry = find(index, wanted)
+    entries = list(index.entries(EVERYTHING))
+    names = name_entries(entries)
+    outgoing = tuple(
+        Reference(relation, target, view(names[target.casefold()]) if target.casefold() in names else None)
+        for relation, target in links_of(entry, index.contents(entry))
+    )
+    linking = index.linking_contents()
+    incoming = tuple(
+        Reference(relation, target, view(other))
+        for other in entries
+        if other != entry
+        for relation, target in links_of(other, linking.get((other.source, other.entry_id), ""))
+        if names.get(target.casefold()) == entry
+    )
+    return LinkReport(view(entry), outgoing, incoming)
+
+
+def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the `(relation, target)` pairs of an entry: its typed links, then the wikilinks of its text."""
+    listed = read_metadata(entry).get("links")
+    for link in listed if isinstance(listed, list) else ():
+        if isinstance(link, dict) and link.get("to") is not None:
+            yield str(link.get("relation") or "related_to"), str(link["to"])
+    for target in dict.fromkeys(found.strip() for found in _WIKILINK.findall(text)):
+        yield "mentions", target
+
+
+def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
+    """Return what a link may call each entry: its id, its title, its file's name or path; ids win."""
+    names: dict[str, StoredEntry] = {}
+    for entry in entries:
+        path = entry.source.removesuffix(".md")
+        for name in (entry.title, path.rpartition("/")[2], path, path.removeprefix("memory/")):
+            names.setdefault(name.casefold(), entry)
+    by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
+    return names | {entry.entry_id.casefold(): entry for entry in by_scope}
+
+
+def stats(index: SqliteIndex) -> Stats:
+    """Count what the vault holds."""
+    entries = list(index.entries(EVERYTHING))
+    return Stats(
+        files=index.count("file_meta"),
+        entries=len(entries),
+        chunks=index.count("chunks"),
+        tokens=-(-index.count_characters() // CHARS_PER_TOKEN),
+        kinds=_tally(entry.kind for entry in entries),
+        types=_tally(entry.type for entry in entries),
+        statuses=_tally(entry.status for entry in entries),
+        scopes=_tally(entry.scope for entry in entries),
+    )
+
+
+def _tally(words: Iterator[str]) -> dict[str, int]:
+    return dict(Counter(words).most_common())
+
+
+def status(vault: Vault, index: SqliteIndex, settings: Settings) -> Status:
+    """Hold the index against the disk, file by file."""
+    changes = survey(vault, index, settings)
+    indexed_at = index.read_meta("indexed_at")
+    return Status(
+        vault=str(vault.folder),
+        home=str(vault.home),
+        index=str(index.path),
+        generation=index.generation,
+        indexed_at=datetime.fromisoformat(indexed_at) if indexed_at else None,
+        files=changes.files,
+        added=changes.added,
+        changed=changes.changed,
+        removed=changes.removed,
+        problems=changes.problems,
+    )

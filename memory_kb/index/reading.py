@@ -1,0 +1,148 @@
+"""One file from the disk into chunks, whatever its bytes are."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memory_kb.index.chunking import Piece, split_text
+from memory_kb.model import Chunk, Entry, FileStat, Location
+from memory_kb.notes.entries import display_title, parse_document
+from memory_kb.text import cjk_terms, has_cjk, symbol_terms
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+# The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
+# files the slow one.
+_MAYBE_CJK = re.compile(rb"[\xe1\xe3-\xed\xef-\xf4]")
+
+
+class RawNote(NamedTuple):
+    """A file's bytes and the state they were read at; `is_cut` when there was more."""
+
+    stat: FileStat
+    data: bytes
+    is_cut: bool
+
+
+class ReadNote(NamedTuple):
+    """A file as the index takes it."""
+
+    chunks: tuple[Chunk, ...]
+    problems: tuple[tuple[int, str], ...]
+
+
+def read_file(file: FileStat, limit: int) -> RawNote:
+    """Read a file's first `limit` bytes, with its state from before the reading.
+
+    A change during the reading leaves a state that the next comparison finds different.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    descriptor = os.open(file.location, _FLAGS)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        data = os.read(descriptor, limit + 1)
+        while len(data) <= limit and (more := os.read(descriptor, limit + 1 - len(data))):
+            data += more
+    finally:
+        os.close(descriptor)
+    seen = FileStat(file.path, file.location, found.st_size, found.st_mtime_ns, found.st_ino)
+    if len(data) <= limit:
+        return RawNote(seen, data, is_cut=False)
+    cut = data.rfind(b"\n", 0, limit) + 1
+    return RawNote(seen, data[: cut or limit], is_cut=True)
+
+
+def hash_bytes(data: bytes) -> str:
+    """Return the sha256 of a file's bytes, as `file_meta` keeps it."""
+    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
+
+
+def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Return the text of a file and what is wrong with its bytes.
+
+    Example:
+        >>> decode(b"ok\\nbad \\xff")
+        ('ok\\nbad \\ufffd', ((2, 'is not valid UTF-8 here; the bytes are read as \\ufffd'),))
+    """
+    problems = []
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        text = data.decode(errors="replace")
+        wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+        problems.append((line, "is UTF-16; save it as UTF-8 to make it readable" if wide else "is not valid UTF-8 here; the bytes are read as \ufffd"))
+    if "\0" in text:
+        problems.append((text.count("\n", 0, text.index("\0")) + 1, "contains NUL bytes; is it a text file?"))
+    return text, tuple(problems)
+
+
+def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
+    """Turn a file's bytes into chunks and complaints; nothing that is in it can make this fail."""
+    text, problems = decode(raw.data)
+    if raw.is_cut:
+        size = f"{raw.stat.size / 1e6:.1f} MB"
+        problems = ((1, f"is {size}, over index.max_file_bytes; only its first {len(raw.data) / 1e6:.1f} MB are indexed"), *problems)
+    document = parse_document(text, raw.stat.path, default_status)
+    may_be_cjk = not raw.stat.path.isascii() or _MAYBE_CJK.search(raw.data) is not None
+    chunks = _chunk_entries(text, document.entries, location, raw.stat.path, may_be_cjk=may_be_cjk)
+    return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
+
+
+def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    line, counted = 1, 0
+    has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
+    for entry in entries:
+        title = display_title(entry, text[entry.body.start : entry.body.end], path, is_only=len(entries) == 1)
+        head = _leading_columns(entry, location)
+        tags = ",".join(tag.replace(",", " ") for tag in entry.tags)
+        applies_to = "\n".join(entry.applies_to)
+        dated = entry.dated.isoformat() if entry.dated else None
+        title_terms = search_terms(title) if has_terms else None
+        metadata = json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else None
+        pieces = split_text(text, entry.body.start, entry.body.end) or [Piece(entry.body.start, entry.body.start, ())]
+        for part, (start, end, headings) in enumerate(pieces):
+            content = text[start:end]
+            line += text.count("\n", counted, start)
+            end_line = line + content.count("\n")
+            under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
+            terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
+            place = (start, line, end_line, title, under, content)
+            chunks.append(Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata))
+            line, counted = end_line, end
+    return chunks
+
+
+def search_terms(text: str) -> str | None:
+    """Return the words to index beside a text: bigrams of its CJK runs, names spelled out; None for none."""
+    return " ".join(filter(None, (cjk_terms(text) if has_cjk(text) else "", symbol_terms(text)))) or None
+
+
+def _leading_columns(entry: Entry, location: Location) -> tuple[str, str, str, str, str, str | None, str | None, str, float, int, str | None, int]:
+    """Return the columns from `entry_id` to `is_superseded`, which all chunks of an entry share."""
+    return (
+        entry.id,
+        entry.kind,
+        entry.type,
+        entry.status,
+        location.scope,
+        location.job,
+        location.task,
+        location.learning_type,
+        entry.importance,
+        entry.reinforcement_count,
+        entry.seen.isoformat() if entry.seen else None,
+        int(entry.is_superseded),
+    )

@@ -1,0 +1,134 @@
+"""The tables of `.memory.db`. There are no migrations: another version is rebuilt from the notes."""
+
+from __future__ import annotations
+
+from memory_kb.model import Chunk
+
+#: "mkb1", so that a foreign SQLite file in our place is known as one.
+APPLICATION_ID = 0x6D6B6231
+# 1: first version
+SCHEMA_VERSION = 1
+
+_META = """
+-- Facts about the index itself, one per key.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY, -- generation, settings, synced_from, synced_to (ns), indexed_at, last_rowid
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+_FILE_META = """
+-- One row per indexed file: how it looked when its chunks were made.
+CREATE TABLE file_meta (
+    path     TEXT PRIMARY KEY, -- as in output: relative to the vault, or ~global/...
+    mtime    INTEGER NOT NULL, -- nanoseconds
+    size     INTEGER NOT NULL, -- bytes
+    inode    INTEGER NOT NULL,
+    hash     TEXT NOT NULL,    -- sha256 of the bytes read
+    problems TEXT              -- JSON [[line, message], ...] or NULL
+) WITHOUT ROWID;
+"""
+
+_CHUNKS = """
+-- The searchable pieces, in file order. Chunks of one entry have consecutive rowids, and between
+-- two entries at least one rowid is free: neighbours in rowid are neighbours in the text.
+-- Only what follows from a file's bytes and path stands here; rowids do not count as content.
+CREATE TABLE chunks (
+    id                  TEXT GENERATED ALWAYS AS (source || '#' || position) VIRTUAL,
+    source              TEXT NOT NULL,    -- file_meta.path
+    position            INTEGER NOT NULL, -- counts the chunks of the file from 0
+    part                INTEGER NOT NULL, -- counts the chunks of the entry from 0
+    entry_id            TEXT NOT NULL,
+    kind                TEXT NOT NULL,
+    type                TEXT NOT NULL,
+    status              TEXT NOT NULL,
+    scope               TEXT NOT NULL,
+    job                 TEXT,
+    task                TEXT,
+    learning_type       TEXT NOT NULL,
+    importance          REAL NOT NULL,
+    reinforcement_count INTEGER NOT NULL,
+    seen                TEXT,             -- the day age counts from, or NULL
+    is_superseded       INTEGER NOT NULL,
+    char_offset         INTEGER NOT NULL, -- characters from the start of the file
+    line                INTEGER NOT NULL, -- first and last line, from 1
+    end_line            INTEGER NOT NULL,
+    title               TEXT NOT NULL,
+    headings            TEXT NOT NULL,    -- the heading path, ' > ' between levels
+    content             TEXT NOT NULL,    -- exactly the file's text from char_offset
+    tags                TEXT NOT NULL,
+    applies_to          TEXT NOT NULL,    -- one glob per line
+    dated               TEXT,             -- the entry's day as 2026-03-01
+    title_terms         TEXT,             -- CJK bigrams of the title
+    terms               TEXT,             -- bigrams and spelled-out names of the rest
+    metadata            TEXT              -- the frontmatter as JSON, or NULL
+);
+CREATE INDEX chunks_source ON chunks (source);
+CREATE INDEX chunks_entry ON chunks (entry_id) WHERE part = 0;
+"""
+
+_TEXTS = """
+-- What the full-text index holds of a chunk; months are spelled out for questions in words.
+CREATE VIEW chunk_texts AS SELECT
+    rowid AS chunk_rowid,
+    CASE WHEN title_terms IS NULL THEN title ELSE title || ' ' || title_terms END AS title,
+    headings, content, tags, applies_to,
+    CASE WHEN dated IS NULL THEN NULL ELSE dated || ' ' || CAST(substr(dated, 9) AS INTEGER) || ' ' ||
+        CASE substr(dated, 6, 2)
+            WHEN '01' THEN 'January' WHEN '02' THEN 'February' WHEN '03' THEN 'March' WHEN '04' THEN 'April'
+            WHEN '05' THEN 'May' WHEN '06' THEN 'June' WHEN '07' THEN 'July' WHEN '08' THEN 'August'
+            WHEN '09' THEN 'September' WHEN '10' THEN 'October' WHEN '11' THEN 'November' ELSE 'December'
+        END END AS dated,
+    terms, source, id AS chunk_id
+FROM chunks;
+"""
+
+_FTS = """
+CREATE VIRTUAL TABLE chunks_fts USING fts5 (
+    title, headings, content, tags, applies_to, dated, terms, source UNINDEXED, chunk_id UNINDEXED,
+    content = 'chunk_texts', content_rowid = 'chunk_rowid', tokenize = '{tokenizer}'
+);
+INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('hashsize', 16777216);
+"""
+
+_EMBEDDING_CACHE = """
+-- Vectors by content hash; the one table that a rebuild keeps.
+CREATE TABLE IF NOT EXISTS embedding_cache (
+    hash       TEXT NOT NULL,
+    provider   TEXT NOT NULL,
+    model      TEXT NOT NULL,
+    dimension  INTEGER NOT NULL,
+    embedding  BLOB NOT NULL,    -- float32, little-endian, unit length
+    updated_at TEXT NOT NULL,
+    PRIMARY KEY (hash, provider, model, dimension)
+) WITHOUT ROWID;
+"""
+
+DROP = """
+DROP TABLE IF EXISTS chunks_fts;
+DROP VIEW IF EXISTS chunk_texts;
+DROP TABLE IF EXISTS chunks;
+DROP TABLE IF EXISTS file_meta;
+DROP TABLE IF EXISTS meta;
+"""
+
+#: The columns that the full-text index is built from, in the order of its bm25 weights.
+TEXT_COLUMNS = ("title", "headings", "content", "tags", "applies_to", "dated", "terms")
+
+INSERT_CHUNK = f"INSERT INTO chunks (rowid, {', '.join(Chunk._fields)}) VALUES (?{', ?' * len(Chunk._fields)})"
+
+_TEXT_LIST = ", ".join(TEXT_COLUMNS)
+INDEX_ROWS = f"INSERT INTO chunks_fts (rowid, {_TEXT_LIST}) SELECT chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE chunk_rowid BETWEEN ? AND ?"
+UNINDEX_FILE = (
+    f"INSERT INTO chunks_fts (chunks_fts, rowid, {_TEXT_LIST}) SELECT 'delete', chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE source = ?"
+)
+
+
+def create_statements(tokenizer: str) -> str:
+    """Return the statements that make an empty index.
+
+    Example:
+        >>> "tokenize = 'porter ascii'" in create_statements("porter ascii")
+        True
+    """
+    return "".join((_META, _FILE_META, _CHUNKS, _TEXTS, _FTS.format(tokenizer=tokenizer.replace("'", "")), _EMBEDDING_CACHE))

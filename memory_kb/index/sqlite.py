@@ -1,0 +1,184 @@
+"""The index in one SQLite file. Only this room speaks SQL."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from memory_kb.globs import fits_any
+from memory_kb.index.conditions import visible, where
+from memory_kb.index.database import open_database
+from memory_kb.index.writer import SqliteWriter
+from memory_kb.model import Chunk, Filters
+from memory_kb.ports import Candidate, KnownFile, StoredChunk, StoredEntry, SyncWindow
+
+_CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded"
+_ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
+_CHUNK = (
+    "rowid, rowid - part, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
+)
+
+
+class SqliteIndex:
+    """An open `.memory.db`; see `memory_kb.ports.Index` for what its methods promise."""
+
+    def __init__(self, path: Path, tokenizer: str) -> None:
+        self.path = path
+        self._tokenizer = tokenizer
+        self._connection, self.notices = open_database(path, tokenizer)
+        self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._connection.close()
+
+    @property
+    def generation(self) -> int:
+        return int(self.read_meta("generation") or 0)
+
+    def read_meta(self, key: str) -> str | None:
+        """Return a fact about the index, or None."""
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def window(self) -> SyncWindow:
+        return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
+
+    def is_intact(self) -> bool:
+        """Tell whether the rowids are the ones we gave; a `VACUUM` from outside changes them."""
+        (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
+        return self.read_meta("last_rowid") in (None, str(last or 0))
+
+    def stale_because(self, settings: str) -> str | None:
+        """Return why the index must be rebuilt whatever the files say, or None."""
+        if self.generation and self.read_meta("settings") != settings:
+            return "its settings changed"
+        if not self.is_intact():
+            return "its rows were renumbered from outside"
+        return None
+
+    def remember_settings(self, settings: str) -> None:
+        """Note which settings the index was made with."""
+        if self.read_meta("settings") != settings:
+            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?)", (settings,))
+
+    def count(self, table: str) -> int:
+        """Return the number of rows of `file_meta` or `chunks`."""
+        (rows,) = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - a literal
+        return int(rows)
+
+    def check(self) -> tuple[str, ...]:
+        """Return what SQLite finds wrong with the file, reading all of it."""
+        rows = self._connection.execute("PRAGMA quick_check(20)").fetchall()
+        found = [row[0] for row in rows if row[0] != "ok"]
+        try:
+            self._connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
+        except sqlite3.DatabaseError as exc:
+            found.append(f"the full-text index does not agree with the chunks: {exc}")
+        return tuple(found)
+
+    def known_files(self, prefix: str | None = None) -> Iterator[KnownFile]:
+        condition = "1" if prefix is None else "path >= :low AND path < :high" if prefix else "NOT (path >= '~global/' AND path < '~global0')"
+        cursor = self._connection.cursor()
+        cursor.arraysize = 1_000
+        cursor.execute(
+            f"SELECT path, size, mtime, inode, hash, problems FROM file_meta WHERE {condition} ORDER BY path",  # noqa: S608
+            {"low": prefix, "high": (prefix or "")[:-1] + "0"},
+        )
+        for path, size, mtime, inode, digest, problems in cursor:
+            yield KnownFile(path, size, mtime, inode, digest, tuple((line, text) for line, text in json.loads(problems)) if problems else ())
+
+    def write(self, *, rebuild: bool = False) -> SqliteWriter:
+        return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
+
+    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+        condition, values = where(filters, "c")
+        rows = self._connection.execute(
+            f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM chunks_fts f CROSS JOIN chunks c ON c.rowid = f.rowid "  # noqa: S608
+            f"WHERE f.chunks_fts MATCH :match AND f.rank MATCH :bm25 AND {condition} ORDER BY f.rank LIMIT :limit",
+            {**values, "match": expression, "bm25": f"bm25({', '.join(map(str, weights))})", "limit": limit},
+        )
+        return list(map(Candidate._make, rows))
+
+    def newest(self, filters: Filters, limit: int) -> list[Candidate]:
+        condition, values = where(filters, "c")
+        rows = self._connection.execute(
+            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE {condition} ORDER BY c.seen DESC, c.source, c.position LIMIT :limit",  # noqa: S608
+            {**values, "limit": limit},
+        )
+        return list(map(Candidate._make, rows))
+
+    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
+        rows = self._connection.execute(
+            f"SELECT {_CHUNK} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (json.dumps(list(keys)),),
+        )
+        return {row[0]: StoredChunk._make(row) for row in rows}
+
+    def entries(self, filters: Filters) -> Iterator[StoredEntry]:
+        condition, values = where(filters, "chunks")
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position",  # noqa: S608
+            values,
+        )
+        return map(StoredEntry._make, rows)
+
+    def entries_with_id(self, prefix: str) -> list[StoredEntry]:
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND entry_id >= ? AND entry_id < ? ORDER BY source, position",  # noqa: S608
+            (prefix, prefix + "\U0010ffff"),
+        )
+        return list(map(StoredEntry._make, rows))
+
+    def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
+        condition, values = visible(filters, "chunks")
+        rows = self._connection.execute(
+            "SELECT entry_id, scope FROM chunks WHERE part = 0 AND entry_id IN (SELECT value FROM json_each(:ids)) "  # noqa: S608
+            f"AND {condition} GROUP BY entry_id, scope",
+            {**values, "ids": json.dumps(list(ids))},
+        )
+        found: dict[str, set[str]] = {}
+        for entry_id, scope in rows:
+            found.setdefault(entry_id, set()).add(scope)
+        return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
+
+    def contents(self, entry: StoredEntry) -> str:
+        rows = self._connection.execute(
+            "SELECT content FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position", (entry.source, entry.entry_id)
+        )
+        return "\n\n".join(content for (content,) in rows)
+
+    def entries_in(self, source: str) -> list[StoredEntry]:
+        """Return the entries of a file, in file order."""
+        rows = self._connection.execute(f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source = ? ORDER BY position", (source,))  # noqa: S608
+        return list(map(StoredEntry._make, rows))
+
+    def chunks_of(self, source: str) -> list[Chunk]:
+        """Return the chunks of a file as they were put in."""
+        columns = ", ".join(Chunk._fields)
+        rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))  # noqa: S608
+        return list(map(Chunk._make, rows))
+
+    def linking_contents(self) -> dict[tuple[str, str], str]:
+        """Return the texts that hold a wikilink, by `(source, entry id)`."""
+        found: dict[tuple[str, str], str] = {}
+        for source, entry_id, content in self._connection.execute(
+            "SELECT source, entry_id, content FROM chunks WHERE instr(content, '[[') ORDER BY source, position"
+        ):
+            found[source, entry_id] = f"{found.get((source, entry_id), '')}{content}\n"
+        return found
+
+    def all_contents(self) -> Iterator[tuple[str, int, str]]:
+        """Yield every chunk's source, first line and text."""
+        yield from self._connection.execute("SELECT source, line, title || char(10) || content FROM chunks ORDER BY source, position")
+
+    def count_characters(self) -> int:
+        """Return the length of all texts together."""
+        (total,) = self._connection.execute("SELECT coalesce(sum(length(content)), 0) FROM chunks").fetchone()
+        return int(total)
+
+
+def _fits_file(applies_to: str, file: str) -> bool:
+    return fits_any(file, applies_to.split("\n")) if applies_to else False

@@ -1,0 +1,365 @@
+"""KnowledgeBase: the one way in. It wires the rooms together and holds no rules of its own."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from memory_kb.errors import Forgotten, InvalidSettings, VaultBusy
+from memory_kb.filters import make_filters, make_place
+from memory_kb.index import inventory
+from memory_kb.index.database import LOCK, is_damage, replace_damaged
+from memory_kb.index.indexer import Progress, needs_writing, survey, sync
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.locks import hold_lock
+from memory_kb.model import (
+    EntryView,
+    Findings,
+    Freshness,
+    Learned,
+    LinkReport,
+    Problem,
+    SearchResult,
+    Stats,
+    Status,
+    SyncReport,
+)
+from memory_kb.notes.machine import choose_machine, prepare_machine
+from memory_kb.notes.vault import MACHINE, Vault, find_vault
+from memory_kb.retrieval.retriever import Request, retrieve
+from memory_kb.settings import LoadedSettings, load_settings
+
+#: Seconds that a search waits for another process's indexing before it answers from what is there.
+_PATIENCE = 2.0
+#: Seconds that a command which must write waits.
+_LONG_PATIENCE = 60.0
+
+_T = TypeVar("_T")
+
+
+class KnowledgeBase:
+    """A vault, open for reading and learning.
+
+    Example:
+        with KnowledgeBase.open("~/notes") as kb:
+            for hit in kb.search("flaky tests", limit=5).hits:
+                print(hit.score, hit.path, hit.title)
+    """
+
+    def __init__(self, vault: Vault, loaded: LoadedSettings, machine: Path, clock: Callable[[], datetime]) -> None:
+        self.vault = vault
+        self.settings = loaded.settings
+        self.warnings = loaded.warnings
+        self.machine = machine
+        self._clock = clock
+        self._opened: SqliteIndex | None = None
+        self._notices: tuple[str, ...] = ()
+
+    @classmethod
+    def open(
+        cls,
+        vault: str | os.PathLike[str] | None = None,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> KnowledgeBase:
+        """Open the vault at a folder, or the one that `MEMORY_KB_VAULT` or the working folder tells.
+
+        Args:
+            vault: any folder of Markdown files, or one that holds `memory/`.
+            home: the global home; `MEMORY_KB_HOME`, else `~/.memory`, when not given.
+            environ: the environment to read settings from.
+            clock: what time it is, for tests; must return aware times.
+
+        Raises:
+            VaultNotFound: there is no such folder.
+            InvalidSettings: a configuration file cannot be used.
+        """
+        variables = os.environ if environ is None else environ
+        found = find_vault(vault, home, environ=variables, cwd=Path.cwd())
+        vault_file = found.memory / "config.yaml" if found.memory else found.machine / "config.yaml"
+        loaded = load_settings(found.home / "config.yaml", vault_file, variables)
+        machine = choose_machine(found.machine, loaded.settings.index.path, variables)
+        return cls(found, loaded, machine, clock or (lambda: datetime.now(UTC)))
+
+    def __enter__(self) -> KnowledgeBase:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the index; the knowledge base opens it again when it is used again."""
+        if self._opened:
+            self._opened.close()
+            self._opened = None
+
+    # -- the index -------------------------------------------------------------------------
+
+    @property
+    def _index(self) -> SqliteIndex:
+        if self._opened is None:
+            try:
+                self._opened = SqliteIndex(self.machine / ".memory.db", self.settings.index.tokenizer)
+            except sqlite3.OperationalError as exc:
+                raise InvalidSettings(f"the index in {self.machine} cannot be opened: {exc}", "check the folder's permissions, or set index.path") from exc
+            self._notices += self._opened.notices
+        return self._opened
+
+    def _repairing(self, work: Callable[[], _T]) -> _T:
+        """Do something with the index; when the file turns out damaged, rebuild it and do it again."""
+        try:
+            return work()
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+            self.close()
+            kept = replace_damaged(self.machine / ".memory.db")
+            self._notices += (f".memory.db was damaged ({exc}); it is kept as {kept} and rebuilt",)
+            self._sync(_LONG_PATIENCE)
+            return work()
+
+    def sync(self, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
+        """Bring the index to what the files say; `rebuild` starts from nothing but keeps vectors.
+
+        Raises:
+            VaultBusy: another process has been indexing for a minute.
+        """
+        report = self._repairing(lambda: self._sync(_LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
+        return self._with_notices(report)
+
+    def _sync(
+        self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None
+    ) -> SyncReport:
+        index = self._index
+        with hold_lock(self.machine / LOCK, wait, on_wait):
+            stale = index.stale_because(self._index_settings)
+            if stale and index.generation:
+                self._notices += (f"the index is rebuilt: {stale}",)
+            report = sync(self.vault, index, self.settings, rebuild=rebuild or bool(stale), progress=progress)
+            index.remember_settings(self._index_settings)
+            return report
+
+    def _with_notices(self, report: SyncReport) -> SyncReport:
+        notices, self._notices = self._notices, ()
+        return SyncReport(report.added, report.changed, report.removed, report.unchanged, report.problems, report.seconds, notices)
+
+    @property
+    def _index_settings(self) -> str:
+        chosen = self.settings.index
+        return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"
+
+    def refresh(self, progress: Progress | None = None) -> tuple[int, tuple[str, ...]]:
+        """Bring the index up to date before reading from it, without waiting long for anybody.
+
+        Returns:
+            How many files on disk the index still does not hold, and what the caller should know.
+        """
+        index = self._index
+        is_new = index.generation == 0 or index.stale_because(self._index_settings) is not None
+        if not is_new and not needs_writing(self.vault, index, self.settings):
+            return 0, ()
+        try:
+            self._sync(_LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
+        except VaultBusy:
+            pending = survey(self.vault, index, self.settings).pending
+            return pending, (f"another process is indexing; {pending} changed files are not searched yet",) if pending else ()
+        return 0, ()
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int = 10,
+        kind: Sequence[str] = (),
+        type: Sequence[str] = (),
+        learning_type: Sequence[str] = (),
+        scope: Sequence[str] = (),
+        tag: Sequence[str] = (),
+        status: Sequence[str] = (),
+        file: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        since: date | None = None,
+        mode: str = "auto",
+        max_chars: int = 0,
+        explain: bool = False,
+        sync: bool = True,
+        progress: Progress | None = None,
+    ) -> SearchResult:
+        """Return what the vault knows about a query, best first.
+
+        Args:
+            query: words in any language; `"exact phrases"` and `-excluded` words are honoured.
+            limit: the most hits to return; the first ones are the same for every limit.
+            kind, type, learning_type, scope, tag, status: keep entries with one of these words.
+            file: keep entries whose `applies_to` covers this path; the query may then be empty.
+            job, task: see these, the project and the global home, but not their siblings.
+            since: keep entries dated on or after this day.
+            mode: `auto` or `text`; other modes answer in text and say so.
+            max_chars: stop before the hits' texts get longer than this together; 0 for no budget.
+            explain: say how each score came about.
+            sync: look for changed files first.
+            progress: called with the number of files done, should the index have to be built.
+
+        Raises:
+            UsageError: a filter is not a word of the format.
+        """
+        filters = make_filters(
+            kind=kind, type=type, learning_type=learning_type, scope=scope, tag=tag, status=status, file=file, job=job, task=task, since=since
+        )
+        request = Request(query, filters, max(0, limit), max_chars, explain)
+        return self._repairing(lambda: self._search(request, mode, sync=sync, progress=progress))
+
+    def _search(self, request: Request, mode: str, *, sync: bool, progress: Progress | None) -> SearchResult:
+        pending, degraded = self.refresh(progress) if sync else (None, ())
+        if not sync and self._index.generation == 0:
+            degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
+        if mode in ("vector", "hybrid"):
+            degraded += (f"{mode} search needs an embedding provider, and none is configured; this is a text search",)
+        hits, notes = retrieve(self._index, request, self.settings.ranking, self._clock().date())
+        notices, self._notices = self._notices, ()
+        freshness = Freshness(self._index.generation, pending)
+        return SearchResult(request.text, "text", hits, (*notices, *degraded, *notes), freshness)
+
+    def show(self, wanted: str) -> EntryView:
+        """Return an entry with its source text, by id, a unique beginning of one, or `path.md:LINE`.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        return self._reading(lambda: inventory.show(self.vault, self._index, wanted))
+
+    def list(self, *, sync: bool = True, **filters: object) -> tuple[EntryView, ...]:
+        """Return the entries that pass the filters of `search`, in path order."""
+        chosen = make_filters(**filters)  # type: ignore[arg-type]
+        return self._reading(lambda: inventory.list_entries(self._index, chosen), sync=sync)
+
+    def links(self, wanted: str) -> LinkReport:
+        """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
+        return self._reading(lambda: inventory.links(self.vault, self._index, wanted))
+
+    def stats(self) -> Stats:
+        """Return how much the vault holds, by kind, type, status and scope."""
+        return self._reading(lambda: inventory.stats(self._index))
+
+    def status(self) -> Status:
+        """Compare disk and index as they are, without changing either."""
+        return self._repairing(lambda: inventory.status(self.vault, self._index, self.settings))
+
+    def _reading(self, work: Callable[[], _T], *, sync: bool = True) -> _T:
+        def read() -> _T:
+            if sync:
+                self.refresh()
+            return work()
+
+        return self._repairing(read)
+
+    # -- learning --------------------------------------------------------------------------
+
+    def learn(
+        self,
+        text: str,
+        *,
+        kind: str = "fact",
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        priority: str | None = None,
+        applies_to: Sequence[str] = (),
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        source: str | None = None,
+        force: bool = False,
+    ) -> Learned:
+        """Store a learning as a file of its own, or reinforce the one that already says it.
+
+        Raises:
+            SecretRefused: the text holds what looks like a credential.
+            Forgotten: the same text was forgotten before, and `force` is not set.
+            UsageError: the call makes no sense.
+        """
+        from memory_kb.learning import remember
+        from memory_kb.learning.twins import find_twin
+        from memory_kb.notes import changes
+
+        draft = remember.check_draft(remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source))
+        place = make_place(scope, job, task)
+        now = self._clock()
+        with self._writing(place.scope):
+            twin = self._reading(lambda: find_twin(self._index, draft, place)) if not force else None
+            if twin and twin.is_forgotten:
+                raise Forgotten(twin.entry.entry_id, twin.entry.source)
+            if twin:
+                path, entry_id = twin.entry.source, twin.entry.entry_id
+                note = changes.read_note_text(path, self.vault.resolve(path))
+                changes.apply(remember.plan_reinforcement(note, entry_id, now))
+            else:
+                entry_id = str(uuid.uuid4())
+                folder = self.vault.scope_folder(place.scope, place.job, place.task)
+                file, data = remember.plan_entry(draft, entry_id, folder, now)
+                path = self.vault.show(file)
+                changes.apply(changes.Change(path, file, None, data))
+        self.refresh()
+        return Learned(entry_id, path, "reinforced" if twin else "created")
+
+    def forget(self, wanted: str, *, delete: bool = False) -> EntryView:
+        """Retire an entry, leaving a tombstone; `delete` takes its text out of the file too.
+
+        Raises:
+            UnknownEntry: there is none.
+            ChangedOnDisk: somebody else wrote to the file meanwhile.
+        """
+        from memory_kb.learning import remember
+        from memory_kb.notes import changes
+
+        view = self.show(wanted)
+        with self._writing(view.scope):
+            note = changes.read_note_text(view.path, self.vault.resolve(view.path))
+            change = remember.plan_erasure(note, view.id, self._clock()) if delete else remember.plan_retirement(note, view.id)
+            changes.apply(change)
+        self.refresh()
+        return view
+
+    @contextmanager
+    def _writing(self, scope: str) -> Iterator[None]:
+        """Hold the lock of the scope root that is about to be written."""
+        if scope == "global":
+            machine = prepare_machine(self.vault.home / MACHINE)
+        else:
+            machine = self.machine
+        with hold_lock(machine / "lock", _LONG_PATIENCE):
+            yield
+
+    # -- findings --------------------------------------------------------------------------
+
+    def doctor(self, *, fix: bool = False) -> Findings:
+        """Examine notes and index; `fix` brings the index to what the files say and sweeps up after killed writes."""
+        from memory_kb.index import doctor
+
+        problems = self._repairing(lambda: tuple(doctor.check_index(self.vault, self._index, self.settings)))
+        repaired: list[str] = []
+        if fix:
+            if problems:
+                self.sync(rebuild=True)
+                repaired += [f"{problem}: the index was rebuilt" for problem in problems]
+                problems = ()
+            repaired += [f"{file}: left by a write that was killed, deleted" for file in doctor.sweep_leftovers(self.vault)]
+        return Findings((*problems, *self.lint()), tuple(repaired))
+
+    def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
+        """Return what should be mended in the notes, or in those at or below one of `paths`."""
+        from memory_kb.index import doctor
+
+        return self._reading(lambda: doctor.lint(self.vault, self._index, self.settings, paths))

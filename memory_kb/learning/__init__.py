@@ -1,0 +1,1 @@
+"""Learning: what is worth keeping, planned as changes to notes."""

@@ -1,0 +1,190 @@
+"""Plans to keep a learning, to strengthen one that is there, and to forget one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memory_kb.credentials import find_secret
+from memory_kb.errors import CannotSplice, SecretRefused, UsageError
+from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, Entry, Span
+from memory_kb.notes.changes import Change, NoteText
+from memory_kb.notes.entries import parse_document
+from memory_kb.notes.splice import set_value
+from memory_kb.text import slugify
+
+#: More alike than this, two texts of one kind are one learning (S1-30).
+TWIN_SIMILARITY = 0.95
+#: What a new rule, pitfall or skill is trusted with, by where it comes from (S1-28, S0-15).
+_CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
+_HUMAN_IMPORTANCE = 0.95
+_RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A learning before it has an id; `kind` and `priority` are words of the file format."""
+
+    text: str
+    kind: str = "fact"
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    priority: str | None = None
+    applies_to: tuple[str, ...] = ()
+    source: str | None = None
+
+
+def check_draft(draft: Draft) -> Draft:
+    """Return the draft with its aliases resolved.
+
+    Raises:
+        UsageError: it is empty, or uses a word the format does not have.
+        SecretRefused: it holds what looks like a credential.
+
+    Example:
+        >>> check_draft(Draft("Ship on Mondays.", kind="workflow")).kind
+        'skill'
+    """
+    kind = KIND_ALIASES.get(draft.kind, draft.kind)
+    if kind not in KINDS:
+        raise UsageError(f"unknown kind {draft.kind!r}", f"kinds are {', '.join(KINDS)}")
+    if draft.priority is not None and draft.priority not in PRIORITIES:
+        raise UsageError(f"unknown priority {draft.priority!r}", f"priorities are {', '.join(PRIORITIES)}")
+    if not draft.text.strip():
+        raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
+    try:
+        "".join((draft.text, draft.title or "", *draft.tags, *draft.applies_to)).encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError("the text is not valid UTF-8") from exc
+    secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags))), None)
+    if secret:
+        raise SecretRefused(secret)
+    return Draft(draft.text, kind, draft.title, draft.tags, draft.priority, draft.applies_to, draft.source)
+
+
+def plan_entry(draft: Draft, entry_id: str, scope_folder: Path, now: datetime) -> tuple[Path, bytes]:
+    """Return the file of a new entry and its bytes (requirements §6.2; one file per entry)."""
+    first_line = next(line for line in draft.text.splitlines() if line.strip())
+    name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
+    folder = scope_folder / KINDS[draft.kind].folder
+    if draft.kind == "episode":
+        folder /= now.date().isoformat()
+    return folder / name, render(draft, entry_id, now).encode()
+
+
+def render(draft: Draft, entry_id: str, now: datetime) -> str:
+    """Return the text of a new entry; it reads back as exactly one.
+
+    A line of three dashes inside the text that would open another entry is moved one column in,
+    where Markdown still sees the same rule.
+    """
+    import frontmatter
+
+    body = draft.text.strip("\n")
+    post = frontmatter.Post(body, **_metadata(draft, entry_id, now))
+    style = {"sort_keys": False, "default_flow_style": None, "allow_unicode": True, "width": 1 << 20}
+    text = str(frontmatter.dumps(post, **style)) + "\n"
+    if len(parse_document(text, "draft.md").entries) > 1:
+        post.content = _RULE_LINE.sub(" ---", body)
+        text = str(frontmatter.dumps(post, **style)) + "\n"
+    return text
+
+
+def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
+    kind = KINDS[draft.kind]
+    importance = PRIORITIES[draft.priority or kind.priority]
+    if draft.kind == "preference" and draft.source == "user_explicit" and draft.priority is None:
+        importance = _HUMAN_IMPORTANCE
+    fields: dict[str, object] = {
+        "id": entry_id,
+        "kind": draft.kind,
+        "type": kind.type,
+        "domain": "team",
+        "importance": importance,
+        "phase": "unknown",
+        "status": "active",
+        "reinforcement_count": 0,
+        "last_reinforced": now.date().isoformat(),
+        "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    optional = {
+        "title": draft.title,
+        "tags": list(draft.tags),
+        "priority": draft.priority,
+        "applies_to": list(draft.applies_to),
+        "source": draft.source,
+    }
+    fields |= {name: value for name, value in optional.items() if value}
+    if draft.kind in ("rule", "pitfall", "skill"):
+        fields["confidence"] = _CONFIDENCE.get(draft.source, 0.5)
+        if draft.kind != "skill":
+            fields["maturity"] = "nascent"
+        fields |= {"success_count": 0, "failure_count": 0}
+    return fields
+
+
+def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:
+    """Plan to count one more sighting of an entry and to restart its clock (S1-30, S1-33)."""
+    text = note.text
+    for key in ("reinforcement_count", "last_reinforced"):
+        entry = find_entry(text, note.path, entry_id)
+        value = entry.reinforcement_count + 1 if key == "reinforcement_count" else now.date().isoformat()
+        text = set_value(text, yaml_span(text, entry), key, value)
+    return note.to(text)
+
+
+def plan_retirement(note: NoteText, entry_id: str) -> Change:
+    """Plan to set an entry's status to retired; a note without frontmatter gets a block of its own."""
+    text = note.text
+    entry = find_entry(text, note.path, entry_id)
+    if entry.has_frontmatter:
+        if not entry.has_own_id:
+            text = set_value(text, yaml_span(text, entry), "id", entry.id)
+            entry = find_entry(text, note.path, entry.id)
+        return note.to(set_value(text, yaml_span(text, entry), "status", "retired"))
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = newline.join(("---", f"id: {entry.id}", f"kind: {entry.kind}", "status: retired", "---", ""))
+    return note.to(text[: entry.span.start] + block + text[entry.span.start :])
+
+
+def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
+    """Plan to take an entry's text out and leave a tombstone that keeps it from coming back."""
+    text = note.text
+    entry = find_entry(text, note.path, entry_id)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    digest = fingerprint(text[entry.body.start : entry.body.end])
+    lines = ("---", f"id: {entry.id}", f"kind: {entry.kind}", "status: retired", f"forgotten_at: '{now.date()}'", f"tombstone: {digest}", "---", "")
+    gap = newline if entry.span.end < len(text) else ""
+    return note.to(text[: entry.span.start] + newline.join(lines) + gap + text[entry.span.end :])
+
+
+def fingerprint(text: str) -> str:
+    """Return what a tombstone remembers of a text: the same for any spacing or case.
+
+    Example:
+        >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")
+        True
+    """
+    return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+
+
+def find_entry(text: str, path: str, entry_id: str) -> Entry:
+    """Return the entry with an id; the caller has just seen it there.
+
+    Raises:
+        CannotSplice: it is not there, or the id is there twice.
+    """
+    found = [entry for entry in parse_document(text, path).entries if entry.id == entry_id]
+    if len(found) != 1:
+        raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
+    return found[0]
+
+
+def yaml_span(text: str, entry: Entry) -> Span:
+    """Return where an entry's YAML stands between its two `---` lines."""
+    start = text.index("\n", entry.span.start) + 1
+    end = text.rindex("---", start, entry.body.start)
+    return Span(start, end)

@@ -1,0 +1,51 @@
+"""Locks between processes that the operating system releases when their holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memory_kb.errors import VaultBusy
+
+_POLL_SECONDS = 0.02
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock file at `path`, waiting up to `wait` seconds for another process.
+
+    Raises:
+        VaultBusy: somebody else held it all that time.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        give_up = time.monotonic() + wait
+        told = False
+        while not _try_lock(descriptor):
+            if time.monotonic() >= give_up:
+                raise VaultBusy(str(path), wait)
+            if on_wait and not told:
+                on_wait()
+                told = True
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)

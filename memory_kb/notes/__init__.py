@@ -1,0 +1,1 @@
+"""Notes: the files people write, read leniently and written byte-exactly."""

@@ -1,0 +1,243 @@
+"""The file grammar (requirements §6.3): a text into entries, each with the exact span it stands at.
+
+A file is a preamble and any number of entries. An entry is a `---` line, a YAML mapping, a `---`
+line and a body that runs to the next entry. Away from the start of the file a `---` line opens
+an entry only after a blank line, outside a code fence, and when the mapping has `id`, `kind` or
+`type`; any other `---` is a horizontal rule. Nothing is ever lost: what is no entry is text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from memory_kb.model import Document, Entry, Problem, Span
+from memory_kb.notes.fields import Fields, parse_date, read_fields
+from memory_kb.notes.frontmatter import MAX_BLOCK, InvalidBlock, load_mapping
+
+_BLANK = " \t\r\n\ufeff"
+_HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
+_OPENING = re.compile(r"\n[ \t\r]*\n---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?$", re.MULTILINE)
+_PATH_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+#: The namespace of ids made from content; itself uuid5(NAMESPACE_URL, "memory-kb:provisional").
+_NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A frontmatter block: `span` from its opening `---` to the end of its closing line."""
+
+    span: Span
+    yaml: Span
+    metadata: Mapping[str, Any]
+
+
+def parse_document(text: str, path: str, default_status: str = "active") -> Document:
+    """Split a file's text into entries; `path` is used for provisional ids, dates and problems.
+
+    Example:
+        >>> text = "---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n"
+        >>> [(e.id, e.line, text[e.body.start : e.body.end]) for e in parse_document(text, "notes.md").entries]
+        [('a', 1, 'One.\\n\\n'), ('b', 6, 'Two.\\n')]
+    """
+    problems: list[Problem] = []
+    blocks = list(find_blocks(text, path, problems))
+    lines = _LineCounter(text)
+    entries: list[Entry] = []
+    preamble_end = blocks[0].span.start if blocks else len(text)
+    if text[:preamble_end].strip(_BLANK):
+        start = 1 if text.startswith("\ufeff") else 0
+        blocks.insert(0, Block(Span(start, start), Span(start, start), {}))
+    elif not blocks:
+        return Document((), tuple(problems))
+    ends = [*(block.span.start for block in blocks[1:]), len(text)]
+    for block, end in zip(blocks, ends, strict=True):
+        fields, complaints = read_fields(block.metadata)
+        line = lines.line_at(block.span.start)
+        yaml = text[block.yaml.start : block.yaml.end] if complaints else ""
+        problems.extend(Problem(path, line + 1 + _line_of_field(yaml, found.field), found.message) for found in complaints)
+        entries.append(_make_entry(text, path, block, end, line, fields, default_status))
+    return Document(tuple(entries), tuple(problems))
+
+
+def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block]:
+    """Yield the frontmatter blocks of a text in order; complaints are added to `problems`."""
+    position = 0
+    head = _HEAD.match(text)
+    if head:
+        block = _read_block(text, Span(text.index("-"), head.end()), path, problems, is_head=True)
+        if block:
+            position = block.span.end
+            yield block
+    if text.find("\n---", max(0, position - 1)) < 0:
+        return
+    fences: _Fences | None = None
+    # One character back: the line end of a closing `---` may be the first half of a blank line.
+    opening = _OPENING.search(text, max(0, position - 1))
+    while opening:
+        fences = fences or _Fences(text, position)
+        start = text.rindex("---", 0, opening.end())
+        found = None
+        if not fences.contain(start):
+            found = _read_block(text, Span(start, opening.end()), path, problems, is_head=False)
+        if found:
+            yield found
+            fences.restart(found.span.end)
+        opening = _OPENING.search(text, found.span.end - 1 if found else opening.end() - 1)
+
+
+def _read_block(text: str, opening: Span, path: str, problems: list[Problem], *, is_head: bool) -> Block | None:
+    closing = _CLOSING.search(text, opening.end)
+    inner = Span(opening.end, closing.start() if closing else len(text))
+    looks_like_entry = _ENTRY_KEY.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK)) is not None
+    if not is_head and not (closing and looks_like_entry):
+        return None
+    line = text.count("\n", 0, opening.start) + 1
+    if closing is None:
+        if re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[inner.start : inner.start + 200]):
+            problems.append(Problem(path, line, "the frontmatter opened here is never closed with a `---` line; read as plain text"))
+        return None
+    try:
+        metadata = load_mapping(text[inner.start : inner.end])
+    except InvalidBlock as exc:
+        if is_head and not re.match(r"\s*[\w\"'{-][^\n]*:", text[inner.start : inner.end]):
+            return None
+        problems.append(Problem(path, line + 1 + exc.line, f"{exc}; read as plain text"))
+        return None
+    if not is_head and not metadata.keys() & {"id", "kind", "type"}:
+        return None
+    return Block(Span(opening.start, closing.end()), inner, metadata)
+
+
+class _Fences:
+    """Which places of a text are inside a code fence, told in one pass from left to right."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self.restart(start)
+
+    def restart(self, start: int) -> None:
+        """Forget what is open: a body's fence ends with its entry."""
+        self._marks = _FENCE.finditer(self._text, start)
+        self._next = next(self._marks, None)
+        self._open: str | None = None
+
+    def contain(self, place: int) -> bool:
+        while self._next is not None and self._next.start() < place:
+            mark = self._next[1]
+            if self._open is None:
+                self._open = mark
+            elif mark[0] == self._open[0] and len(mark) >= len(self._open) and self._is_bare(self._next):
+                self._open = None
+            self._next = next(self._marks, None)
+        return self._open is not None
+
+    def _is_bare(self, mark: re.Match[str]) -> bool:
+        end = self._text.find("\n", mark.end())
+        return not self._text[mark.end() : len(self._text) if end < 0 else end].strip()
+
+
+class _LineCounter:
+    """Line numbers of rising character positions, each newline counted once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._place, self._line = 0, 1
+
+    def line_at(self, place: int) -> int:
+        self._line += self._text.count("\n", self._place, place)
+        self._place = place
+        return self._line
+
+
+def _make_entry(text: str, path: str, block: Block, end: int, line: int, fields: Fields, default_status: str) -> Entry:
+    body = Span(block.span.end, end)
+    path_date = _date_in(path) if fields.dated is None or fields.seen is None else None
+    return Entry(
+        id=fields.id or provisional_id(path, text[body.start : body.end]),
+        kind=fields.kind,
+        type=fields.type,
+        domain=fields.domain,
+        importance=fields.importance,
+        phase=fields.phase,
+        status=fields.status or default_status,
+        reinforcement_count=fields.reinforcement_count,
+        last_reinforced=fields.last_reinforced,
+        created_at=fields.created_at,
+        title=fields.title,
+        tags=fields.tags,
+        priority=fields.priority,
+        applies_to=fields.applies_to,
+        links=fields.links,
+        metadata=block.metadata,
+        span=Span(block.span.start, end),
+        body=body,
+        line=line,
+        has_frontmatter=block.span.end > block.span.start,
+        has_own_id=fields.id is not None,
+        dated=fields.dated or path_date,
+        seen=fields.seen or path_date,
+    )
+
+
+def _line_of_field(yaml: str, field: str) -> int:
+    found = re.search(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:", yaml, re.MULTILINE)
+    return yaml.count("\n", 0, found.start()) if found else 0
+
+
+def _date_in(path: str) -> date | None:
+    """Return the last date that stands in a path, the most specific one."""
+    if "-" not in path:
+        return None
+    days = (parse_date(found) for found in reversed(_PATH_DATE.findall(path)))
+    return next((day for day in days if day), None)
+
+
+def provisional_id(path: str, body: str) -> str:
+    """Return the id of an entry that has none: a uuid5 of its path and body (requirements §6.3).
+
+    Example:
+        >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
+        True
+    """
+    digest = bytearray(hashlib.sha1(_NAMESPACE + f"{path}\n{body}".encode("utf-8", "replace"), usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def first_heading(body: str) -> str | None:
+    """Return the text of a heading that opens a body, or None.
+
+    Example:
+        >>> first_heading("\\n## [2026-01-02] Retry #\\ntext"), first_heading("text\\n# Late")
+        ('[2026-01-02] Retry', None)
+    """
+    start = len(body) - len(body.lstrip())
+    found = _HEADING.match(body, body.rfind("\n", 0, start) + 1)
+    return " ".join(found[1].split()) or None if found else None
+
+
+def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
+    """Return what to call an entry: its title, its first heading, its file's name or its first line.
+
+    The file's name stands in for a note that has the file to itself (`is_only`) and no id.
+    """
+    if entry.title:
+        return entry.title
+    heading = first_heading(body)
+    if heading:
+        return heading
+    if is_only and not entry.has_own_id:
+        return path.rpartition("/")[2].rpartition(".")[0]
+    line = next((line.strip() for line in body.splitlines() if line.strip()), "")
+    return " ".join(line.split())[:120] or entry.id

@@ -1,0 +1,249 @@
+"""The checked reading of frontmatter: every field has a coercer that returns a value and never raises.
+
+A value outside its range becomes the nearest good one or the default, and a complaint says so;
+the text on disk is left as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from memory_kb.model import DOMAINS, KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES, Link
+
+#: Importance of an entry that names neither kind nor priority (S3-48).
+DEFAULT_IMPORTANCE = 0.5
+
+_DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?![\d-])")
+_EVIDENCE = frozenset(
+    {"confidence", "quality_score", "success_count", "failure_count", "usage_count", "last_applied", "promoted_at"}
+)
+_MAX_LISTED = 200
+_MAX_TEXT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A field whose value could not be taken as it stands."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What an entry's frontmatter says, defaults filled in (requirements §6.2).
+
+    `status` stays None when it is not given, since a folder such as `archive/` then decides.
+    """
+
+    id: str | None
+    kind: str
+    type: str
+    domain: str
+    importance: float
+    phase: str
+    status: str | None
+    reinforcement_count: int
+    last_reinforced: str | None
+    created_at: str | None
+    title: str | None
+    tags: tuple[str, ...]
+    priority: str | None
+    applies_to: tuple[str, ...]
+    links: tuple[Link, ...]
+    dated: date | None
+    seen: date | None
+
+
+def parse_date(value: object) -> date | None:
+    """Return the day an ISO date or date-time names, or None.
+
+    Example:
+        >>> parse_date("2026-03-01T10:00:00Z"), parse_date("yesterday"), parse_date("2026-13-01")
+        (datetime.date(2026, 3, 1), None, None)
+    """
+    found = _DATE.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        return date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+
+
+def read_text(value: object) -> str | None:
+    """Return a one-line text, or None when there is nothing to show.
+
+    Example:
+        >>> read_text("  two\\n words "), read_text(7), read_text([])
+        ('two words', '7', None)
+    """
+    if value is None or isinstance(value, (list, dict)):
+        return None
+    return " ".join(str(value).split())[:_MAX_TEXT] or None
+
+
+def read_words(value: object) -> tuple[str, ...]:
+    """Return a list of words from a YAML list or a comma-separated text, without repeats.
+
+    Example:
+        >>> read_words(["a", 2, None, "a"]), read_words("x, #y")
+        (('a', '2'), ('x', 'y'))
+    """
+    items: Sequence[object] = value if isinstance(value, list) else str(value).split(",") if value is not None else ()
+    words = (text.lstrip("#") for item in items if (text := read_text(item)))
+    return tuple(dict.fromkeys(word for word in words if word))[:_MAX_LISTED]
+
+
+def read_kind(kind: object, type_: object) -> tuple[str, str]:
+    """Return the kind and type for what the frontmatter names; aliases resolve, nothing known is a fact.
+
+    Example:
+        >>> read_kind("workflow", None), read_kind(None, "directive"), read_kind("page", "docs")
+        (('skill', 'procedural'), ('preference', 'directive'), ('fact', 'declarative'))
+    """
+    named = _word(kind)
+    known_type = _word(type_) if _word(type_) in TYPES else None
+    found = KIND_ALIASES.get(named, named)
+    if found not in KINDS:
+        found = KIND_OF_TYPE[known_type] if known_type else "fact"
+    return found, known_type or KINDS[found].type
+
+
+def _word(value: object) -> str:
+    return str(value).strip().lower() if value is not None else ""
+
+
+def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]:
+    """Read a frontmatter mapping; what cannot be used is replaced by its default and reported.
+
+    Example:
+        >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})
+        >>> fields.importance, fields.type, complaints[0].message
+        (1.0, 'corrective', 'importance 7 is outside 0 to 1; read as 1.0')
+    """
+    reader = _Reader(meta)
+    kind, type_ = read_kind(meta.get("kind"), meta.get("type"))
+    reader.check_choice("kind", (*KINDS, *KIND_ALIASES), kind)
+    reader.check_choice("type", TYPES, type_)
+    priority = reader.choice("priority", PRIORITIES)
+    default = PRIORITIES[priority] if priority else PRIORITIES[KINDS[kind].priority] if "kind" in meta else DEFAULT_IMPORTANCE
+    last_reinforced, created_at = reader.day("last_reinforced"), reader.day("created_at")
+    dated = parse_date(created_at) or parse_date(meta.get("date")) or parse_date(meta.get("created"))
+    fields = Fields(
+        id=read_text(meta.get("id")),
+        kind=kind,
+        type=type_,
+        domain=reader.choice("domain", DOMAINS) or "team",
+        importance=reader.number("importance", default),
+        phase=_word(meta.get("phase")) or "unknown",
+        status=reader.choice("status", STATUSES),
+        reinforcement_count=reader.count("reinforcement_count"),
+        last_reinforced=last_reinforced,
+        created_at=created_at,
+        title=read_text(meta.get("title")) or read_text(meta.get("name")),
+        tags=read_words(meta.get("tags")),
+        priority=priority,
+        applies_to=read_words(meta.get("applies_to")),
+        links=reader.links(),
+        dated=dated,
+        seen=parse_date(last_reinforced) or dated,
+    )
+    reader.check_evidence()
+    return fields, tuple(reader.complaints)
+
+
+class _Reader:
+    """One pass over one mapping, collecting complaints."""
+
+    def __init__(self, meta: Mapping[str, Any]) -> None:
+        self._meta = meta
+        self.complaints: list[Complaint] = []
+
+    def _complain(self, name: str, wrong: str, read_as: object) -> None:
+        shown = str(self._meta.get(name))[:60]
+        self.complaints.append(Complaint(name, f"{name} {shown} {wrong}; read as {read_as}"))
+
+    def check_choice(self, name: str, known: Sequence[str] | Mapping[str, object], read_as: str) -> None:
+        if self._meta.get(name) is not None and _word(self._meta[name]) not in known:
+            self._complain(name, "is not a known word", read_as)
+
+    def choice(self, name: str, known: Sequence[str] | Mapping[str, object]) -> str | None:
+        value = _word(self._meta.get(name))
+        if not value or value in known:
+            return value or None
+        self._complain(name, "is not a known word", "the default")
+        return None
+
+    def number(self, name: str, default: float) -> float:
+        value = self._meta.get(name)
+        if value is None:
+            return default
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if math.isnan(number):
+            self._complain(name, "is not a number", default)
+            return default
+        if not 0.0 <= number <= 1.0:
+            clamped = min(1.0, max(0.0, number))
+            self._complain(name, "is outside 0 to 1", clamped)
+            return clamped
+        return number
+
+    def count(self, name: str) -> int:
+        value = self._meta.get(name)
+        if value is None:
+            return 0
+        try:
+            number = int(value)
+        except (TypeError, ValueError, OverflowError):
+            self._complain(name, "is not a whole number", 0)
+            return 0
+        if not 0 <= number <= 1_000_000_000:
+            self._complain(name, "is out of range", 0)
+            return 0
+        return number
+
+    def day(self, name: str) -> str | None:
+        value = self._meta.get(name)
+        if value is None:
+            return None
+        if parse_date(value) is None:
+            self._complain(name, "is not an ISO date", "no date")
+            return None
+        return str(value).strip()
+
+    def links(self) -> tuple[Link, ...]:
+        listed = self._meta.get("links")
+        if listed is None:
+            return ()
+        found = []
+        for item in listed if isinstance(listed, list) else [listed]:
+            to = read_text(item.get("to")) if isinstance(item, dict) else read_text(item)
+            relation = _word(item.get("relation")) if isinstance(item, dict) else "related_to"
+            if to is None:
+                self.complaints.append(Complaint("links", "a link without `to` is ignored"))
+            elif relation not in RELATIONS:
+                self.complaints.append(Complaint("links", f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"))
+                found.append(Link(to, "related_to"))
+            else:
+                found.append(Link(to, relation))
+        return tuple(found[:_MAX_LISTED])
+
+    def check_evidence(self) -> None:
+        """Complain about the fields that only later stages read."""
+        if self._meta.keys().isdisjoint(_EVIDENCE):
+            return
+        for name in ("confidence", "quality_score"):
+            self.number(name, 0.5)
+        for name in ("success_count", "failure_count", "usage_count"):
+            self.count(name)
+        for name in ("last_applied", "promoted_at"):
+            self.day(name)

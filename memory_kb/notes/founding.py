@@ -1,0 +1,64 @@
+"""Making a new vault."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_kb.errors import VaultNotFound
+from memory_kb.notes.machine import prepare_machine
+from memory_kb.notes.vault import MACHINE
+
+_CONFIG = """\
+# Settings of this vault; what is not set here has its default. The manual lists them all.
+# ranking:
+#   half_life_days: 90        # an entry counts half after this long without use
+#   prominence_exponent: 1.0  # 0 ranks by the words alone
+# ignore: [node_modules, drafts]
+"""
+
+_MEMORY = """\
+# Memory
+
+Write here freely, or let `memory-kb learn` make a file for each learning in the folders beside this one.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """A vault's folder and the files that had to be made for it."""
+
+    folder: Path
+    created: tuple[Path, ...]
+
+
+def found_vault(folder: str) -> Founded:
+    """Make `folder/memory` with what a vault needs, leaving alone everything that is there.
+
+    Raises:
+        VaultNotFound: the folder cannot be made.
+    """
+    place = Path(folder).expanduser()
+    memory = place / "memory"
+    created: list[Path] = []
+    try:
+        memory.mkdir(parents=True, exist_ok=True)
+        for name, text in (("config.yaml", _CONFIG), ("MEMORY.md", _MEMORY)):
+            if _write_new(memory / name, text):
+                created.append(memory / name)
+        if not (memory / MACHINE).exists():
+            created.append(memory / MACHINE)
+        prepare_machine(memory / MACHINE)
+    except OSError as exc:
+        raise VaultNotFound(f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to") from exc
+    return Founded(Path(os.path.realpath(place)), tuple(created))
+
+
+def _write_new(file: Path, text: str) -> bool:
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""YAML blocks: read any, into plain JSON values, within bounds.
+
+PyYAML does the parsing, through libyaml where it is installed. On top of its safe loader: dates
+and clock times stay the strings people wrote, an unknown `!tag` is ignored, `<<` merges nothing,
+and a block whose
+aliases multiply into something huge is refused before it is expanded.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import yaml
+
+#: Characters of one block, and values in it, that we are ready to look at.
+MAX_BLOCK = 65_536
+MAX_VALUES = 10_000
+MAX_DEPTH = 50
+
+_DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)$")
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$")
+
+
+class InvalidBlock(Exception):
+    """A block is not a usable YAML mapping; `line` counts from 0 within the block."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class _Budget(NamedTuple):
+    """How many values a block was made of so far; one list shared by the whole walk."""
+
+    spent: list[int]
+
+
+@functools.cache
+def yaml_loader() -> type[yaml.SafeLoader]:
+    """Return the safe loader class that all frontmatter and configuration is read with."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class NoteLoader(base):  # type: ignore[misc]
+        """The safe loader without YAML 1.1's surprises."""
+
+    def ignore_tag(loader: Any, _suffix: str, node: yaml.Node) -> object:
+        if isinstance(node, yaml.MappingNode):
+            return loader.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        return loader.construct_scalar(node)
+
+    NoteLoader.yaml_implicit_resolvers = {
+        first: [(tag, shape) for tag, shape in resolvers if tag.rpartition(":")[2] not in _DROPPED_TAGS]
+        for first, resolvers in base.yaml_implicit_resolvers.items()
+    }
+    NoteLoader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+    NoteLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+    NoteLoader.add_multi_constructor("", ignore_tag)
+    return NoteLoader
+
+
+def load_mapping(block: str) -> dict[str, Any]:
+    """Parse a YAML mapping into JSON values.
+
+    Raises:
+        InvalidBlock: it is not YAML, not a mapping, or too large.
+
+    Example:
+        >>> load_mapping("id: x\\ncreated_at: 2026-03-01\\ntags: [a, 12:30]")
+        {'id': 'x', 'created_at': '2026-03-01', 'tags': ['a', '12:30']}
+    """
+    if len(block) > MAX_BLOCK:
+        raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK:,} characters")
+    import yaml
+
+    try:
+        value = yaml.load(block, yaml_loader())  # noqa: S506 - a safe loader
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+        raise InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0) from exc
+    except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags
+        raise InvalidBlock(f"the frontmatter is not valid YAML: {exc}") from exc
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidBlock("the frontmatter is not a mapping of keys to values")
+    budget = _Budget([0])
+    return {_plain_key(key): _plain_value(item, budget, 1) for key, item in value.items()}
+
+
+def _plain_key(key: object) -> str:
+    return _plain_text(key) if isinstance(key, str) else str(key)
+
+
+def _plain_text(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _plain_value(value: object, budget: _Budget, depth: int) -> Any:
+    """Copy a YAML value into what JSON can hold, stopping at a bomb."""
+    budget.spent[0] += 1
+    if budget.spent[0] > MAX_VALUES or depth > MAX_DEPTH:
+        raise InvalidBlock(f"the frontmatter expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
+    if isinstance(value, str):
+        return _plain_text(value)
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {_plain_key(key): _plain_value(item, budget, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain_value(item, budget, depth + 1) for item in value]
+    return _plain_text(str(value))

@@ -1,0 +1,104 @@
+"""Change one value of one entry's frontmatter, and no other byte of the file (architecture §1.2).
+
+The value's place comes from the YAML parser's own marks. Every result is parsed again and must
+differ in exactly the value that was meant, else nothing is returned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.errors import CannotSplice
+from memory_kb.model import Span
+from memory_kb.notes.frontmatter import InvalidBlock, load_mapping, yaml_loader
+
+if TYPE_CHECKING:
+    import yaml
+
+Value = str | int | float | bool | list[str]
+
+
+def set_value(text: str, block: Span, key: str, value: Value) -> str:
+    """Return `text` with `key` set to `value` in the YAML between the two places of `block`.
+
+    An existing value is replaced in its own quoting style; a new key becomes the last line.
+
+    Raises:
+        CannotSplice: the change would not be read back as meant.
+
+    Example:
+        >>> set_value("---\\nid: a  # mine\\nstatus: active # why\\n---\\nBody", Span(4, 39), "status", "retired")
+        '---\\nid: a  # mine\\nstatus: retired # why\\n---\\nBody'
+    """
+    old = text[block.start : block.end]
+    try:
+        new = _set_in_block(old, key, value)
+        before, after = load_mapping(old), load_mapping(new)
+    except InvalidBlock as exc:
+        raise CannotSplice(str(exc)) from exc
+    if after != {**before, key: value}:
+        raise CannotSplice(f"{key} cannot be set to {value!r} without changing other values")
+    return text[: block.start] + new + text[block.end :]
+
+
+def _set_in_block(block: str, key: str, value: Value) -> str:
+    import yaml
+
+    try:
+        root = yaml.compose(block, yaml_loader())
+    except yaml.YAMLError as exc:
+        raise InvalidBlock(str(exc)) from exc
+    if root is None:
+        return block + f"{key}: {_emit(value)}{_newline(block)}"
+    if not isinstance(root, yaml.MappingNode):
+        raise CannotSplice("the frontmatter is not a mapping")
+    for key_node, value_node in root.value:
+        if key_node.value == key:
+            return _replace(block, value_node, value)
+    if root.flow_style:
+        close = block.rindex("}", 0, root.end_mark.index)
+        comma = ", " if root.value else ""
+        return f"{block[:close].rstrip()}{comma}{key}: {_emit(value)}{block[close:]}"
+    newline = _newline(block)
+    lead = "" if not block or block.endswith("\n") else newline
+    indent = " " * root.start_mark.column
+    return f"{block}{lead}{indent}{key}: {_emit(value)}{newline}"
+
+
+def _replace(block: str, node: yaml.Node, value: Value) -> str:
+    start, end = node.start_mark.index, _content_end(block, node)
+    style = getattr(node, "style", None)
+    emitted = _emit(value, style if style in ("'", '"') else None)
+    if start == end and start > 0 and block[start - 1] not in " \t":
+        emitted = " " + emitted
+    if getattr(node, "flow_style", None) is False or style in ("|", ">"):
+        # A block list or text ends a line of its own; what replaces it goes behind the key.
+        colon = block.rindex(":", 0, start) + 1
+        return f"{block[:colon]} {emitted}{block[end:]}"
+    return block[:start] + emitted + block[end:]
+
+
+def _content_end(block: str, node: yaml.Node) -> int:
+    """Return where a node's own text ends; a block collection's mark runs on over comments behind it."""
+    if node.id != "scalar" and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _content_end(block, last[1] if isinstance(last, tuple) else last)
+    end: int = node.end_mark.index
+    while end > node.start_mark.index and block[end - 1] in "\r\n":
+        end -= 1
+    return end
+
+
+def _emit(value: Value, style: str | None = None) -> str:
+    """Return a value as one line of YAML that reads back the same."""
+    import yaml
+
+    options: dict[str, Any] = {"default_flow_style": True, "allow_unicode": True, "width": 1 << 20}
+    emitted = str(yaml.safe_dump(value, default_style=style if isinstance(value, str) else None, **options)).removesuffix("...\n").rstrip("\n")
+    if "\n" in emitted or load_mapping(f"x: {emitted}").get("x") != value:
+        emitted = str(yaml.safe_dump(value, default_style='"', **{**options, "allow_unicode": False})).rstrip("\n")
+    return emitted
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"

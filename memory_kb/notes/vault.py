@@ -1,0 +1,174 @@
+"""A vault on disk: where it is, what shape it has, and which scope a path belongs to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_kb.errors import VaultNotFound
+from memory_kb.model import Location
+
+MACHINE = ".memory-kb"
+GLOBAL_PREFIX = "~global/"
+#: `~/MEMORY.md`, which belongs to the default home without lying in it.
+HOME_NOTE = "~global/~/MEMORY.md"
+
+_MARKERS = ("config.yaml", MACHINE, "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
+_TOP_NOTES = ("MEMORY.md", "institutional.md")
+_STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder whose Markdown files are notes; `prefix` goes before their paths in all output."""
+
+    prefix: str
+    folder: Path
+    top_notes: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """A project's vault and the global home that is searched with it.
+
+    Attributes:
+        folder: what `--vault` names; paths in output are relative to it.
+        memory: `folder/memory`, or None for a plain folder of notes.
+        home: the global home, which need not exist.
+        machine: the folder of what belongs to this machine alone.
+    """
+
+    folder: Path
+    memory: Path | None
+    home: Path
+    machine: Path
+    home_note: Path | None = None
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """The project's notes and the global ones, unless both are one folder."""
+        top = tuple(self.folder / name for name in _TOP_NOTES) if self.memory else ()
+        project = Root("memory/", self.memory, top) if self.memory else Root("", self.folder)
+        if self.home in (self.folder, self.memory):
+            return (project,)
+        return project, Root(GLOBAL_PREFIX, self.home, (self.home_note,) if self.home_note else ())
+
+    def resolve(self, path: str) -> Path:
+        """Return the file that a path in output stands for."""
+        if path == HOME_NOTE and self.home_note:
+            return self.home_note
+        if path.startswith(GLOBAL_PREFIX):
+            return self.home / path.removeprefix(GLOBAL_PREFIX)
+        return self.folder / path
+
+    def scope_folder(self, scope: str, job: str | None = None, task: str | None = None) -> Path:
+        """Return the folder that holds the entries of a scope."""
+        if scope == "global":
+            return self.home
+        base = self.memory or self.folder
+        if job is not None:
+            base = base / "jobs" / job
+        if task is not None:
+            base = base / "tasks" / task
+        return base
+
+    def show(self, file: Path) -> str:
+        """Return the path in output of a file of this vault."""
+        if file.is_relative_to(self.folder) and not (self.home != self.folder and file.is_relative_to(self.home)):
+            return file.relative_to(self.folder).as_posix()
+        return GLOBAL_PREFIX + file.relative_to(self.home).as_posix()
+
+
+def is_memory_folder(folder: Path) -> bool:
+    """Tell whether a folder has the inside of a vault."""
+    return folder.is_dir() and any((folder / marker).exists() for marker in _MARKERS)
+
+
+def find_vault(
+    folder: str | os.PathLike[str] | None,
+    home: str | os.PathLike[str] | None,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+) -> Vault:
+    """Locate the vault: the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`.
+
+    Raises:
+        VaultNotFound: there is none.
+    """
+    named = folder or environ.get("MEMORY_KB_VAULT")
+    place = _named_folder(Path(named).expanduser()) if named else _enclosing_folder(cwd)
+    memory = place / "memory"
+    is_memory = is_memory_folder(memory)
+    named_home = home or environ.get("MEMORY_KB_HOME")
+    default_home = Path(environ.get("HOME") or "~").expanduser() / ".memory"
+    home_folder = Path(named_home).expanduser().absolute() if named_home else default_home
+    return Vault(
+        folder=place,
+        memory=memory if is_memory else None,
+        home=Path(os.path.realpath(home_folder)),
+        machine=(memory if is_memory else place) / MACHINE,
+        home_note=None if named_home else default_home.parent / "MEMORY.md",
+    )
+
+
+def _named_folder(folder: Path) -> Path:
+    place = Path(os.path.realpath(folder))
+    if not place.is_dir():
+        problem = "is not a folder" if place.exists() else "does not exist"
+        raise VaultNotFound(f"the vault {folder} {problem}", f"`memory-kb init {folder}` makes a new one")
+    is_inside = place.name == "memory" and (place / MACHINE).is_dir() and (place / "config.yaml").is_file()
+    return place.parent if is_inside and not is_memory_folder(place / "memory") else place
+
+
+def _enclosing_folder(cwd: Path) -> Path:
+    for place in (cwd, *cwd.parents):
+        if is_memory_folder(place / "memory") or (place / MACHINE).is_dir():
+            return _named_folder(place)
+    raise VaultNotFound(
+        f"there is no vault in {cwd} or any folder above it",
+        "`memory-kb init` makes one here; `--vault DIR` names one elsewhere, any folder of Markdown files will do",
+    )
+
+
+def locate(path: str, *, is_memory: bool) -> Location:
+    """Tell the scope and learning type of a file from its path alone (architecture §2).
+
+    Example:
+        >>> locate("memory/jobs/api/tasks/t1/learnings/a.md", is_memory=True)
+        Location(scope='task', job='api', task='t1', learning_type='task')
+        >>> locate("~global/institutional.md", is_memory=True).learning_type
+        'institutional'
+        >>> locate("memory/jobs/api/x.md", is_memory=False).scope
+        'project'
+    """
+    is_global = path.startswith(GLOBAL_PREFIX)
+    if not is_memory and not is_global:
+        return Location()
+    parts = path.split("/")
+    learning_type = "task"
+    if parts[-1] == "institutional.md":
+        learning_type = "institutional"
+    elif parts[-1] == "proxy.md" or "proxy-tasks" in parts[:-1]:
+        learning_type = "proxy"
+    if is_global:
+        return Location("global", learning_type=learning_type)
+    if parts[:2] != ["memory", "jobs"] or len(parts) < 4:
+        return Location("project", learning_type=learning_type)
+    if parts[3] == "tasks" and len(parts) > 5:
+        return Location("task", parts[2], parts[4], learning_type)
+    return Location("job", parts[2], learning_type=learning_type)
+
+
+def default_status(path: str, *, is_memory: bool) -> str:
+    """Return the status of an entry that names none: its folder's, else active.
+
+    Example:
+        >>> default_status("memory/review/a.md", is_memory=True), default_status("archive/a.md", is_memory=False)
+        ('proposed', 'active')
+    """
+    if not is_memory and not path.startswith(GLOBAL_PREFIX):
+        return "active"
+    return next((_STATUS_FOLDERS[part] for part in path.split("/")[:-1] if part in _STATUS_FOLDERS), "active")

@@ -1,0 +1,1 @@
+"""Retrieval: a query into candidates, candidates into scores, scores into hits."""

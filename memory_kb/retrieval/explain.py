@@ -1,0 +1,20 @@
+"""Why a hit stands where it stands, in sentences."""
+
+from __future__ import annotations
+
+from memory_kb.retrieval.folding import Group
+
+
+def explain(group: Group) -> tuple[str, ...]:
+    """Return a line for every factor of a hit's score."""
+    best, candidate = group.best, group.best.candidate
+    lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
+    if candidate.is_superseded:
+        lines[0] += " x 0.5 (superseded by a newer entry)"
+    if candidate.rank:
+        lines.append(f"relevance: bm25 {-candidate.rank:.3f}, {best.context:.0%} of the sum from neighbouring passages; the best candidate is 1")
+    age = f"{best.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
+    lines.append(f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}")
+    if len(group.chunks) > 1:
+        lines.append(f"text: {len(group.chunks)} neighbouring passages that match, shown as one")
+    return tuple(lines)

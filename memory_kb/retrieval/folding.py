@@ -1,0 +1,63 @@
+"""Chunks that lie side by side in one entry become one hit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memory_kb.ports import StoredChunk
+from memory_kb.retrieval.candidates import Scored
+
+#: A weaker chunk joins its neighbour when it scores at least this share of it ...
+FOLD_SHARE = 0.85
+#: ... and both together stay as short as one chunk may be; characters.
+FOLD_LIMIT = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Neighbouring chunks in file order, and the score of the best of them."""
+
+    best: Scored
+    chunks: tuple[StoredChunk, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of the chunks with the line breaks between them."""
+        text = self.chunks[0].content
+        for before, after in zip(self.chunks, self.chunks[1:], strict=False):
+            text += "\n" * (after.line - before.end_line) or " "
+            text += after.content
+        return text
+
+
+def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Group]:
+    """Join each chunk to a better neighbour where both are good, in the order of the pool.
+
+    The pool does not depend on how many hits are asked for, so neither do the groups.
+    """
+    groups: list[Group] = []
+    place_of: dict[int, int] = {}
+    for scored in pool:
+        key = scored.candidate.key
+        chunk = chunks[key]
+        for neighbour in (key - 1, key + 1):
+            place = place_of.get(neighbour)
+            if place is not None and _fits(scored, chunk, groups[place]):
+                group = groups[place]
+                joined = (chunk, *group.chunks) if key < group.chunks[0].key else (*group.chunks, chunk)
+                groups[place] = Group(group.best, joined)
+                place_of[key] = place
+                break
+        else:
+            place_of[key] = len(groups)
+            groups.append(Group(scored, (chunk,)))
+    return groups
+
+
+def _fits(scored: Scored, chunk: StoredChunk, group: Group) -> bool:
+    length = chunk.char_offset + len(chunk.content) - group.chunks[0].char_offset
+    if chunk.key < group.chunks[0].key:
+        last = group.chunks[-1]
+        length = last.char_offset + len(last.content) - chunk.char_offset
+    return scored.score >= FOLD_SHARE * group.best.score and length <= FOLD_LIMIT

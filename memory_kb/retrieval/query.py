@@ -1,0 +1,154 @@
+"""What people type into a full-text expression that cannot fail, whatever they typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory_kb.retrieval.stopwords import stop_words
+from memory_kb.text import cut_cjk, has_cjk, symbol_terms
+
+#: More distinct terms than this make a query slower, not better.
+MAX_TERMS = 48
+_MAX_CHARS = 4_000
+
+# A part of the query: perhaps a minus, then a quoted phrase or a word.
+_PART = re.compile(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
+_PUNCTUATION = "?!.,;:()[]{}<>\"'`*“”„"
+_WORD = re.compile(r"[^\W_]")
+_TOKEN = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """A query as the full-text index takes it.
+
+    `terms` are the alternatives, any of which may match and more of which score higher; every
+    one of `phrases` must stand in the text, and none of `excluded` may. All are quoted
+    expressions of the index's language.
+    """
+
+    terms: tuple[str, ...]
+    phrases: tuple[str, ...]
+    excluded: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to look for."""
+        return not (self.terms or self.phrases)
+
+    @property
+    def expression(self) -> str:
+        """The whole query for a full-text MATCH."""
+        wanted = " OR ".join(dict.fromkeys((*self.phrases, *self.terms)))
+        if self.phrases:
+            wanted = f"{' AND '.join(self.phrases)} AND ({wanted})"
+        return f"({wanted}) NOT ({' OR '.join(self.excluded)})" if self.excluded else wanted
+
+
+    def without_phrases(self) -> TextQuery:
+        """Return the query with its phrases as ordinary words."""
+        words = parse_words(" ".join(self.phrases))
+        return TextQuery(tuple(dict.fromkeys((*self.terms, *words.terms)))[:MAX_TERMS], (), self.excluded)
+
+
+def parse_query(text: str) -> TextQuery:
+    """Read a query: words, `"exact phrases"`, `-excluded` ones; anything else is a word too.
+
+    Stop words are left out unless there is nothing else. A name such as `foo-bar` or `v1.2.3` is
+    looked for as it stands and in its parts, CJK runs as bigrams.
+
+    Example:
+        >>> parse_query('How do I fix "flaky tests" in user_name -legacy?').expression
+        '("flaky tests" AND ("flaky tests" OR "fix" OR "user_name" OR "user" OR "name")) NOT ("legacy")'
+        >>> parse_query("C++").expression
+        '"C" OR "Cplusplus"'
+        >>> parse_query('*:"').is_empty
+        True
+    """
+    text = _UNPRINTABLE.sub(" ", text[:_MAX_CHARS])
+    phrases: dict[str, None] = {}
+    excluded: dict[str, None] = {}
+    words: list[str] = []
+    for part in _PART.finditer(text):
+        if part[3] is None:
+            if _WORD.search(part[2]):
+                (excluded if part[1] else phrases)[_phrase(part[2])] = None
+        elif part[3][0] == "-" and part[3][1:2].isalnum():
+            excluded[_phrase(part[3].strip(_PUNCTUATION))] = None
+        else:
+            words.append(part[3])
+    return TextQuery(tuple(_terms(words))[:MAX_TERMS], tuple(phrases)[:MAX_TERMS], tuple(excluded)[:MAX_TERMS])
+
+
+def parse_words(text: str) -> TextQuery:
+    """Read a text as words only: its quotes and dashes are part of the text.
+
+    Example:
+        >>> parse_words('Never -force "main"').expression
+        '"Never" OR "force" OR "main"'
+    """
+    text = _UNPRINTABLE.sub(" ", text[:_MAX_CHARS])
+    return TextQuery(tuple(_terms([word.lstrip("-") for word in text.split()]))[:MAX_TERMS], (), ())
+
+
+def _terms(words: list[str]) -> Iterator[str]:
+    """Return the distinct quoted terms of the words that carry meaning."""
+    plain = [token.lower() for word in words for token in _TOKEN.findall(word)]
+    stop = stop_words(plain)
+    terms: dict[str, None] = {}
+    dropped: dict[str, None] = {}
+    for word in words:
+        for term, bare in _word_terms(_POSSESSIVE.sub("", word.strip(_PUNCTUATION))):
+            (dropped if bare in stop else terms)[term] = None
+    return iter(terms or dropped)
+
+
+def _word_terms(word: str) -> Iterator[tuple[str, str]]:
+    """Yield what to look for one word, each with its bare lower-case form."""
+    if not _WORD.search(word):
+        return
+    if has_cjk(word):
+        yield from _cjk_terms(word)
+        return
+    tokens = _TOKEN.findall(word)
+    # One token in signs is not a name: `(tests)`, `it's`; several are: `foo-bar`.
+    joined = word if len(tokens) > 1 else tokens[0]
+    yield _quote(joined), joined.lower()
+    if len(tokens) > 1:
+        for token in tokens:
+            if len(token) > 1:
+                yield _quote(token), token.lower()
+    elif len(parts := _CAMEL.findall(tokens[0])) > 1 and not tokens[0].isupper() and "".join(parts) == tokens[0]:
+        yield _quote(" ".join(parts)), ""
+    symbols = symbol_terms(word)
+    if symbols:
+        yield _quote(symbols), ""
+
+
+def _cjk_terms(word: str) -> Iterator[tuple[str, str]]:
+    for piece, is_cjk in cut_cjk(word):
+        if not is_cjk:
+            yield from _word_terms(piece)
+        elif len(piece) == 1:
+            yield _quote(piece) + " *", ""
+        else:
+            for start in range(len(piece) - 1):
+                yield _quote(piece[start : start + 2]), ""
+
+
+def _phrase(text: str) -> str:
+    """Return a phrase to be found as it stands; its CJK runs are chains of bigrams."""
+    words: list[str] = []
+    for word in text.lstrip("-").split():
+        for piece, is_cjk in cut_cjk(word):
+            words += [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece] if is_cjk else [piece]
+    return _quote(" ".join(words))
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace('"', " ") + '"'

@@ -1,0 +1,171 @@
+"""Settings: their defaults, where they may be set, and who may set what.
+
+defaults < `$MEMORY_KB_HOME/config.yaml` < the vault's `config.yaml` < `MEMORY_KB_*` < flags.
+A vault's own file comes with a cloned repository, so it may not say where files are written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memory_kb.errors import InvalidSettings
+
+TOKENIZERS = ("porter unicode61 remove_diacritics 2", "unicode61 remove_diacritics 2", "porter ascii", "porter unicode61", "trigram")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeWeights:
+    """What a hit's score is multiplied with for the scope it comes from (S3-48)."""
+
+    task: float = 1.5
+    job: float = 1.2
+    project: float = 1.2
+    global_: float = 1.0
+
+    def of(self, scope: str) -> float:
+        """Return the weight of a scope by its name."""
+        return float(getattr(self, "global_" if scope == "global" else scope))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How hits are ordered. Half-life and floor are S3-46, lambda is S3-40."""
+
+    prominence_exponent: float = 1.0
+    half_life_days: float = 90.0
+    decay_floor: float = 0.1
+    mmr_lambda: float = 0.7
+    scope: ScopeWeights = field(default_factory=ScopeWeights)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """Where the index is and what goes in. `path` replaces the `.memory-kb` folder; None leaves it."""
+
+    path: str | None = None
+    tokenizer: str = TOKENIZERS[0]
+    max_file_bytes: int = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set."""
+
+    ranking: Ranking = field(default_factory=Ranking)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    ignore: tuple[str, ...] = ("node_modules",)
+
+
+#: Settings that a vault's own file may not have: they name places outside it.
+_NOT_FROM_VAULT = frozenset({"index.path"})
+_AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """Settings with the warnings that reading them gave."""
+
+    settings: Settings
+    warnings: tuple[str, ...]
+
+
+def load_settings(home_file: Path, vault_file: Path, environ: Mapping[str, str]) -> LoadedSettings:
+    """Read the settings from their files and the environment.
+
+    Raises:
+        InvalidSettings: a file is not YAML, or a value is not of the kind its key takes.
+    """
+    settings, warnings = Settings(), []
+    for file, is_trusted in ((home_file, True), (vault_file, False)):
+        values = _read_file(file)
+        settings, unknown = merge(settings, values, str(file), is_trusted=is_trusted)
+        warnings += unknown
+    settings, unknown = merge(settings, _from_environ(environ), "the environment", is_trusted=True)
+    return LoadedSettings(settings, tuple(warnings + unknown))
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InvalidSettings(f"{file} cannot be read: {exc}", "mend it or move it away") from exc
+    if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
+        return {}
+    from memory_kb.notes.frontmatter import InvalidBlock, load_mapping
+
+    try:
+        return load_mapping(text)
+    except InvalidBlock as exc:
+        raise InvalidSettings(f"{file}:{exc.line + 1}: {str(exc).replace('the frontmatter', 'the file')}", "mend the line") from exc
+
+
+def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Turn `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` into `{"ranking": {"half_life_days": "30"}}`."""
+    values: dict[str, Any] = {}
+    for section in ("ranking", "index"):
+        for item in dataclasses.fields(getattr(Settings(), section)):
+            text = environ.get(f"MEMORY_KB_{section}_{item.name}".upper())
+            if text is not None and item.name != "scope":
+                values.setdefault(section, {})[item.name] = text
+    if "MEMORY_KB_IGNORE" in environ:
+        values["ignore"] = [word for word in environ["MEMORY_KB_IGNORE"].split(",") if word]
+    return values
+
+
+def merge(settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool) -> tuple[Settings, list[str]]:
+    """Lay a mapping of values over settings; unknown keys come back as warnings.
+
+    Example:
+        >>> merge(Settings(), {"ranking": {"half_life_days": 30}, "colour": 1}, "config.yaml", is_trusted=False)[1]
+        ['config.yaml: unknown setting colour']
+    """
+    warnings: list[str] = []
+    merged = _merge_into(settings, values, "", origin, warnings, is_trusted=is_trusted)
+    assert isinstance(merged, Settings)
+    return merged, warnings
+
+
+def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool) -> Any:
+    known = {item.name.rstrip("_"): item.name for item in dataclasses.fields(target)}
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if key not in known:
+            warnings.append(f"{origin}: unknown setting {name}")
+        elif name in _NOT_FROM_VAULT and not is_trusted:
+            warnings.append(f"{origin}: {name} is ignored here; a vault may not say where files are written, your own configuration may")
+        elif value is not None:
+            old = getattr(target, known[key])
+            if dataclasses.is_dataclass(old):
+                if not isinstance(value, Mapping):
+                    raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}")
+                changes[known[key]] = _merge_into(old, value, name + ".", origin, warnings, is_trusted=is_trusted)
+            else:
+                changes[known[key]] = _coerce(name, value, old, origin)
+    return dataclasses.replace(target, **changes)
+
+
+def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
+    leaf = name.rpartition(".")[2]
+    if isinstance(old, tuple):
+        words = value if isinstance(value, list) else [value]
+        return tuple(str(word) for word in words)
+    if name == "index.tokenizer":
+        if value not in TOKENIZERS:
+            raise InvalidSettings(f"{origin}: {name} is {value!r}", f"it may be one of: {', '.join(TOKENIZERS)}")
+        return value
+    if isinstance(old, (int, float)):
+        try:
+            number = type(old)(value)
+        except (TypeError, ValueError) as exc:
+            raise InvalidSettings(f"{origin}: {name} takes a number, not {value!r}") from exc
+        if not 0 <= number < 1e15 or (leaf in _AT_MOST_ONE and number > 1) or (leaf == "half_life_days" and number == 0):
+            raise InvalidSettings(f"{origin}: {name} is out of range: {value!r}")
+        return number
+    return str(value)

@@ -1,0 +1,159 @@
+"""Words: how text is cut into tokens, on both sides of the index and for comparing texts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+# Scripts written without spaces between words, or (Hangul) with particles glued to them.
+_CJK = "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_CJK_WORD = re.compile(rf"\w*[{_CJK}]\w*")
+_WORD = re.compile(r"\w+")
+_PLUS_PLUS = re.compile(r"\+\+(?<=\w\+\+)(?!\+)")
+_SHARP = re.compile(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
+_LAST_WORD = re.compile(r"\w+$")
+
+#: Characters per token, the estimate every budget is counted in (S0-45).
+CHARS_PER_TOKEN = 4
+
+
+def has_cjk(text: str) -> bool:
+    """Tell whether the text holds any script that needs cutting into bigrams.
+
+    Example:
+        >>> has_cjk("Größe"), has_cjk("検索する")
+        (False, True)
+    """
+    return not text.isascii() and _CJK_RUN.search(text) is not None
+
+
+def bigrams(run: str) -> list[str]:
+    """Cut a run of CJK characters into overlapping pairs and its last character.
+
+    The last character stands alone too, so that a one-character query, which is searched as a
+    prefix, finds every position.
+
+    Example:
+        >>> bigrams("検索機能")
+        ['検索', '索機', '機能', '能']
+    """
+    return [run[i : i + 2] for i in range(len(run))]
+
+
+def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a word and whether each is a CJK run.
+
+    Example:
+        >>> list(cut_cjk("Obsidian同期v2"))
+        [('Obsidian', False), ('同期', True), ('v2', False)]
+    """
+    end = 0
+    for run in _CJK_RUN.finditer(word):
+        if run.start() > end:
+            yield word[end : run.start()], False
+        yield run.group(), True
+        end = run.end()
+    if end < len(word):
+        yield word[end:], False
+
+
+def cjk_terms(text: str) -> str:
+    """Return the extra search terms of a text: its CJK words as bigrams, their Latin parts apart.
+
+    Example:
+        >>> cjk_terms("use Obsidian同期 here")
+        'Obsidian 同期 期'
+    """
+    terms: list[str] = []
+    for word in _CJK_WORD.findall(text):
+        for piece, is_cjk in cut_cjk(word):
+            terms.extend(bigrams(piece) if is_cjk else (piece,))
+    return " ".join(terms)
+
+
+def symbol_terms(text: str) -> str:
+    """Return names whose meaning is in their signs, spelled out.
+
+    Example:
+        >>> symbol_terms("C++ and C# but not issue #12 or i += 1")
+        'Cplusplus Csharp'
+    """
+    terms = []
+    if "++" in text:
+        for found in _PLUS_PLUS.finditer(text):
+            name = _LAST_WORD.search(text, max(0, found.start() - 40), found.start())
+            if name:
+                terms.append(f"{name.group()}plusplus")
+    if "#" in text:
+        terms.extend(f"{text[found.start() - 1]}sharp" for found in _SHARP.finditer(text))
+    return " ".join(terms)
+
+
+def tokens(text: str) -> frozenset[str]:
+    """Return the set of words of a text, for comparing texts of any script.
+
+    Example:
+        >>> sorted(tokens("Привет, мир! 日本語"))
+        ['мир', 'привет', '日本', '本語', '語']
+    """
+    words = _WORD.findall(text.casefold())
+    if text.isascii():
+        return frozenset(words)
+    found: set[str] = set()
+    for word in words:
+        for piece, is_cjk in cut_cjk(word):
+            found.update(bigrams(piece) if is_cjk else (piece,))
+    return frozenset(found)
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Return how much of two token sets is shared; two empty sets share nothing.
+
+    Example:
+        >>> jaccard(frozenset("abc"), frozenset("bcd")), jaccard(frozenset(), frozenset())
+        (0.5, 0.0)
+    """
+    if not a or not b:
+        return 0.0
+    shared = len(a & b)
+    return shared / (len(a) + len(b) - shared)
+
+
+def count_tokens(text: str) -> int:
+    """Estimate what a text costs a language model (S0-45).
+
+    Example:
+        >>> count_tokens("12345")
+        2
+    """
+    return math.ceil(len(text) / CHARS_PER_TOKEN)
+
+
+def slugify(text: str, limit: int = 60) -> str:
+    """Turn a title into a file name that is safe everywhere; letters of every script stay.
+
+    Example:
+        >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…")
+        ('retry-then-fail', '日本語-メモ', 'note')
+    """
+    slug = "-".join(re.findall(r"[^\W_]+", text.casefold()))
+    while len(slug.encode()) > limit:
+        slug = slug[:-1]
+    return slug.strip("-") or "note"
+
+
+def shorten(text: str, limit: int = 120) -> str:
+    """Cut a line at a word, marking that something follows.
+
+    Example:
+        >>> shorten("one two three", 9)
+        'one two…'
+    """
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    cut = line[: limit - 1]
+    head = cut.rpartition(" ")[0]
+    return (head if len(head) > limit // 2 else cut) + "…"
