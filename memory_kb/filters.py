@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from memory_kb.errors import UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES, Filters, Location
+from memory_kb.model import Filters, Location
+from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 
 def make_filters(

@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memory_kb.errors import Forgotten, InvalidSettings, VaultBusy
 from memory_kb.filters import make_filters, make_place
-from memory_kb.index import inventory
 from memory_kb.index.database import LOCK, is_damage, replace_damaged
-from memory_kb.index.indexer import Progress, needs_writing, survey, sync
+from memory_kb.index.comparing import needs_writing
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
-from memory_kb.model import (
-    EntryView,
-    Findings,
-    Freshness,
-    Learned,
-    LinkReport,
-    Problem,
-    SearchResult,
-    Stats,
-    Status,
-    SyncReport,
-)
+from memory_kb.model import Freshness, Problem, SearchResult
 from memory_kb.notes.machine import choose_machine, prepare_machine
 from memory_kb.notes.vault import MACHINE, Vault, find_vault
 from memory_kb.retrieval.retriever import Request, retrieve
 from memory_kb.settings import LoadedSettings, load_settings
+
+if TYPE_CHECKING:
+    from memory_kb.index.indexer import Progress
+    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Stats, Status, SyncReport
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there.
 _PATIENCE = 2.0
@@ -139,6 +131,8 @@ class KnowledgeBase:
     def _sync(
         self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None
     ) -> SyncReport:
+        from memory_kb.index.indexer import sync
+
         index = self._index
         with hold_lock(self.machine / LOCK, wait, on_wait):
             stale = index.stale_because(self._index_settings)
@@ -150,7 +144,7 @@ class KnowledgeBase:
 
     def _with_notices(self, report: SyncReport) -> SyncReport:
         notices, self._notices = self._notices, ()
-        return SyncReport(report.added, report.changed, report.removed, report.unchanged, report.problems, report.seconds, notices)
+        return replace(report, notices=notices)
 
     @property
     def _index_settings(self) -> str:
@@ -170,6 +164,8 @@ class KnowledgeBase:
         try:
             self._sync(_LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
         except VaultBusy:
+            from memory_kb.index.indexer import survey
+
             pending = survey(self.vault, index, self.settings).pending
             return pending, (f"another process is indexing; {pending} changed files are not searched yet",) if pending else ()
         return 0, ()
@@ -239,23 +235,33 @@ class KnowledgeBase:
             UnknownEntry: there is none.
             AmbiguousId: there are several.
         """
+        from memory_kb.index import inventory
+
         return self._reading(lambda: inventory.show(self.vault, self._index, wanted))
 
     def list(self, *, sync: bool = True, **filters: object) -> tuple[EntryView, ...]:
         """Return the entries that pass the filters of `search`, in path order."""
+        from memory_kb.index import inventory
+
         chosen = make_filters(**filters)  # type: ignore[arg-type]
         return self._reading(lambda: inventory.list_entries(self._index, chosen), sync=sync)
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
+        from memory_kb.index import inventory
+
         return self._reading(lambda: inventory.links(self.vault, self._index, wanted))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""
+        from memory_kb.index import inventory
+
         return self._reading(lambda: inventory.stats(self._index))
 
     def status(self) -> Status:
         """Compare disk and index as they are, without changing either."""
+        from memory_kb.index import inventory
+
         return self._repairing(lambda: inventory.status(self.vault, self._index, self.settings))
 
     def _reading(self, work: Callable[[], _T], *, sync: bool = True) -> _T:
@@ -290,9 +296,12 @@ class KnowledgeBase:
             Forgotten: the same text was forgotten before, and `force` is not set.
             UsageError: the call makes no sense.
         """
+        import uuid
+
         from memory_kb.learning import remember
         from memory_kb.learning.twins import find_twin
         from memory_kb.notes import changes
+        from memory_kb.reports import Learned
 
         draft = remember.check_draft(remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source))
         place = make_place(scope, job, task)
@@ -347,6 +356,8 @@ class KnowledgeBase:
     def doctor(self, *, fix: bool = False) -> Findings:
         """Examine notes and index; `fix` brings the index to what the files say and sweeps up after killed writes."""
         from memory_kb.index import doctor
+
+        from memory_kb.reports import Findings
 
         problems = self._repairing(lambda: tuple(doctor.check_index(self.vault, self._index, self.settings)))
         repaired: list[str] = []

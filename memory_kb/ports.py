@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from memory_kb.model import Chunk, FileStat, Filters
+from memory_kb.model import FileStat, Filters
+
+if TYPE_CHECKING:
+    from memory_kb.entry import Chunk
 
 
 class KnownFile(NamedTuple):
@@ -42,6 +45,8 @@ class Candidate(NamedTuple):
     status: str
     scope: str
     is_superseded: int
+    title: str
+    headings: str
 
 
 class StoredChunk(NamedTuple):
@@ -116,6 +121,9 @@ class Index(Protocol):
 
     def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
         """Return the best chunks for a full-text expression, best first."""
+
+    def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
+        """Return the BM25 of an expression in those of the chunks that it matches."""
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         """Return chunks that pass the filters, without a query; their rank is 0."""

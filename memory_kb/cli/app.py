@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -136,6 +135,8 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as exc:
+        import traceback
+
         traceback.print_exc()
         return _fail(f"{type(exc).__name__}: {exc}", "bug", "this is a bug in memory-kb; please report it with the lines above", 1, as_json=as_json)
     return result if isinstance(result, int) else 0

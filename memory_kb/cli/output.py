@@ -7,11 +7,14 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.model import EntryView, Hit, Problem
+from memory_kb.model import Hit, Problem
+
+if TYPE_CHECKING:
+    from memory_kb.reports import EntryView
 
 _SHOWN_PROBLEMS = 10
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

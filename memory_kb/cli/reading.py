@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import FileProgress, clean, print_entry_line, print_hit, print_json, print_table, say, style
 from memory_kb.errors import UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES, EntryView, LinkReport, SearchResult
-from memory_kb.notes.fields import parse_date
+from memory_kb.model import SearchResult
+from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
+
+if TYPE_CHECKING:
+    from memory_kb.reports import EntryView, LinkReport
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -21,6 +24,8 @@ class _Day(click.ParamType):
     name = "date"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from memory_kb.notes.fields import parse_date
+
         day = parse_date(value)
         if day is None:
             self.fail(f"{value!r} is not a date such as 2026-03-01", param, ctx)

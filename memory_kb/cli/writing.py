@@ -11,7 +11,7 @@ import click
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import print_json, say
 from memory_kb.errors import UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
+from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
 
 @click.command("init")

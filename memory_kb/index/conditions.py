@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
+from memory_kb.model import Filters
+from memory_kb.words import SEARCHED_STATUSES, WORKING_KINDS
 
 
 def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:

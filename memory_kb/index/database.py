@@ -7,9 +7,12 @@ import os
 import sqlite3
 from pathlib import Path
 
-from memory_kb.index.schema import APPLICATION_ID, DROP, SCHEMA_VERSION, create_statements
 from memory_kb.locks import hold_lock
 
+#: "mkb1", so that a foreign SQLite file in our place is known as one.
+APPLICATION_ID = 0x6D6B6231
+#: Versions: 1, the first.
+SCHEMA_VERSION = 1
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The lock of whoever indexes, beside the database.
@@ -73,6 +76,8 @@ def _is_unusable(path: Path) -> bool:
 
 def create(connection: sqlite3.Connection, tokenizer: str) -> None:
     """Make the tables anew in one transaction, unless another process just did."""
+    from memory_kb.index.schema import DROP, create_statements
+
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memory_kb.credentials import find_secret
-from memory_kb.index.indexer import differences, survey
+from memory_kb.index.comparing import differences
+from memory_kb.index.indexer import survey
 from memory_kb.index.inventory import EVERYTHING, links_of, name_entries
 from memory_kb.index.reading import read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex

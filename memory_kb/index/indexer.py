@@ -3,96 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from memory_kb.index.comparing import Difference, Verdict, differences
 from memory_kb.index.reading import hash_bytes, read_file, read_note
-from memory_kb.model import FileStat, Problem, SyncReport
-from memory_kb.notes.vault import GLOBAL_PREFIX, Vault, default_status, locate
+from memory_kb.model import FileStat, Problem
+from memory_kb.reports import SyncReport
+from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import walk
 from memory_kb.ports import Index, IndexWriter, KnownFile, SyncWindow
 from memory_kb.settings import Settings
 
-#: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
-_TICK = 50_000_000
-_COARSE_TICK = 2_000_000_000
-
 Progress = Callable[[int], None]
-
-
-class Verdict(Enum):
-    """How a file on disk stands to the index."""
-
-    ADDED = "added"
-    CHANGED = "changed"
-    REMOVED = "removed"
-    DOUBTFUL = "doubtful"
-    SAME = "same"
-
-
-class Difference(NamedTuple):
-    """A file, on disk, in the index, or both, and the verdict on it."""
-
-    verdict: Verdict
-    file: FileStat | None
-    known: KnownFile | None
-
-
-def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
-    """Merge two streams sorted by path into differences, holding neither.
-
-    A file whose size, time and inode agree is the same, unless it was saved so close to its last
-    reading that a second save may hide behind the same time; that one is doubtful, and its
-    content decides.
-    """
-    remembered = iter(known)
-    old = next(remembered, None)
-    doubt_from, doubt_to = window.start_ns - _COARSE_TICK, window.end_ns + _TICK
-    for file in files:
-        while old is not None and old.path < file.path:
-            yield Difference(Verdict.REMOVED, None, old)
-            old = next(remembered, None)
-        if old is None or old.path != file.path:
-            yield Difference(Verdict.ADDED, file, None)
-            continue
-        verdict = Verdict.SAME
-        mtime = file.mtime_ns
-        if mtime != old.mtime_ns or file.size != old.size or file.inode != old.inode:
-            verdict = Verdict.CHANGED
-        elif doubt_from <= mtime <= doubt_to and (mtime >= window.start_ns - _TICK or mtime % 1_000_000_000 == 0):
-            verdict = Verdict.DOUBTFUL
-        yield Difference(verdict, file, old)
-        old = next(remembered, None)
-    while old is not None:
-        yield Difference(Verdict.REMOVED, None, old)
-        old = next(remembered, None)
-
-
-def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem]) -> Iterator[Difference]:
-    """Compare all of the vault's files with the index; what the walk could not read is added to `problems`."""
-    window = index.window()
-    files = _Pushback(walk(vault, settings.ignore, problems))
-    yield from compare(files.until(GLOBAL_PREFIX), index.known_files(""), window)
-    yield from compare(files.until(None), index.known_files(GLOBAL_PREFIX), window)
-
-
-class _Pushback:
-    """The walk in two halves, since paths of the home sort among those of the vault."""
-
-    def __init__(self, files: Iterator[FileStat]) -> None:
-        self._files = files
-        self._held: FileStat | None = None
-
-    def until(self, prefix: str | None) -> Iterator[FileStat]:
-        if self._held:
-            held, self._held = self._held, None
-            yield held
-        for file in self._files:
-            if prefix is not None and file.path.startswith(prefix):
-                self._held = file
-                return
-            yield file
 
 
 class Changes(NamedTuple):
@@ -135,11 +58,6 @@ def _has_same_bytes(file: FileStat, known: KnownFile, settings: Settings) -> boo
         return hash_bytes(read_file(file, settings.index.max_file_bytes).data) == known.hash
     except OSError:
         return False
-
-
-def needs_writing(vault: Vault, index: Index, settings: Settings) -> bool:
-    """Tell whether any file stands differently on disk; the walk stops at the first."""
-    return any(difference.verdict is not Verdict.SAME for difference in differences(vault, index, settings, []))
 
 
 def sync(vault: Vault, index: Index, settings: Settings, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:

@@ -13,7 +13,9 @@ from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.index.indexer import survey
 from memory_kb.index.reading import decode
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.model import KINDS, SCOPES, STATUSES, EntryView, Filters, LinkReport, Reference, Stats, Status
+from memory_kb.model import Filters
+from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status
+from memory_kb.words import KINDS, SCOPES, STATUSES
 from memory_kb.notes.changes import read_note_text
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.vault import Vault

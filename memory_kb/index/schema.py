@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from memory_kb.model import Chunk
-
-#: "mkb1", so that a foreign SQLite file in our place is known as one.
-APPLICATION_ID = 0x6D6B6231
-# 1: first version
-SCHEMA_VERSION = 1
+from memory_kb.entry import Chunk
 
 _META = """
 -- Facts about the index itself, one per key.

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_kb.globs import fits_any
 from memory_kb.index.conditions import visible, where
 from memory_kb.index.database import open_database
-from memory_kb.index.writer import SqliteWriter
-from memory_kb.model import Chunk, Filters
-from memory_kb.ports import Candidate, KnownFile, StoredChunk, StoredEntry, SyncWindow
+from memory_kb.model import Filters
+from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, SyncWindow
 
-_CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded"
+if TYPE_CHECKING:
+    from memory_kb.entry import Chunk
+
+_CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings"
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
 _CHUNK = (
     "rowid, rowid - part, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
@@ -90,17 +94,37 @@ class SqliteIndex:
         for path, size, mtime, inode, digest, problems in cursor:
             yield KnownFile(path, size, mtime, inode, digest, tuple((line, text) for line, text in json.loads(problems)) if problems else ())
 
-    def write(self, *, rebuild: bool = False) -> SqliteWriter:
+    def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
+        from memory_kb.index.writer import SqliteWriter
+
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
     def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
         condition, values = where(filters, "c")
+        values |= {"match": expression}
+        best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match ORDER BY 2, 1"
+        select = f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}"
+        join = f") f CROSS JOIN chunks c ON c.rowid = f.rowid WHERE {condition} ORDER BY f.rank, f.rowid"
+        # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
+        many = 2 * limit
+        rows = self._connection.execute(f"{select} LIMIT {many}{join}", values).fetchall()
+        if len(rows) < limit and self._has_more(expression, many):
+            rows = self._connection.execute(f"{select}{join} LIMIT {limit}", values).fetchall()
+        return list(map(Candidate._make, rows[:limit]))
+
+    def _has_more(self, expression: str, many: int) -> bool:
+        """Tell whether an expression matches more than `many` chunks."""
+        found = self._connection.execute("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT 1 OFFSET ?", (expression, many))
+        return found.fetchone() is not None
+
+    def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
+        # The plus keeps SQLite from looking each row up by itself: one pass over the term is faster.
         rows = self._connection.execute(
-            f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM chunks_fts f CROSS JOIN chunks c ON c.rowid = f.rowid "  # noqa: S608
-            f"WHERE f.chunks_fts MATCH :match AND f.rank MATCH :bm25 AND {condition} ORDER BY f.rank LIMIT :limit",
-            {**values, "match": expression, "bm25": f"bm25({', '.join(map(str, weights))})", "limit": limit},
+            f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) FROM chunks_fts "  # noqa: S608 - numbers
+            "WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, json.dumps(list(keys))),
         )
-        return list(map(Candidate._make, rows))
+        return dict(rows.fetchall())
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         condition, values = where(filters, "c")
@@ -178,6 +202,10 @@ class SqliteIndex:
         """Return the length of all texts together."""
         (total,) = self._connection.execute("SELECT coalesce(sum(length(content)), 0) FROM chunks").fetchone()
         return int(total)
+
+
+def _listed(weights: Sequence[float]) -> str:
+    return ", ".join(map(str, weights))
 
 
 def _fits_file(applies_to: str, file: str) -> bool:

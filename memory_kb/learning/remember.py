@@ -10,7 +10,8 @@ from pathlib import Path
 
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, SecretRefused, UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, Entry, Span
+from memory_kb.entry import Entry, Span
+from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES
 from memory_kb.notes.changes import Change, NoteText
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.splice import set_value

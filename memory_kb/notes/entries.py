@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from memory_kb.model import Document, Entry, Problem, Span
+from memory_kb.entry import Document, Entry, Span
+from memory_kb.model import Problem
 from memory_kb.notes.fields import Fields, parse_date, read_fields
 from memory_kb.notes.frontmatter import MAX_BLOCK, InvalidBlock, load_mapping
 

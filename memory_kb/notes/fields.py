@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from memory_kb.model import DOMAINS, KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES, Link
+from memory_kb.entry import Link
+from memory_kb.words import DOMAINS, KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES
 
 #: Importance of an entry that names neither kind nor priority (S3-48).
 DEFAULT_IMPORTANCE = 0.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Mapping
@@ -54,6 +53,8 @@ def _prepare_named(folder: Path) -> Path:
 def _name_of(machine: Path) -> str:
     """Return a folder name for a vault elsewhere: its own name, made unique by its place."""
     vault = machine.parent.parent if machine.parent.name == "memory" else machine.parent
+    import hashlib
+
     digest = hashlib.sha256(os.fsencode(machine), usedforsecurity=False).hexdigest()[:12]
     return f"{vault.name or 'root'}-{digest}"
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from memory_kb.retrieval.folding import Group
+from memory_kb.retrieval.relevance import TextScore
 
 
-def explain(group: Group) -> tuple[str, ...]:
+def explain(group: Group, text: TextScore | None) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score."""
     best, candidate = group.best, group.best.candidate
     lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
     if candidate.is_superseded:
         lines[0] += " x 0.5 (superseded by a newer entry)"
-    if candidate.rank:
-        lines.append(f"relevance: bm25 {-candidate.rank:.3f}, {best.context:.0%} of the sum from neighbouring passages; the best candidate is 1")
+    if text:
+        parts = f"own words {text.own:.2f} + neighbouring passages {text.context:.2f} + words side by side {text.pairs:.2f}"
+        lines.append(f"relevance: ({parts}) x {1 + text.bonus:.2f} for title and headings, relative to the best")
     age = f"{best.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
     lines.append(f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}")
     if len(group.chunks) > 1:

@@ -10,7 +10,8 @@ from memory_kb.retrieval.stopwords import stop_words
 from memory_kb.text import cut_cjk, has_cjk, symbol_terms
 
 #: More distinct terms than this make a query slower, not better.
-MAX_TERMS = 48
+MAX_TERMS = 32
+MAX_PAIRS = 12
 _MAX_CHARS = 4_000
 
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
@@ -28,13 +29,16 @@ class TextQuery:
     """A query as the full-text index takes it.
 
     `terms` are the alternatives, any of which may match and more of which score higher; every
-    one of `phrases` must stand in the text, and none of `excluded` may. All are quoted
-    expressions of the index's language.
+    one of `phrases` must stand in the text, and none of `excluded` may. `pairs` are terms that
+    stand side by side in the query. All are quoted expressions of the index's language; `words`
+    are the query's own.
     """
 
     terms: tuple[str, ...]
-    phrases: tuple[str, ...]
-    excluded: tuple[str, ...]
+    phrases: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -52,8 +56,7 @@ class TextQuery:
 
     def without_phrases(self) -> TextQuery:
         """Return the query with its phrases as ordinary words."""
-        words = parse_words(" ".join(self.phrases))
-        return TextQuery(tuple(dict.fromkeys((*self.terms, *words.terms)))[:MAX_TERMS], (), self.excluded)
+        return _make_query([*self.words, *" ".join(self.phrases).split()], excluded=self.excluded)
 
 
 def parse_query(text: str) -> TextQuery:
@@ -82,7 +85,7 @@ def parse_query(text: str) -> TextQuery:
             excluded[_phrase(part[3].strip(_PUNCTUATION))] = None
         else:
             words.append(part[3])
-    return TextQuery(tuple(_terms(words))[:MAX_TERMS], tuple(phrases)[:MAX_TERMS], tuple(excluded)[:MAX_TERMS])
+    return _make_query(words, tuple(phrases)[:MAX_TERMS], tuple(excluded)[:MAX_TERMS])
 
 
 def parse_words(text: str) -> TextQuery:
@@ -93,19 +96,28 @@ def parse_words(text: str) -> TextQuery:
         '"Never" OR "force" OR "main"'
     """
     text = _UNPRINTABLE.sub(" ", text[:_MAX_CHARS])
-    return TextQuery(tuple(_terms([word.lstrip("-") for word in text.split()]))[:MAX_TERMS], (), ())
+    return _make_query([word.lstrip("-") for word in text.split()])
 
 
-def _terms(words: list[str]) -> Iterator[str]:
-    """Return the distinct quoted terms of the words that carry meaning."""
-    plain = [token.lower() for word in words for token in _TOKEN.findall(word)]
-    stop = stop_words(plain)
+def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) -> TextQuery:
+    """Return the query for some words: their distinct terms without stop words, and neighbouring terms as pairs."""
+    stop = stop_words([token.lower() for word in words for token in _TOKEN.findall(word)])
     terms: dict[str, None] = {}
     dropped: dict[str, None] = {}
+    pairs: dict[str, None] = {}
+    last = ""
     for word in words:
         for term, bare in _word_terms(_POSSESSIVE.sub("", word.strip(_PUNCTUATION))):
-            (dropped if bare in stop else terms)[term] = None
-    return iter(terms or dropped)
+            if bare in stop:
+                dropped[term] = None
+                last = ""
+                continue
+            if last and term not in terms and not term.endswith("*"):
+                pairs[f"{last[:-1]} {term[1:]}"] = None
+            terms[term] = None
+            last = "" if term.endswith("*") else term
+    kept = tuple(terms or dropped)[:MAX_TERMS]
+    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words))
 
 
 def _word_terms(word: str) -> Iterator[tuple[str, str]]:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
-from memory_kb.model import SCOPES, Filters, Hit, Parts
+from memory_kb.model import Filters, Hit, Parts
+from memory_kb.words import SCOPES
 from memory_kb.ports import Candidate, Index
 from memory_kb.retrieval.candidates import Scored, score_candidates
 from memory_kb.retrieval.explain import explain
 from memory_kb.retrieval.folding import Group, fold
-from memory_kb.retrieval.query import parse_query
+from memory_kb.retrieval.query import TextQuery, parse_query
+from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_texts
 from memory_kb.retrieval.rerank import mmr_order
 from memory_kb.settings import Ranking
 from memory_kb.text import tokens
 
-#: Chunks that are scored, and of those the ones that are looked at whole. Neither depends on how
-#: many hits are wanted, so rank 1 is the same for every k.
-CANDIDATES = 1_000
-POOL = 100
+#: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
+#: same for every limit; whoever wants more gets the next chunks as the index ranks them.
+CANDIDATES = 200
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 50
-#: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
-WEIGHTS = (2.0, 1.5, 1.0, 1.5, 1.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,26 @@ class Request:
 
 def retrieve(index: Index, request: Request, ranking: Ranking, today: date) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Return the hits for a request, best first, and what the asker should know about them."""
-    candidates, notes = find_candidates(index, request)
-    scored = score_candidates(candidates, ranking, today)
-    groups = _groups(index, scored[: max(POOL, request.limit)], request.filters)
+    found = find_candidates(index, request)
+    texts = score_texts(index, found.query, found.candidates) if found.query else {}
+    scored = score_candidates(found.candidates, normalise(texts) if found.query else None, ranking, today)
+    groups = _groups(index, scored, request.filters)
     ordered = diversify(groups, ranking.mmr_lambda)
-    hits = (_make_hit(rank, group, request) for rank, group in enumerate(ordered[: request.limit], 1))
-    return fit_budget(tuple(hits), request.max_chars), notes
+    if request.limit > len(ordered):
+        ordered += _further(index, found, request, ranking, today)
+    hits = (_make_hit(rank, group, request, texts) for rank, group in enumerate(ordered[: request.limit], 1))
+    return fit_budget(tuple(hits), request.max_chars), found.notes
 
 
-def find_candidates(index: Index, request: Request) -> tuple[list[Candidate], tuple[str, ...]]:
+class Found(NamedTuple):
+    """The chunks that fit a request; `query` is None where they were found without words."""
+
+    query: TextQuery | None
+    candidates: list[Candidate]
+    notes: tuple[str, ...] = ()
+
+
+def find_candidates(index: Index, request: Request) -> Found:
     """Return the chunks that fit a request by their words, or by their file alone.
 
     A question that quotes a phrase which stands nowhere is asked again with the phrase's words;
@@ -56,14 +67,14 @@ def find_candidates(index: Index, request: Request) -> tuple[list[Candidate], tu
     query = parse_query(request.text)
     if query.is_empty:
         if request.filters.file is not None and not request.text.strip():
-            return index.newest(request.filters, CANDIDATES), ()
-        return [], ("the query has no words to look for",)
-    found = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES)
-    if found or not (query.phrases and query.terms):
-        return found, ()
+            return Found(None, index.newest(request.filters, CANDIDATES))
+        return Found(None, [], ("the query has no words to look for",))
+    candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES)
+    if candidates or not (query.phrases and query.terms):
+        return Found(query, candidates)
     loose = query.without_phrases()
-    quoted = ", ".join(query.phrases)
-    return index.match(loose.expression, WEIGHTS, request.filters, CANDIDATES), (f"nothing says {quoted}; looked for the words instead",)
+    note = f"nothing says {', '.join(query.phrases)}; looked for the words instead"
+    return Found(loose, index.match(loose.expression, WEIGHTS, request.filters, CANDIDATES), (note,))
 
 
 def _groups(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Group]:
@@ -77,6 +88,18 @@ def _groups(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Grou
 
 def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
     return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
+
+
+def _further(index: Index, found: Found, request: Request, ranking: Ranking, today: date) -> list[Group]:
+    """Return hits beyond the competing candidates, each chunk by itself, in the order of the index."""
+    if found.query is None or len(found.candidates) < CANDIDATES:
+        return []
+    more = index.match(found.query.expression, WEIGHTS, request.filters, CANDIDATES + request.limit)[CANDIDATES:]
+    best = found.candidates[0].rank
+    bm25 = {candidate.key: candidate.rank / best if best else 1.0 for candidate in more}
+    scored = {item.candidate.key: item for item in score_candidates(more, bm25, ranking, today)}
+    chunks = index.chunks(scored)
+    return [Group(scored[candidate.key], (chunks[candidate.key],)) for candidate in more]
 
 
 def diversify(groups: Sequence[Group], mmr_lambda: float) -> list[Group]:
@@ -98,7 +121,7 @@ def fit_budget(hits: tuple[Hit, ...], max_chars: int) -> tuple[Hit, ...]:
     return hits
 
 
-def _make_hit(rank: int, group: Group, request: Request) -> Hit:
+def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore]) -> Hit:
     first, best = group.chunks[0], group.best
     return Hit(
         rank=rank,
@@ -114,7 +137,7 @@ def _make_hit(rank: int, group: Group, request: Request) -> Hit:
         score=round(best.score, 6),
         parts=Parts(_rounded(best.bm25), _rounded(best.vector), round(best.relevance, 6), round(best.prominence, 6), best.scope),
         text=group.text,
-        explanation=explain(group) if request.explain else (),
+        explanation=explain(group, texts.get(best.candidate.key)) if request.explain else (),
     )
 
 

@@ -56,16 +56,6 @@ def age_in_days(seen: str | None, today: date) -> float:
     return float(max(0, (today - date.fromisoformat(seen)).days))
 
 
-def normalise_rank(rank: float, best: float) -> float:
-    """Return a BM25 rank relative to the best one, both negative: 1 for the best, above 0 for all (S3-35).
-
-    Example:
-        >>> normalise_rank(-8.0, -8.0), normalise_rank(-2.0, -8.0), normalise_rank(0.0, 0.0)
-        (1.0, 0.25, 1.0)
-    """
-    return rank / best if best else 1.0
-
-
 def final_score(relevance: float, prominence: float, scope: float, *, is_superseded: bool) -> float:
     """Return a hit's score: `relevance * prominence * scope`, halved when a newer entry replaces it.
 

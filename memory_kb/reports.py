@@ -1,0 +1,117 @@
+"""What the verbs other than search answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memory_kb.model import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one comparison of disk and index changed."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    problems: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the index was already right."""
+        return not (self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Where a learning went, and whether it is new or strengthened one that was there."""
+
+    id: str
+    path: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """An entry as `show`, `list` and `links` give it; `text` is its source, when asked for."""
+
+    id: str
+    title: str
+    kind: str
+    type: str
+    scope: str
+    status: str
+    path: str
+    line: int
+    end_line: int
+    tags: tuple[str, ...] = ()
+    dated: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One end of a link: the entry it leads to, or only the written target when there is none."""
+
+    relation: str
+    target: str
+    entry: EntryView | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReport:
+    """The links of one entry, in both directions."""
+
+    entry: EntryView
+    outgoing: tuple[Reference, ...]
+    incoming: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How much a vault holds."""
+
+    files: int
+    entries: int
+    chunks: int
+    tokens: int
+    kinds: Mapping[str, int]
+    types: Mapping[str, int]
+    statuses: Mapping[str, int]
+    scopes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The index held against the disk, without changing either."""
+
+    vault: str
+    home: str
+    index: str
+    generation: int
+    indexed_at: datetime | None
+    files: int
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def pending(self) -> int:
+        """Files that the next sync will add, replace or remove."""
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an examination found, and what it repaired on the way."""
+
+    problems: tuple[Problem, ...]
+    repaired: tuple[str, ...] = ()

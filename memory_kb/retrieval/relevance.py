@@ -1,0 +1,93 @@
+"""How well a passage answers a query by its words, its surroundings and its headings.
+
+A passage is about what stands around it, too. Rather than indexing every text three times, each
+term's BM25 in the neighbouring passages is looked up when a query is answered; the decision
+record on context gives the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from memory_kb.ports import Candidate, Index
+from memory_kb.retrieval.query import TextQuery
+from memory_kb.text import jaccard, tokens
+
+#: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
+WEIGHTS = (5.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+#: How much of the better neighbour's lead in a term a passage is credited with.
+CONTEXT_SHARE = 0.5
+#: What two words of the query that stand side by side in a passage add, as a share of their BM25.
+PAIR_SHARE = 0.25
+#: What a title, and again a heading, adds that is just the query.
+HEADING_BONUS = 0.3
+
+
+class TextScore(NamedTuple):
+    """The parts of a passage's text score; each is at least 0, and `total` is what ranks it."""
+
+    own: float
+    context: float
+    pairs: float
+    bonus: float
+
+    @property
+    def total(self) -> float:
+        """The sum of what was found, raised by the bonus for headings."""
+        return (self.own + self.context + self.pairs) * (1.0 + self.bonus)
+
+
+def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, TextScore]:
+    """Return the text score of every candidate, by key."""
+    keys = [candidate.key for candidate in candidates]
+    around = sorted({place for key in keys for place in (key - 1, key, key + 1)})
+    context = dict.fromkeys(keys, 0.0)
+    pairs = dict.fromkeys(keys, 0.0)
+    for term in (*query.phrases, *query.terms):
+        ranks = index.ranks(term, WEIGHTS, around)
+        for key in keys:
+            context[key] += share_context(-ranks.get(key, 0.0), -min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0)))
+    for pair in query.pairs:
+        for key, rank in index.ranks(pair, WEIGHTS, keys).items():
+            pairs[key] -= PAIR_SHARE * rank
+    words = tokens(" ".join(query.words))
+    return {
+        candidate.key: TextScore(-candidate.rank, context[candidate.key], pairs[candidate.key], heading_bonus(words, candidate.title, candidate.headings))
+        for candidate in candidates
+    }
+
+
+def share_context(own: float, neighbour: float) -> float:
+    """Return what a passage gains from a term its better neighbour says more clearly.
+
+    Example:
+        >>> share_context(1.0, 3.0), share_context(3.0, 1.0)
+        (1.0, 0.0)
+    """
+    return CONTEXT_SHARE * max(0.0, neighbour - own)
+
+
+def heading_bonus(words: frozenset[str], title: str, headings: str) -> float:
+    """Return the bonus for a title and a heading that share words with the query.
+
+    Example:
+        >>> heading_bonus(frozenset({"deploy"}), "Deploy", "")
+        0.3
+    """
+    best = max((jaccard(words, tokens(heading)) for heading in headings.split(" > ")), default=0.0) if headings else 0.0
+    return HEADING_BONUS * (jaccard(words, tokens(title)) + best)
+
+
+def normalise(scores: Mapping[int, TextScore]) -> dict[int, float]:
+    """Return the scores relative to the best: 1 for it, above 0 for every match (S3-35).
+
+    In a small vault a word that most passages say has a BM25 of nearly 0; where all are 0 all
+    are equally good.
+
+    Example:
+        >>> normalise({1: TextScore(8.0, 0.0, 0.0, 0.0), 2: TextScore(2.0, 0.0, 0.0, 0.0)})
+        {1: 1.0, 2: 0.25}
+    """
+    best = max((score.total for score in scores.values()), default=0.0)
+    return {key: score.total / best if best > 0 else 1.0 for key, score in scores.items()}
