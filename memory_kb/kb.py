@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memory_kb.errors import Forgotten, InvalidSettings, VaultBusy
 from memory_kb.filters import make_filters, make_place
-from memory_kb.index.database import LOCK, is_damage, replace_damaged
 from memory_kb.index.comparing import needs_writing
+from memory_kb.index.database import LOCK, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Freshness, Problem, SearchResult
@@ -356,7 +356,6 @@ class KnowledgeBase:
     def doctor(self, *, fix: bool = False) -> Findings:
         """Examine notes and index; `fix` brings the index to what the files say and sweeps up after killed writes."""
         from memory_kb.index import doctor
-
         from memory_kb.reports import Findings
 
         problems = self._repairing(lambda: tuple(doctor.check_index(self.vault, self._index, self.settings)))

@@ -14,14 +14,14 @@ from memory_kb.index.indexer import survey
 from memory_kb.index.reading import decode
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import Filters
-from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status
-from memory_kb.words import KINDS, SCOPES, STATUSES
 from memory_kb.notes.changes import read_note_text
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.vault import Vault
 from memory_kb.ports import StoredEntry
+from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status
 from memory_kb.settings import Settings
 from memory_kb.text import CHARS_PER_TOKEN
+from memory_kb.words import KINDS, SCOPES, STATUSES
 
 _PLACE = re.compile(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
 _WIKILINK = re.compile(r"\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")

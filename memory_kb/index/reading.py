@@ -11,8 +11,8 @@ import stat
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memory_kb.index.chunking import Piece, split_text
 from memory_kb.entry import Chunk, Entry
+from memory_kb.index.chunking import Piece, split_text
 from memory_kb.model import FileStat, Location
 from memory_kb.notes.entries import display_title, parse_document
 from memory_kb.text import cjk_terms, has_cjk, symbol_terms

@@ -70,7 +70,7 @@ class SqliteIndex:
 
     def count(self, table: str) -> int:
         """Return the number of rows of `file_meta` or `chunks`."""
-        (rows,) = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - a literal
+        (rows,) = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         return int(rows)
 
     def check(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class SqliteIndex:
         cursor = self._connection.cursor()
         cursor.arraysize = 1_000
         cursor.execute(
-            f"SELECT path, size, mtime, inode, hash, problems FROM file_meta WHERE {condition} ORDER BY path",  # noqa: S608
+            f"SELECT path, size, mtime, inode, hash, problems FROM file_meta WHERE {condition} ORDER BY path",
             {"low": prefix, "high": (prefix or "")[:-1] + "0"},
         )
         for path, size, mtime, inode, digest, problems in cursor:
@@ -120,7 +120,7 @@ class SqliteIndex:
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         # The plus keeps SQLite from looking each row up by itself: one pass over the term is faster.
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) FROM chunks_fts "  # noqa: S608 - numbers
+            f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) FROM chunks_fts "
             "WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             (expression, json.dumps(list(keys))),
         )
@@ -129,14 +129,14 @@ class SqliteIndex:
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         condition, values = where(filters, "c")
         rows = self._connection.execute(
-            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE {condition} ORDER BY c.seen DESC, c.source, c.position LIMIT :limit",  # noqa: S608
+            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE {condition} ORDER BY c.seen DESC, c.source, c.position LIMIT :limit",
             {**values, "limit": limit},
         )
         return list(map(Candidate._make, rows))
 
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
         rows = self._connection.execute(
-            f"SELECT {_CHUNK} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))",  # noqa: S608
+            f"SELECT {_CHUNK} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))",
             (json.dumps(list(keys)),),
         )
         return {row[0]: StoredChunk._make(row) for row in rows}
@@ -144,14 +144,14 @@ class SqliteIndex:
     def entries(self, filters: Filters) -> Iterator[StoredEntry]:
         condition, values = where(filters, "chunks")
         rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position",  # noqa: S608
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position",
             values,
         )
         return map(StoredEntry._make, rows)
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
         rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND entry_id >= ? AND entry_id < ? ORDER BY source, position",  # noqa: S608
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND entry_id >= ? AND entry_id < ? ORDER BY source, position",
             (prefix, prefix + "\U0010ffff"),
         )
         return list(map(StoredEntry._make, rows))
@@ -159,7 +159,7 @@ class SqliteIndex:
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
         condition, values = visible(filters, "chunks")
         rows = self._connection.execute(
-            "SELECT entry_id, scope FROM chunks WHERE part = 0 AND entry_id IN (SELECT value FROM json_each(:ids)) "  # noqa: S608
+            "SELECT entry_id, scope FROM chunks WHERE part = 0 AND entry_id IN (SELECT value FROM json_each(:ids)) "
             f"AND {condition} GROUP BY entry_id, scope",
             {**values, "ids": json.dumps(list(ids))},
         )
@@ -176,13 +176,13 @@ class SqliteIndex:
 
     def entries_in(self, source: str) -> list[StoredEntry]:
         """Return the entries of a file, in file order."""
-        rows = self._connection.execute(f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source = ? ORDER BY position", (source,))  # noqa: S608
+        rows = self._connection.execute(f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source = ? ORDER BY position", (source,))
         return list(map(StoredEntry._make, rows))
 
     def chunks_of(self, source: str) -> list[Chunk]:
         """Return the chunks of a file as they were put in."""
         columns = ", ".join(Chunk._fields)
-        rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))  # noqa: S608
+        rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))
 
     def linking_contents(self) -> dict[tuple[str, str], str]:

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Sequence
 from types import TracebackType
 
+from memory_kb.entry import Chunk
 from memory_kb.index.database import APPLICATION_ID, SCHEMA_VERSION, run_script
 from memory_kb.index.schema import DROP, INDEX_ROWS, INSERT_CHUNK, UNINDEX_FILE, create_statements
-from memory_kb.entry import Chunk
 from memory_kb.model import FileStat
 from memory_kb.ports import SyncWindow
 

@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_kb.credentials import find_secret
-from memory_kb.errors import CannotSplice, SecretRefused, UsageError
 from memory_kb.entry import Entry, Span
-from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES
+from memory_kb.errors import CannotSplice, SecretRefused, UsageError
 from memory_kb.notes.changes import Change, NoteText
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.splice import set_value
 from memory_kb.text import slugify
+from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES
 
 #: More alike than this, two texts of one kind are one learning (S1-30).
 TWIN_SIMILARITY = 0.95

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint
 from memory_kb.model import Filters, Location
-from memory_kb.words import LIVE_STATUSES
 from memory_kb.ports import Index, StoredEntry
 from memory_kb.retrieval.query import parse_words
 from memory_kb.text import jaccard, tokens
+from memory_kb.words import LIVE_STATUSES
 
 _FORGOTTEN = ("retired", "rejected")
 _CANDIDATES = 30

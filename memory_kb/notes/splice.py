@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.errors import CannotSplice
 from memory_kb.entry import Span
+from memory_kb.errors import CannotSplice
 from memory_kb.notes.frontmatter import InvalidBlock, load_mapping, yaml_loader
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.model import Filters, Hit, Parts
-from memory_kb.words import SCOPES
 from memory_kb.ports import Candidate, Index
 from memory_kb.retrieval.candidates import Scored, score_candidates
 from memory_kb.retrieval.explain import explain
@@ -18,6 +17,7 @@ from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_t
 from memory_kb.retrieval.rerank import mmr_order
 from memory_kb.settings import Ranking
 from memory_kb.text import tokens
+from memory_kb.words import SCOPES
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.

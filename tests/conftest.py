@@ -1,0 +1,91 @@
+"""What the tests share: real vaults in temporary folders, and the command as a real process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memory_kb import KnowledgeBase
+
+#: The moment at which all tests take place.
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+REPOSITORY = Path(__file__).parent.parent
+
+Files = Mapping[str, str | bytes]
+
+
+def write_files(folder: Path, files: Files) -> Path:
+    """Write files below a folder, bytes as they are and text as UTF-8 with its own line ends."""
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A global home that does not exist yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Callable[[Files], Path]:
+    """A function that makes a folder with these files; `memory/...` paths make it a memory vault."""
+
+    def make(files: Files) -> Path:
+        folder = tmp_path / "vault"
+        folder.mkdir(exist_ok=True)
+        return write_files(folder, files)
+
+    return make
+
+
+@pytest.fixture
+def open_kb(home: Path) -> Iterator[Callable[..., KnowledgeBase]]:
+    """A function that opens a folder as a knowledge base at `NOW`, closed when the test ends."""
+    opened: list[KnowledgeBase] = []
+
+    def open_one(folder: Path, now: datetime = NOW) -> KnowledgeBase:
+        kb = KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: now)
+        opened.append(kb)
+        return kb
+
+    yield open_one
+    for kb in opened:
+        kb.close()
+
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, home: Path) -> Run:
+    """A function that runs `memory-kb` with arguments as a process of its own."""
+
+    def run_command(*arguments: str | Path, cwd: Path | None = None, stdin: str | None = None, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "memory_kb", *map(str, arguments)],
+            cwd=cwd or tmp_path,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+            env=clean_environment(home) | dict(env or {}),
+        )
+
+    return run_command
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """Return the environment of a person who has set nothing."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_KB", "XDG_"))}
+    return kept | {"MEMORY_KB_HOME": str(home), "HOME": str(home.parent), "PYTHONPATH": str(REPOSITORY)}
