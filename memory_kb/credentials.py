@@ -22,8 +22,10 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("a password in an address", r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?!\*+@|\$|\{|<|x+@|password@|pass@|secret@)[^\s/@]{3,}@"),
         (
             "a password or key",
-            r"(?i)\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)\b[\"']?\s*[:=]\s*[\"']?"
-            r"(?=[^\s\"']*[0-9])(?=[^\s\"']*[A-Za-z])[A-Za-z0-9+/_.!@#%^&*~=-]{8,}",
+            (
+                r"(?i)\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)\b[\"']?\s*[:=]\s*[\"']?"
+                r"(?=[^\s\"']*[0-9])(?=[^\s\"']*[A-Za-z])[A-Za-z0-9+/_.!@#%^&*~=-]{8,}"
+            ),
         ),
     )
 )

@@ -1,17 +1,17 @@
 """What can go wrong, as sentences for the person it happens to.
 
-    MemoryKBError
-    ├── UsageError            2   the call itself cannot mean anything
-    │   ├── SecretRefused
-    │   └── AmbiguousId
-    ├── VaultNotFound         3
-    ├── InvalidSettings       3
-    ├── UnreadableInput       4   a file named by the caller
-    │   └── UnknownEntry
-    ├── ChangedOnDisk         6   somebody else wrote first
-    ├── CannotSplice          6
-    ├── Forgotten             6
-    └── VaultBusy             6
+MemoryKBError
+├── UsageError            2   the call itself cannot mean anything
+│   ├── SecretRefused
+│   └── AmbiguousId
+├── VaultNotFound         3
+├── InvalidSettings       3
+├── UnreadableInput       4   a file named by the caller
+│   └── UnknownEntry
+├── ChangedOnDisk         6   somebody else wrote first
+├── CannotSplice          6
+├── Forgotten             6
+└── VaultBusy             6
 """
 
 from __future__ import annotations

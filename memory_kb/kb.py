@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from memory_kb.errors import Forgotten, InvalidSettings, VaultBusy
 from memory_kb.filters import make_filters, make_place
@@ -82,7 +82,7 @@ class KnowledgeBase:
         machine = choose_machine(found.machine, loaded.settings.index.path, variables)
         return cls(found, loaded, machine, clock or (lambda: datetime.now(UTC)))
 
-    def __enter__(self) -> KnowledgeBase:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -102,7 +102,8 @@ class KnowledgeBase:
             try:
                 self._opened = SqliteIndex(self.machine / ".memory.db", self.settings.index.tokenizer)
             except sqlite3.OperationalError as exc:
-                raise InvalidSettings(f"the index in {self.machine} cannot be opened: {exc}", "check the folder's permissions, or set index.path") from exc
+                hint = "check the folder's permissions, or set index.path in your own configuration"
+                raise InvalidSettings(f"the index in {self.machine} cannot be opened: {exc}", hint) from exc
             self._notices += self._opened.notices
         return self._opened
 
@@ -128,9 +129,7 @@ class KnowledgeBase:
         report = self._repairing(lambda: self._sync(_LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
         return self._with_notices(report)
 
-    def _sync(
-        self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None
-    ) -> SyncReport:
+    def _sync(self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
         from memory_kb.index.indexer import sync
 
         index = self._index
@@ -250,7 +249,7 @@ class KnowledgeBase:
         """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
         from memory_kb.index import inventory
 
-        return self._reading(lambda: inventory.links(self.vault, self._index, wanted))
+        return self._reading(lambda: inventory.links(self._index, wanted))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""
@@ -344,10 +343,7 @@ class KnowledgeBase:
     @contextmanager
     def _writing(self, scope: str) -> Iterator[None]:
         """Hold the lock of the scope root that is about to be written."""
-        if scope == "global":
-            machine = prepare_machine(self.vault.home / MACHINE)
-        else:
-            machine = self.machine
+        machine = prepare_machine(self.vault.home / MACHINE) if scope == "global" else self.machine
         with hold_lock(machine / "lock", _LONG_PATIENCE):
             yield
 

@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 
 # Scripts written without spaces between words, or (Hangul) with particles glued to them.
-_CJK = "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_CJK = (
+    "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _CJK_WORD = re.compile(rf"\w*[{_CJK}]\w*")
 _WORD = re.compile(r"\w+")

@@ -69,7 +69,9 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(tmp_path: Path, home: Path) -> Run:
     """A function that runs `memory-kb` with arguments as a process of its own."""
 
-    def run_command(*arguments: str | Path, cwd: Path | None = None, stdin: str | None = None, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run_command(
+        *arguments: str | Path, cwd: Path | None = None, stdin: str | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "memory_kb", *map(str, arguments)],
             cwd=cwd or tmp_path,

@@ -55,10 +55,10 @@ class Options:
 class _Verbs(click.Group):
     """Loads the module of a verb when the verb is used: starting fast is a feature."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
         return list(_VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click passes it
         name = _ALIASES.get(cmd_name, cmd_name)
         if name not in _VERBS:
             return None
@@ -83,7 +83,7 @@ def _store(name: str) -> Callable[[click.Context, click.Parameter, object], obje
 
 def shared_options(function: _F) -> _F:
     """Add `--vault`, `--home` and `--json`; what they say is in the context's `Options`."""
-    shared = {"expose_value": False, "is_eager": True}
+    shared: dict[str, Any] = {"expose_value": False, "is_eager": True}
     for option in (
         click.option("--json", is_flag=True, help="Print JSON on stdout.", callback=_store("as_json"), **shared),
         click.option("--home", metavar="DIR", help="The global home [default: $MEMORY_KB_HOME or ~/.memory].", callback=_store("home"), **shared),
@@ -134,7 +134,7 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(exc), exc.code, exc.hint, exc.exit_code, as_json=as_json)
     except BrokenPipeError:
         raise
-    except Exception as exc:
+    except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
         import traceback
 
         traceback.print_exc()

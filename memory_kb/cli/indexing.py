@@ -19,7 +19,7 @@ FINDINGS = 7
 @shared_options
 @click.option("--rebuild", is_flag=True, help="Start from nothing; searches see the old state until it is done.")
 @click.pass_obj
-def index_verb(options: Options, rebuild: bool) -> None:
+def index_verb(options: Options, /, rebuild: bool) -> None:
     """Bring the index to what the files say. Searches do this by themselves.
 
     \b
@@ -84,7 +84,7 @@ def _report(options: Options, problems: tuple[Problem, ...], extra: dict[str, An
 @shared_options
 @click.option("--fix", is_flag=True, help="Repair what is safe: the index, and leftovers of killed writes.")
 @click.pass_obj
-def doctor_verb(options: Options, fix: bool) -> int:
+def doctor_verb(options: Options, /, fix: bool) -> int:
     """Examine notes and index thoroughly. Exits with 7 when there is something to mend.
 
     \b
@@ -100,7 +100,7 @@ def doctor_verb(options: Options, fix: bool) -> int:
 @shared_options
 @click.argument("paths", nargs=-1)
 @click.pass_obj
-def lint_verb(options: Options, paths: tuple[str, ...]) -> int:
+def lint_verb(options: Options, /, paths: tuple[str, ...]) -> int:
     """Check the notes, or those at PATHS: fields, blocks, ids, links, secrets. Exits with 7 on findings.
 
     \b

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -144,7 +144,7 @@ class FileProgress:
             self._shown, self._is_shown = now, True
             click.echo(f"\r{self._word} … {done:,} files, {now - self._started:.0f} s ", nl=False, err=True)
 
-    def __enter__(self) -> FileProgress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

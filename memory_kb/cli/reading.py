@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class _Day(click.ParamType):
+class _Day(click.ParamType[Any]):
     name = "date"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -61,7 +61,7 @@ def filter_options(function: _F) -> _F:
 @click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
 @filter_options
 @click.pass_obj
-def search_verb(options: Options, query: tuple[str, ...], no_sync: bool, **chosen: Any) -> None:
+def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
     Words are looked for in any order, and more of them score higher. "Exact phrases" must stand as
@@ -109,7 +109,7 @@ def _print_result(result: SearchResult) -> None:
 @shared_options
 @click.argument("entry", metavar="ID")
 @click.pass_obj
-def show_verb(options: Options, entry: str) -> None:
+def show_verb(options: Options, /, entry: str) -> None:
     """Show an entry as it stands in its file.
 
     ID may be cut to a unique beginning; path.md:LINE works too.
@@ -131,7 +131,7 @@ def show_verb(options: Options, entry: str) -> None:
 @shared_options
 @filter_options
 @click.pass_obj
-def list_verb(options: Options, **chosen: Any) -> None:
+def list_verb(options: Options, /, **chosen: Any) -> None:
     """List entries, in the order of their files.
 
     \b
@@ -159,7 +159,7 @@ def _without_text(entry: EntryView) -> dict[str, Any]:
 @shared_options
 @click.argument("entry", metavar="ID")
 @click.pass_obj
-def links_verb(options: Options, entry: str) -> None:
+def links_verb(options: Options, /, entry: str) -> None:
     """Show what an entry links to, and what links to it.
 
     \b
@@ -174,7 +174,8 @@ def links_verb(options: Options, entry: str) -> None:
     for arrow, references in (("->", report.outgoing), ("<-", report.incoming)):
         for reference in references:
             other = reference.entry
-            name = f"{clean(other.title)}  {style(f'{clean(other.path)}:{other.line}', fg='green')}" if other else f"{clean(reference.target)} (no entry)"
+            place = style(f"{clean(other.path)}:{other.line}", fg="green") if other else "(no entry)"
+            name = f"{clean(other.title if other else reference.target)}  {place}"
             click.echo(f"  {arrow} {reference.relation:<14} {name}")
     if not report.outgoing and not report.incoming:
         say("No links.")

@@ -18,7 +18,7 @@ from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 @shared_options
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.pass_obj
-def init_verb(options: Options, folder: str) -> None:
+def init_verb(options: Options, /, folder: str) -> None:
     """Make a vault: DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
 
     \b
@@ -50,7 +50,7 @@ def init_verb(options: Options, folder: str) -> None:
 @click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
 @click.pass_obj
-def learn_verb(options: Options, text: tuple[str, ...], **chosen: Any) -> None:
+def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> None:
     """Keep TEXT as an entry of its own; a single - reads it from stdin.
 
     What is already known almost word for word is reinforced instead. Credentials are refused.
@@ -76,7 +76,7 @@ def learn_verb(options: Options, text: tuple[str, ...], **chosen: Any) -> None:
 @click.argument("entry", metavar="ID")
 @click.option("--delete", is_flag=True, help="Take the text out of the file too; a tombstone stays.")
 @click.pass_obj
-def forget_verb(options: Options, entry: str, delete: bool) -> None:
+def forget_verb(options: Options, /, entry: str, delete: bool) -> None:
     """Retire an entry, so that it is no longer found and does not come back.
 
     \b

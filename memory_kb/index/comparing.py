@@ -16,6 +16,7 @@ from memory_kb.settings import Settings
 _TICK = 50_000_000
 _COARSE_TICK = 2_000_000_000
 
+
 class Verdict(Enum):
     """How a file on disk stands to the index."""
 

@@ -16,8 +16,9 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     retired, rejected and proposed entries, handoffs and ledgers, and `proxy.md` (architecture §2).
 
     Example:
-        >>> where(Filters(kinds=("rule",), statuses=("retired",)), "c")[0]
-        "c.kind IN (SELECT value FROM json_each(:kinds)) AND c.status IN (SELECT value FROM json_each(:statuses)) AND NOT (c.learning_type = 'proxy' AND c.source GLOB '*proxy.md')"
+        >>> condition, values = where(Filters(kinds=("rule",)), "c")
+        >>> condition.split(" AND ")[0], values
+        ('c.kind IN (SELECT value FROM json_each(:kinds))', {'kinds': '["rule"]'})
     """
     conditions: list[str] = []
     values: dict[str, object] = {}

@@ -57,7 +57,8 @@ def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
         key = (entry.entry_id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
         earlier = first.setdefault(key, entry)
         if earlier is not entry:
-            yield Problem(entry.source, entry.line, f"the id {entry.entry_id} is also used at {earlier.source}:{earlier.line}; both are kept, give one a new id")
+            place_of_other = f"{earlier.source}:{earlier.line}"
+            yield Problem(entry.source, entry.line, f"the id {entry.entry_id} is also used at {place_of_other}; both are kept, give one a new id")
 
 
 def check_index(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ class _Sync:
         self._vault, self._index, self._settings = vault, index, settings
         self._progress = progress
         self._problems: list[Problem] = []
-        self._counts = dict.fromkeys(("added", "changed", "removed", "unchanged"), 0)
+        self._counts: Counter[str] = Counter()
 
     def run(self, *, rebuild: bool) -> SyncReport:
         started, start_ns = time.perf_counter(), time.time_ns()
@@ -86,7 +87,8 @@ class _Sync:
             if first:
                 self._write(_chain(first, found), start_ns, rebuild=False)
         problems = tuple(sorted(set(self._problems), key=_place))
-        return SyncReport(**self._counts, problems=problems, seconds=time.perf_counter() - started)
+        added, changed, removed, unchanged = (self._counts[word] for word in ("added", "changed", "removed", "unchanged"))
+        return SyncReport(added, changed, removed, unchanged, problems, time.perf_counter() - started)
 
     def _is_settled(self, difference: Difference) -> bool:
         """Count a file that is the same; everything else needs the writer."""

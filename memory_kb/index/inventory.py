@@ -98,7 +98,7 @@ def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
     raise UnknownEntry(wanted)
 
 
-def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
+def links(index: SqliteIndex, wanted: str) -> LinkReport:
     """Return the links of an entry in both directions."""
     entry = find(index, wanted)
     entries = list(index.entries(EVERYTHING))

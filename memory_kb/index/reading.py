@@ -83,7 +83,7 @@ def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
         line = data.count(b"\n", 0, exc.start) + 1
         text = data.decode(errors="replace")
         wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-        problems.append((line, "is UTF-16; save it as UTF-8 to make it readable" if wide else "is not valid UTF-8 here; the bytes are read as \ufffd"))
+        problems.append((line, "is UTF-16; save it as UTF-8" if wide else "is not valid UTF-8 here; the bytes are read as \ufffd"))
     if "\0" in text:
         problems.append((text.count("\n", 0, text.index("\0")) + 1, "contains NUL bytes; is it a text file?"))
     return text, tuple(problems)

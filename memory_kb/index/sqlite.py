@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 _CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings"
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
-_CHUNK = (
-    "rowid, rowid - part, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
-)
+_CHUNK = "rowid, rowid - part, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
 
 class SqliteIndex:
@@ -181,6 +179,8 @@ class SqliteIndex:
 
     def chunks_of(self, source: str) -> list[Chunk]:
         """Return the chunks of a file as they were put in."""
+        from memory_kb.entry import Chunk
+
         columns = ", ".join(Chunk._fields)
         rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))

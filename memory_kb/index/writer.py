@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import sqlite3
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from types import TracebackType
+from typing import Self
 
 from memory_kb.entry import Chunk
 from memory_kb.index.database import APPLICATION_ID, SCHEMA_VERSION, run_script
@@ -40,7 +41,7 @@ class SqliteWriter:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
-    def __enter__(self) -> SqliteWriter:
+    def __enter__(self) -> Self:
         self._connection.execute("BEGIN IMMEDIATE")
         self._generation = int(self._meta("generation") or 0)
         if self._rebuild:
@@ -127,7 +128,7 @@ class SqliteWriter:
     def _index_rows(self, span: tuple[object, object]) -> None:
         try:
             self._connection.execute(INDEX_ROWS, span)
-        except BaseException as exc:  # raised again by _join, in the caller's thread
+        except sqlite3.Error as exc:  # raised again by _join, in the caller's thread
             self._failure = exc
 
     def _join(self) -> None:
@@ -142,7 +143,7 @@ class SqliteWriter:
         if self._changes:
             self.put_meta("generation", str(self._generation + 1))
             self.put_meta("last_rowid", str(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0))
-            self.put_meta("indexed_at", datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+            self.put_meta("indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
         self._connection.execute("COMMIT")
 
     def _abandon(self) -> None:

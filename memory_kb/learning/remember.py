@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from memory_kb.credentials import find_secret
 from memory_kb.entry import Entry, Span
@@ -85,8 +86,9 @@ def render(draft: Draft, entry_id: str, now: datetime) -> str:
     import frontmatter
 
     body = draft.text.strip("\n")
-    post = frontmatter.Post(body, **_metadata(draft, entry_id, now))
-    style = {"sort_keys": False, "default_flow_style": None, "allow_unicode": True, "width": 1 << 20}
+    post = frontmatter.Post(body)
+    post.metadata = _metadata(draft, entry_id, now)
+    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "allow_unicode": True, "width": 1 << 20}
     text = str(frontmatter.dumps(post, **style)) + "\n"
     if len(parse_document(text, "draft.md").entries) > 1:
         post.content = _RULE_LINE.sub(" ---", body)

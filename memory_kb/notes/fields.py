@@ -20,9 +20,7 @@ from memory_kb.words import DOMAINS, KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITI
 DEFAULT_IMPORTANCE = 0.5
 
 _DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?![\d-])")
-_EVIDENCE = frozenset(
-    {"confidence", "quality_score", "success_count", "failure_count", "usage_count", "last_applied", "promoted_at"}
-)
+_EVIDENCE = frozenset({"confidence", "quality_score", "success_count", "failure_count", "usage_count", "last_applied", "promoted_at"})
 _MAX_LISTED = 200
 _MAX_TEXT = 1_000
 

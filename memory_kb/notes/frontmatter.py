@@ -82,7 +82,7 @@ def load_mapping(block: str) -> dict[str, Any]:
     import yaml
 
     try:
-        value = yaml.load(block, yaml_loader())
+        value = yaml.load(block, yaml_loader())  # noqa: S506 - built on the safe loader
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         message = getattr(exc, "problem", None) or str(exc).splitlines()[0]

@@ -65,5 +65,3 @@ def _cache_folder(environ: Mapping[str, str]) -> Path:
     if sys.platform == "win32":
         return Path(environ.get("LOCALAPPDATA", "~")).expanduser() / "memory-kb"
     return Path("~/Library/Caches" if sys.platform == "darwin" else "~/.cache").expanduser() / "memory-kb"
-
-

@@ -80,7 +80,9 @@ def _replace(block: str, node: yaml.Node, value: Value) -> str:
 
 def _content_end(block: str, node: yaml.Node) -> int:
     """Return where a node's own text ends; a block collection's mark runs on over comments behind it."""
-    if node.id != "scalar" and not node.flow_style and node.value:
+    import yaml
+
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _content_end(block, last[1] if isinstance(last, tuple) else last)
     end: int = node.end_mark.index

@@ -53,7 +53,6 @@ class TextQuery:
             wanted = f"{' AND '.join(self.phrases)} AND ({wanted})"
         return f"({wanted}) NOT ({' OR '.join(self.excluded)})" if self.excluded else wanted
 
-
     def without_phrases(self) -> TextQuery:
         """Return the query with its phrases as ordinary words."""
         return _make_query([*self.words, *" ".join(self.phrases).split()], excluded=self.excluded)

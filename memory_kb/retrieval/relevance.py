@@ -52,10 +52,8 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
         for key, rank in index.ranks(pair, WEIGHTS, keys).items():
             pairs[key] -= PAIR_SHARE * rank
     words = tokens(" ".join(query.words))
-    return {
-        candidate.key: TextScore(-candidate.rank, context[candidate.key], pairs[candidate.key], heading_bonus(words, candidate.title, candidate.headings))
-        for candidate in candidates
-    }
+    bonus = {candidate.key: heading_bonus(words, candidate.title, candidate.headings) for candidate in candidates}
+    return {candidate.key: TextScore(-candidate.rank, context[candidate.key], pairs[candidate.key], bonus[candidate.key]) for candidate in candidates}
 
 
 def share_context(own: float, neighbour: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Request:
     """One search: what for, among which entries, and how much of it. `max_chars` 0 is no budget."""
 
     text: str
-    filters: Filters = Filters()
+    filters: Filters = field(default_factory=Filters)
     limit: int = 10
     max_chars: int = 0
     explain: bool = False
