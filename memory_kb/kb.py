@@ -69,7 +69,7 @@ class KnowledgeBase:
             vault: any folder of Markdown files, or one that holds `memory/`.
             home: the global home; `MEMORY_KB_HOME`, else `~/.memory`, when not given.
             environ: the environment to read settings from.
-            clock: what time it is, for tests; must return aware times.
+            clock: what time it is; must return aware times. `MEMORY_KB_NOW` fixes it from outside.
 
         Raises:
             VaultNotFound: there is no such folder.
@@ -80,7 +80,7 @@ class KnowledgeBase:
         vault_file = found.memory / "config.yaml" if found.memory else found.machine / "config.yaml"
         loaded = load_settings(found.home / "config.yaml", vault_file, variables)
         machine = choose_machine(found.machine, loaded.settings.index.path, variables)
-        return cls(found, loaded, machine, clock or (lambda: datetime.now(UTC)))
+        return cls(found, loaded, machine, clock or _read_clock(variables))
 
     def __enter__(self) -> Self:
         return self
@@ -369,3 +369,15 @@ class KnowledgeBase:
         from memory_kb.index import doctor
 
         return self._reading(lambda: doctor.lint(self.vault, self._index, self.settings, paths))
+
+
+def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
+    """Return the clock, stopped where `MEMORY_KB_NOW` says so, which makes answers repeatable."""
+    fixed = environ.get("MEMORY_KB_NOW")
+    if not fixed:
+        return lambda: datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(fixed)
+    except ValueError as exc:
+        raise InvalidSettings(f"MEMORY_KB_NOW is {fixed!r}", "write a moment as 2026-03-01T12:00:00Z") from exc
+    return lambda: moment if moment.tzinfo else moment.replace(tzinfo=UTC)
