@@ -74,8 +74,9 @@ class _Verbs(click.Group):
 
 def _store(name: str) -> Callable[[click.Context, click.Parameter, object], object]:
     def callback(ctx: click.Context, _param: click.Parameter, value: object) -> object:
+        options = ctx.ensure_object(Options)
         if value:
-            setattr(ctx.ensure_object(Options), name, value)
+            setattr(options, name, value)
         return value
 
     return callback
