@@ -19,8 +19,7 @@ class Problem:
         return f"{self.path}:{self.line}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """Where a file stands among the scopes, told by its path alone."""
 
     scope: str = "project"
@@ -39,8 +38,7 @@ class FileStat(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(NamedTuple):
     """Which entries a search or a list may return; an empty tuple or None leaves all in.
 
     `file` is a path relative to the project; it keeps entries whose `applies_to` globs match
@@ -59,8 +57,7 @@ class Filters:
     since: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """The factors of a hit's score: `score = relevance * prominence * scope` (halved if superseded)."""
 
     bm25: float | None
@@ -90,8 +87,7 @@ class Hit:
     explanation: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
+class Freshness(NamedTuple):
     """Which state of the index answered, and how many files on disk it does not hold yet; None if nobody looked."""
 
     generation: int

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class KnownFile(NamedTuple):
-    """A file as the index remembers it; `problems` are its complaints as `(line, message)`."""
+    """A file as the index remembers it; `complaints` is JSON `[[line, message], ...]`, or None."""
 
     path: str
     size: int
     mtime_ns: int
     inode: int
     hash: str
-    problems: tuple[tuple[int, str], ...]
+    complaints: str | None
 
 
 class SyncWindow(NamedTuple):
@@ -113,8 +113,8 @@ class Index(Protocol):
     def window(self) -> SyncWindow:
         """Return when the disk was last read for writing."""
 
-    def known_files(self, prefix: str | None = None) -> Iterator[KnownFile]:
-        """Yield the files whose path starts with `prefix`, or with no prefix in use, by path."""
+    def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
+        """Yield the files of the global home, or those of the vault, by path."""
 
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         """Begin a change; leaving the context by an exception leaves the index as it was."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -11,8 +12,6 @@ _CJK = (
     "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_CJK_RUN = re.compile(f"[{_CJK}]+")
-_CJK_WORD = re.compile(rf"\w*[{_CJK}]\w*")
 _WORD = re.compile(r"\w+")
 _PLUS_PLUS = re.compile(r"\+\+(?<=\w\+\+)(?!\+)")
 _SHARP = re.compile(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
@@ -22,6 +21,17 @@ _LAST_WORD = re.compile(r"\w+$")
 CHARS_PER_TOKEN = 4
 
 
+@functools.cache
+def _cjk_run() -> re.Pattern[str]:
+    """Return the expression for a CJK run; it is costly to compile and most vaults never need it."""
+    return re.compile(f"[{_CJK}]+")
+
+
+@functools.cache
+def _cjk_word() -> re.Pattern[str]:
+    return re.compile(rf"\w*[{_CJK}]\w*")
+
+
 def has_cjk(text: str) -> bool:
     """Tell whether the text holds any script that needs cutting into bigrams.
 
@@ -29,7 +39,7 @@ def has_cjk(text: str) -> bool:
         >>> has_cjk("Größe"), has_cjk("検索する")
         (False, True)
     """
-    return not text.isascii() and _CJK_RUN.search(text) is not None
+    return not text.isascii() and _cjk_run().search(text) is not None
 
 
 def bigrams(run: str) -> list[str]:
@@ -53,7 +63,7 @@ def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
         [('Obsidian', False), ('同期', True), ('v2', False)]
     """
     end = 0
-    for run in _CJK_RUN.finditer(word):
+    for run in _cjk_run().finditer(word):
         if run.start() > end:
             yield word[end : run.start()], False
         yield run.group(), True
@@ -70,7 +80,7 @@ def cjk_terms(text: str) -> str:
         'Obsidian 同期 期'
     """
     terms: list[str] = []
-    for word in _CJK_WORD.findall(text):
+    for word in _cjk_word().findall(text):
         for piece, is_cjk in cut_cjk(word):
             terms.extend(bigrams(piece) if is_cjk else (piece,))
     return " ".join(terms)

@@ -86,11 +86,11 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, **ch
 
 def search_as_json(result: SearchResult) -> dict[str, Any]:
     """Return a search result in the form that `--json` promises."""
-    shown = dataclasses.asdict(result)
-    for hit in shown["hits"]:
+    hits = [dataclasses.asdict(hit) | {"parts": hit.parts._asdict()} for hit in result.hits]
+    for hit in hits:
         if not hit["explanation"]:
             del hit["explanation"]
-    return shown
+    return dataclasses.asdict(result) | {"hits": hits, "freshness": result.freshness._asdict()}
 
 
 def _print_result(result: SearchResult) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.model import FileStat, Problem
 from memory_kb.notes.vault import GLOBAL_PREFIX, Vault
-from memory_kb.notes.walk import walk
+from memory_kb.notes.walk import walk_root
 from memory_kb.ports import Index, KnownFile, SyncWindow
 from memory_kb.settings import Settings
 
@@ -68,29 +68,15 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
 def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem]) -> Iterator[Difference]:
     """Compare all of the vault's files with the index; what the walk could not read is added to `problems`."""
     window = index.window()
-    files = _Pushback(walk(vault, settings.ignore, problems))
-    yield from compare(files.until(GLOBAL_PREFIX), index.known_files(""), window)
-    yield from compare(files.until(None), index.known_files(GLOBAL_PREFIX), window)
-
-
-class _Pushback:
-    """The walk in two halves, since paths of the home sort among those of the vault."""
-
-    def __init__(self, files: Iterator[FileStat]) -> None:
-        self._files = files
-        self._held: FileStat | None = None
-
-    def until(self, prefix: str | None) -> Iterator[FileStat]:
-        if self._held:
-            held, self._held = self._held, None
-            yield held
-        for file in self._files:
-            if prefix is not None and file.path.startswith(prefix):
-                self._held = file
-                return
-            yield file
+    is_home_apart = len(vault.roots) > 1
+    for root in vault.roots:
+        known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
+        yield from compare(walk_root(vault, root, settings.ignore, problems), known, window)
+    if not is_home_apart:
+        yield from compare((), index.known_files(is_global=True), window)
 
 
 def needs_writing(vault: Vault, index: Index, settings: Settings) -> bool:
     """Tell whether any file stands differently on disk; the walk stops at the first."""
-    return any(difference.verdict is not Verdict.SAME for difference in differences(vault, index, settings, []))
+    same = Verdict.SAME
+    return any(verdict is not same for verdict, _, _ in differences(vault, index, settings, []))

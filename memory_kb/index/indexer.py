@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
     for difference in differences(vault, index, settings, problems):
         verdict, file, known = difference
         if known and verdict is not Verdict.REMOVED:
-            problems.extend(Problem(known.path, line, message) for line, message in known.problems)
+            problems.extend(recall_problems(known))
         if file:
             files += 1
         if verdict is Verdict.SAME:
@@ -94,8 +95,8 @@ class _Sync:
         """Count a file that is the same; everything else needs the writer."""
         if difference.verdict is not Verdict.SAME:
             return False
-        if difference.known and difference.known.problems:
-            self._recall(difference.known)
+        if difference.known and difference.known.complaints:
+            self._problems.extend(recall_problems(difference.known))
         self._counts["unchanged"] += 1
         return True
 
@@ -125,7 +126,7 @@ class _Sync:
         digest = hash_bytes(raw.data)
         if known and known.hash == digest:
             writer.touch(raw.stat)
-            self._recall(known)
+            self._problems.extend(recall_problems(known))
             self._counts["unchanged"] += 1
             return
         is_memory = self._vault.memory is not None
@@ -139,8 +140,10 @@ class _Sync:
             writer.remove(known.path)
             self._counts["removed"] += 1
 
-    def _recall(self, known: KnownFile) -> None:
-        self._problems.extend(Problem(known.path, line, message) for line, message in known.problems)
+
+def recall_problems(known: KnownFile) -> list[Problem]:
+    """Return the complaints about a file from when it was read."""
+    return [Problem(known.path, line, message) for line, message in json.loads(known.complaints)] if known.complaints else []
 
 
 def _chain(first: Difference, rest: Iterator[Difference]) -> Iterator[Difference]:

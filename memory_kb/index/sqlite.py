@@ -81,16 +81,12 @@ class SqliteIndex:
             found.append(f"the full-text index does not agree with the chunks: {exc}")
         return tuple(found)
 
-    def known_files(self, prefix: str | None = None) -> Iterator[KnownFile]:
-        condition = "1" if prefix is None else "path >= :low AND path < :high" if prefix else "NOT (path >= '~global/' AND path < '~global0')"
-        cursor = self._connection.cursor()
-        cursor.arraysize = 1_000
-        cursor.execute(
-            f"SELECT path, size, mtime, inode, hash, problems FROM file_meta WHERE {condition} ORDER BY path",
-            {"low": prefix, "high": (prefix or "")[:-1] + "0"},
+    def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
+        inside = "path >= '~global/' AND path < '~global0'"
+        cursor = self._connection.execute(
+            f"SELECT path, size, mtime, inode, hash, problems FROM file_meta WHERE {inside if is_global else f'NOT ({inside})'} ORDER BY path"
         )
-        for path, size, mtime, inode, digest, problems in cursor:
-            yield KnownFile(path, size, mtime, inode, digest, tuple((line, text) for line, text in json.loads(problems)) if problems else ())
+        return map(KnownFile._make, cursor)
 
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         from memory_kb.index.writer import SqliteWriter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.model import Location
@@ -20,8 +20,7 @@ _TOP_NOTES = ("MEMORY.md", "institutional.md")
 _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """A folder whose Markdown files are notes; `prefix` goes before their paths in all output."""
 
     prefix: str
@@ -29,8 +28,7 @@ class Root:
     top_notes: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Vault:
+class Vault(NamedTuple):
     """A project's vault and the global home that is searched with it.
 
     Attributes:

@@ -18,18 +18,23 @@ _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
 
 
 def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
-    """Yield the vault's files, then the home's, each in code point order of their paths.
+    """Yield the files of all roots, one root after the other."""
+    for root in vault.roots:
+        yield from walk_root(vault, root, ignore, problems)
 
-    The order is that of SQLite's binary collation, so that disk and index can be merged without
+
+def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+    """Return the files of a root in code point order of their paths.
+
+    That is the order of SQLite's binary collation, so that disk and index can be merged without
     holding either in memory. Links, special files and folders that cannot be listed are added
     to `problems`; links are never followed, since what they lead to inside the vault is found
     at its own path.
     """
-    for root in vault.roots:
-        is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
-        top = [found for note in root.top_notes if (found := _stat_top(note, root, vault, problems))]
-        inside = _Walker(root, vault, ignore, problems, is_memory=is_memory).files()
-        yield from _merge(sorted(top), inside)
+    is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
+    top = [found for note in root.top_notes if (found := _stat_top(note, root, vault, problems))]
+    inside = _Walker(root, vault, ignore, problems, is_memory=is_memory).files()
+    return _merge(sorted(top), inside) if top else inside
 
 
 def _merge(top: list[FileStat], inside: Iterator[FileStat]) -> Iterator[FileStat]:
@@ -84,22 +89,34 @@ class _Walker:
         """Yield the files below the root, depth first, folders sorted as if their name ended in a slash."""
         stack = [iter(self._list(str(self._root.folder), self._root.prefix, is_top=True))]
         while stack:
-            item = next(stack[-1], None)
-            if item is None:
-                stack.pop()
-            elif isinstance(item, FileStat):
-                yield item
+            for item in stack[-1]:
+                if isinstance(item, FileStat):
+                    yield item
+                else:
+                    path, location = item
+                    stack.append(iter(self._list(location, path)))
+                    break
             else:
-                stack.append(iter(self._list(*item)))
+                stack.pop()
 
     def _list(self, folder: str, prefix: str, *, is_top: bool = False) -> list[FileStat | tuple[str, str]]:
-        """Return a folder's files and sub-folders `(location, path/)` in path order."""
-        found: list[tuple[str, FileStat | tuple[str, str]]] = []
+        """Return a folder's files and sub-folders `(path/, location)` in path order."""
+        found: list[FileStat | tuple[str, str]] = []
         only_note = self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
+        ignored = self._ignore.fullmatch if self._ignore else _fits_nothing
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.name[0] != ".":
+                    name = entry.name
+                    if name[0] == ".":
+                        continue
+                    # The common case without a call: an ordinary note with an ordinary name.
+                    if name.endswith(".md") and name.isascii() and entry.is_file(follow_symlinks=False) and name not in _NOT_NOTES and not only_note:
+                        path = prefix + name
+                        if not ignored(path):
+                            state = entry.stat(follow_symlinks=False)
+                            found.append(FileStat(path, entry.path, state.st_size, state.st_mtime_ns, state.st_ino))
+                    else:
                         self._take(entry, prefix, found, only_note=only_note)
         except FileNotFoundError:
             if not is_top:
@@ -107,9 +124,9 @@ class _Walker:
         except OSError as exc:
             self._problems.append(Problem(prefix or "./", 1, f"cannot be listed: {exc.strerror}; what is in it is skipped"))
         found.sort(key=_path_of)
-        return [item for _, item in found]
+        return found
 
-    def _take(self, entry: os.DirEntry[str], prefix: str, found: list[tuple[str, FileStat | tuple[str, str]]], *, only_note: bool) -> None:
+    def _take(self, entry: os.DirEntry[str], prefix: str, found: list[FileStat | tuple[str, str]], *, only_note: bool) -> None:
         name = entry.name
         is_note = name.endswith(".md") or name[-3:].lower() == ".md"
         if not is_note and not entry.is_dir(follow_symlinks=False) and not entry.is_symlink():
@@ -120,11 +137,11 @@ class _Walker:
                 _explain_link(entry.path, path, self._root.folder, self._problems)
         elif entry.is_dir(follow_symlinks=False):
             if entry.path not in self._skipped and not only_note and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX:
-                found.append((path + "/", (entry.path, path + "/")))
+                found.append((path + "/", entry.path))
         elif not (only_note and name != "MEMORY.md") and not (self._is_memory and name in _NOT_NOTES) and not self._is_ignored(path):
             file = self._stat(entry, path)
             if file:
-                found.append((path, file))
+                found.append(file)
 
     def _is_ignored(self, path: str) -> bool:
         return self._ignore is not None and self._ignore.fullmatch(path) is not None
@@ -150,8 +167,12 @@ def _join(ignore: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(f"(?:{compile_glob(pattern).pattern})" for pattern in ignore), re.DOTALL) if ignore else None
 
 
-def _path_of(item: tuple[str, object]) -> str:
+def _path_of(item: FileStat | tuple[str, str]) -> str:
     return item[0]
+
+
+def _fits_nothing(_path: str) -> None:
+    return None
 
 
 def _readable(name: str) -> str:

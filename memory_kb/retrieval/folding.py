@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_kb.ports import StoredChunk
 from memory_kb.retrieval.candidates import Scored
@@ -14,8 +14,7 @@ FOLD_SHARE = 0.85
 FOLD_LIMIT = 1_200
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Neighbouring chunks in file order, and the score of the best of them."""
 
     best: Scored

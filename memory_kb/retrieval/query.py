@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_kb.retrieval.stopwords import stop_words
 from memory_kb.text import cut_cjk, has_cjk, symbol_terms
@@ -24,8 +24,7 @@ _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class TextQuery:
+class TextQuery(NamedTuple):
     """A query as the full-text index takes it.
 
     `terms` are the alternatives, any of which may match and more of which score higher; every

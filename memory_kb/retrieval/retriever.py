@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
@@ -23,15 +22,14 @@ from memory_kb.words import SCOPES
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
 CANDIDATES = 200
 #: Groups that compete for variety; what comes after them follows by score.
-DIVERSE = 50
+DIVERSE = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One search: what for, among which entries, and how much of it. `max_chars` 0 is no budget."""
 
     text: str
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters = Filters()
     limit: int = 10
     max_chars: int = 0
     explain: bool = False
