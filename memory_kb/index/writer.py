@@ -147,8 +147,9 @@ class SqliteWriter:
         self._connection.execute("COMMIT")
 
     def _abandon(self) -> None:
+        # The batch in work takes a tenth of a second. Interrupting it would also interrupt the
+        # rollback, as long as any other statement of the connection is open.
         if self._thread:
-            self._connection.interrupt()
             self._thread.join()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")

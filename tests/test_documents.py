@@ -1,0 +1,98 @@
+"""The documentation is executed: what the README and the manual show is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, clean_environment
+
+_CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_RANDOM = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b")
+_ENVIRONMENT = {
+    "MEMORY_KB_VAULT": "sample_vault/project",
+    "MEMORY_KB_HOME": "sample_vault/global",
+    "MEMORY_KB_NOW": "2026-11-21T12:00:00+00:00",
+}
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """A folder that holds a copy of the sample vault."""
+    shutil.copytree(REPOSITORY / "sample_vault", tmp_path / "sample_vault", ignore=shutil.ignore_patterns(".memory-kb"))
+    return tmp_path
+
+
+def _execute(command: str, folder: Path) -> str:
+    words = shlex.split(command)
+    assert words[0] == "memory-kb"
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_kb", *words[1:]],
+        cwd=folder,
+        env=clean_environment(folder) | _ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+def _play(block: str, folder: Path) -> str:
+    """Run the commands of a transcript and return it as it really is."""
+    return "".join(f"{line}\n{_execute(line[2:], folder)}" for line in block.splitlines() if line.startswith("$ "))
+
+
+def _without_ids(text: str) -> str:
+    return _RANDOM.sub("xxxxxxxx", text)
+
+
+def test_readme_transcripts_are_what_happens(sample: Path) -> None:
+    readme = REPOSITORY / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    renewed = text
+    for block in _CONSOLE.findall(text):
+        real = _play(block, sample)
+        if _without_ids(real) != _without_ids(block):
+            renewed = renewed.replace(block, real)
+    if os.environ.get("MEMORY_KB_RENEW"):
+        readme.write_text(renewed, encoding="utf-8")
+    else:
+        assert renewed == text
+
+
+def test_readme_python_runs(sample: Path) -> None:
+    for code in _PYTHON.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=sample, env=clean_environment(sample), capture_output=True, encoding="utf-8", timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "wait-for-the-event" in done.stdout
+
+
+def test_generated_pages_are_current() -> None:
+    pages = ["docs/cli.md", "docs/schema.md"]
+    done = subprocess.run(
+        [sys.executable, "-m", "cogapp", "--check", "--diff", *pages],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"run scripts/docs\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").rglob("*.md")) + [REPOSITORY / "README.md"], ids=lambda page: page.name)
+def test_links_in_the_documentation_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -1,0 +1,57 @@
+"""The house keeps its shape: layers, sizes, public names, and what starting loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Run
+
+import memory_kb
+
+MODULES = sorted((REPOSITORY / "memory_kb").rglob("*.py"))
+HEAVY = ("yaml", "numpy", "frontmatter", "hashlib", "tempfile", "asyncio", "logging", "openai", "google", "watchdog", "markdown_it", "http")
+
+
+def _run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+        env={"PYTHONPATH": str(REPOSITORY)},
+    )
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    done = _run_python("-c", "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(REPOSITORY).as_posix())
+def test_modules_are_small(module: Path) -> None:
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+def test_public_names_can_be_imported() -> None:
+    for name in memory_kb.__all__:
+        assert getattr(memory_kb, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = memory_kb.nothing
+
+
+def test_a_search_loads_nothing_heavy(run: Run, tmp_path: Path) -> None:
+    """Starting fast is a feature: what a search of an indexed vault does not need is not loaded."""
+    (tmp_path / "note.md").write_text("---\ntitle: One\n---\nflaky tests\n", encoding="utf-8")
+    assert run("--vault", tmp_path, "index").returncode == 0
+    code = (
+        "import sys, memory_kb.cli.app as app\n"
+        f"code = app.run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, 'search', 'flaky'])\n"
+        f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = _run_python("-c", code)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
