@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory_kb.errors import MemoryKBError
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult
+    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Reference, Stats, Status, SyncReport
 
 __version__ = "0.1.0"
-
-_PLACES = {
-    "memory_kb.entry": ("Link",),
-    "memory_kb.errors": ("MemoryKBError",),
-    "memory_kb.kb": ("KnowledgeBase",),
-    "memory_kb.model": ("Freshness", "Hit", "Parts", "Problem", "SearchResult"),
-    "memory_kb.reports": ("EntryView", "Findings", "Learned", "LinkReport", "Reference", "Stats", "Status", "SyncReport"),
-}
-_HOMES = {name: module for module, names in _PLACES.items() for name in names}
-
-__all__ = [  # noqa: PLE0604 - names that load on first use
-    *sorted(_HOMES),
+__all__ = [
+    "EntryView",
+    "Findings",
+    "Freshness",
+    "Hit",
+    "KnowledgeBase",
+    "Learned",
+    "LinkReport",
+    "MemoryKBError",
+    "Parts",
+    "Problem",
+    "Reference",
+    "SearchResult",
+    "Stats",
+    "Status",
+    "SyncReport",
     "__version__",
 ]
+
+_HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.reports", "memory_kb.errors")
 
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used, so that starting costs only what is needed."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in __all__:
+        for home in _HOMES:
+            module = importlib.import_module(home)
+            if name in vars(module):
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

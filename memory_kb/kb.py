@@ -238,12 +238,27 @@ class KnowledgeBase:
 
         return self._reading(lambda: inventory.show(self.vault, self._index, wanted))
 
-    def list(self, *, sync: bool = True, **filters: object) -> tuple[EntryView, ...]:
-        """Return the entries that pass the filters of `search`, in path order."""
+    def list(
+        self,
+        *,
+        kind: Sequence[str] = (),
+        type: Sequence[str] = (),
+        learning_type: Sequence[str] = (),
+        scope: Sequence[str] = (),
+        tag: Sequence[str] = (),
+        status: Sequence[str] = (),
+        file: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        since: date | None = None,
+    ) -> tuple[EntryView, ...]:
+        """Return the entries that pass the filters, which are those of `search`, in path order."""
         from memory_kb.index import inventory
 
-        chosen = make_filters(**filters)  # type: ignore[arg-type]
-        return self._reading(lambda: inventory.list_entries(self._index, chosen), sync=sync)
+        filters = make_filters(
+            kind=kind, type=type, learning_type=learning_type, scope=scope, tag=tag, status=status, file=file, job=job, task=task, since=since
+        )
+        return self._reading(lambda: inventory.list_entries(self._index, filters))
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
@@ -263,10 +278,9 @@ class KnowledgeBase:
 
         return self._repairing(lambda: inventory.status(self.vault, self._index, self.settings))
 
-    def _reading(self, work: Callable[[], _T], *, sync: bool = True) -> _T:
+    def _reading(self, work: Callable[[], _T]) -> _T:
         def read() -> _T:
-            if sync:
-                self.refresh()
+            self.refresh()
             return work()
 
         return self._repairing(read)

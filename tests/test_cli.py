@@ -44,7 +44,7 @@ def test_search_json_has_the_promised_form(run: Run, notes: Path) -> None:
     assert answer["degraded"] == []
     assert answer["freshness"] == {"generation": 1, "pending": 0}
     hit = answer["hits"][0]
-    names = "rank id title kind type scope status path line end_line score parts text".split()
+    names = ["rank", "id", "title", "kind", "type", "scope", "status", "path", "line", "end_line", "score", "parts", "text"]
     assert list(hit) == names
     assert sorted(hit["parts"]) == ["bm25", "prominence", "relevance", "scope", "vector"]
     assert (hit["rank"], hit["title"], hit["path"], hit["line"], hit["end_line"]) == (1, "Backups", "guide/backup.md", 5, 5)
