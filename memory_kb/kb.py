@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from memory_kb.errors import Forgotten, InvalidSettings, VaultBusy
+from memory_kb.errors import Forgotten, InvalidSettings
 from memory_kb.filters import make_filters, make_place
-from memory_kb.index.comparing import needs_writing
-from memory_kb.index.database import LOCK, is_damage, replace_damaged
+from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Freshness, Problem, SearchResult
@@ -27,11 +24,6 @@ from memory_kb.settings import LoadedSettings, load_settings
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
     from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Stats, Status, SyncReport
-
-#: Seconds that a search waits for another process's indexing before it answers from what is there.
-_PATIENCE = 2.0
-#: Seconds that a command which must write waits.
-_LONG_PATIENCE = 60.0
 
 _T = TypeVar("_T")
 
@@ -51,8 +43,7 @@ class KnowledgeBase:
         self.warnings = loaded.warnings
         self.machine = machine
         self._clock = clock
-        self._opened: SqliteIndex | None = None
-        self._notices: tuple[str, ...] = ()
+        self._keeper = IndexKeeper(vault, machine, loaded.settings)
 
     @classmethod
     def open(
@@ -90,35 +81,7 @@ class KnowledgeBase:
 
     def close(self) -> None:
         """Close the index; the knowledge base opens it again when it is used again."""
-        if self._opened:
-            self._opened.close()
-            self._opened = None
-
-    # -- the index -------------------------------------------------------------------------
-
-    @property
-    def _index(self) -> SqliteIndex:
-        if self._opened is None:
-            try:
-                self._opened = SqliteIndex(self.machine / ".memory.db", self.settings.index.tokenizer)
-            except sqlite3.OperationalError as exc:
-                hint = "check the folder's permissions, or set index.path in your own configuration"
-                raise InvalidSettings(f"the index in {self.machine} cannot be opened: {exc}", hint) from exc
-            self._notices += self._opened.notices
-        return self._opened
-
-    def _repairing(self, work: Callable[[], _T]) -> _T:
-        """Do something with the index; when the file turns out damaged, rebuild it and do it again."""
-        try:
-            return work()
-        except sqlite3.DatabaseError as exc:
-            if not is_damage(exc):
-                raise
-            self.close()
-            kept = replace_damaged(self.machine / ".memory.db")
-            self._notices += (f".memory.db was damaged ({exc}); it is kept as {kept} and rebuilt",)
-            self._sync(_LONG_PATIENCE)
-            return work()
+        self._keeper.close()
 
     def sync(self, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
         """Bring the index to what the files say; `rebuild` starts from nothing but keeps vectors.
@@ -126,48 +89,7 @@ class KnowledgeBase:
         Raises:
             VaultBusy: another process has been indexing for a minute.
         """
-        report = self._repairing(lambda: self._sync(_LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
-        return self._with_notices(report)
-
-    def _sync(self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
-        from memory_kb.index.indexer import sync
-
-        index = self._index
-        with hold_lock(self.machine / LOCK, wait, on_wait):
-            stale = index.stale_because(self._index_settings)
-            if stale and index.generation:
-                self._notices += (f"the index is rebuilt: {stale}",)
-            report = sync(self.vault, index, self.settings, rebuild=rebuild or bool(stale), progress=progress)
-            index.remember_settings(self._index_settings)
-            return report
-
-    def _with_notices(self, report: SyncReport) -> SyncReport:
-        notices, self._notices = self._notices, ()
-        return replace(report, notices=notices)
-
-    @property
-    def _index_settings(self) -> str:
-        chosen = self.settings.index
-        return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"
-
-    def refresh(self, progress: Progress | None = None) -> tuple[int, tuple[str, ...]]:
-        """Bring the index up to date before reading from it, without waiting long for anybody.
-
-        Returns:
-            How many files on disk the index still does not hold, and what the caller should know.
-        """
-        index = self._index
-        is_new = index.generation == 0 or index.stale_because(self._index_settings) is not None
-        if not is_new and not needs_writing(self.vault, index, self.settings):
-            return 0, ()
-        try:
-            self._sync(_LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
-        except VaultBusy:
-            from memory_kb.index.indexer import survey
-
-            pending = survey(self.vault, index, self.settings).pending
-            return pending, (f"another process is indexing; {pending} changed files are not searched yet",) if pending else ()
-        return 0, ()
+        return self._keeper.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -214,18 +136,17 @@ class KnowledgeBase:
             kind=kind, type=type, learning_type=learning_type, scope=scope, tag=tag, status=status, file=file, job=job, task=task, since=since
         )
         request = Request(query, filters, max(0, limit), max_chars, explain)
-        return self._repairing(lambda: self._search(request, mode, sync=sync, progress=progress))
+        return self._keeper.use(lambda index: self._search(index, request, mode, sync=sync, progress=progress))
 
-    def _search(self, request: Request, mode: str, *, sync: bool, progress: Progress | None) -> SearchResult:
-        pending, degraded = self.refresh(progress) if sync else (None, ())
-        if not sync and self._index.generation == 0:
+    def _search(self, index: SqliteIndex, request: Request, mode: str, *, sync: bool, progress: Progress | None) -> SearchResult:
+        pending, degraded = self._keeper.refresh(progress) if sync else (None, ())
+        if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         if mode in ("vector", "hybrid"):
             degraded += (f"{mode} search needs an embedding provider, and none is configured; this is a text search",)
-        hits, notes = retrieve(self._index, request, self.settings.ranking, self._clock().date())
-        notices, self._notices = self._notices, ()
-        freshness = Freshness(self._index.generation, pending)
-        return SearchResult(request.text, "text", hits, (*notices, *degraded, *notes), freshness)
+        hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date())
+        reasons = (*self._keeper.take_notices(), *degraded, *notes)
+        return SearchResult(request.text, "text", hits, reasons, Freshness(index.generation, pending))
 
     def show(self, wanted: str) -> EntryView:
         """Return an entry with its source text, by id, a unique beginning of one, or `path.md:LINE`.
@@ -236,7 +157,7 @@ class KnowledgeBase:
         """
         from memory_kb.index import inventory
 
-        return self._reading(lambda: inventory.show(self.vault, self._index, wanted))
+        return self._reading(lambda index: inventory.show(self.vault, index, wanted))
 
     def list(
         self,
@@ -258,32 +179,34 @@ class KnowledgeBase:
         filters = make_filters(
             kind=kind, type=type, learning_type=learning_type, scope=scope, tag=tag, status=status, file=file, job=job, task=task, since=since
         )
-        return self._reading(lambda: inventory.list_entries(self._index, filters))
+        return self._reading(lambda index: inventory.list_entries(index, filters))
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
         from memory_kb.index import inventory
 
-        return self._reading(lambda: inventory.links(self._index, wanted))
+        return self._reading(lambda index: inventory.links(index, wanted))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""
         from memory_kb.index import inventory
 
-        return self._reading(lambda: inventory.stats(self._index))
+        return self._reading(inventory.stats)
 
     def status(self) -> Status:
         """Compare disk and index as they are, without changing either."""
         from memory_kb.index import inventory
 
-        return self._repairing(lambda: inventory.status(self.vault, self._index, self.settings))
+        return self._keeper.use(lambda index: inventory.status(self.vault, index, self.settings))
 
-    def _reading(self, work: Callable[[], _T]) -> _T:
-        def read() -> _T:
-            self.refresh()
-            return work()
+    def _reading(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Read from the index after looking for changed files."""
 
-        return self._repairing(read)
+        def read(index: SqliteIndex) -> _T:
+            self._keeper.refresh()
+            return work(index)
+
+        return self._keeper.use(read)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -320,7 +243,7 @@ class KnowledgeBase:
         place = make_place(scope, job, task)
         now = self._clock()
         with self._writing(place.scope):
-            twin = self._reading(lambda: find_twin(self._index, draft, place)) if not force else None
+            twin = self._reading(lambda index: find_twin(index, draft, place)) if not force else None
             if twin and twin.is_forgotten:
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:
@@ -333,7 +256,7 @@ class KnowledgeBase:
                 file, data = remember.plan_entry(draft, entry_id, folder, now)
                 path = self.vault.show(file)
                 changes.apply(changes.Change(path, file, None, data))
-        self.refresh()
+        self._keeper.refresh()
         return Learned(entry_id, path, "reinforced" if twin else "created")
 
     def forget(self, wanted: str, *, delete: bool = False) -> EntryView:
@@ -351,14 +274,14 @@ class KnowledgeBase:
             note = changes.read_note_text(view.path, self.vault.resolve(view.path))
             change = remember.plan_erasure(note, view.id, self._clock()) if delete else remember.plan_retirement(note, view.id)
             changes.apply(change)
-        self.refresh()
+        self._keeper.refresh()
         return view
 
     @contextmanager
     def _writing(self, scope: str) -> Iterator[None]:
         """Hold the lock of the scope root that is about to be written."""
         machine = prepare_machine(self.vault.home / MACHINE) if scope == "global" else self.machine
-        with hold_lock(machine / "lock", _LONG_PATIENCE):
+        with hold_lock(machine / "lock", LONG_PATIENCE):
             yield
 
     # -- findings --------------------------------------------------------------------------
@@ -368,7 +291,7 @@ class KnowledgeBase:
         from memory_kb.index import doctor
         from memory_kb.reports import Findings
 
-        problems = self._repairing(lambda: tuple(doctor.check_index(self.vault, self._index, self.settings)))
+        problems = self._keeper.use(lambda index: tuple(doctor.check_index(self.vault, index, self.settings)))
         repaired: list[str] = []
         if fix:
             if problems:
@@ -382,7 +305,7 @@ class KnowledgeBase:
         """Return what should be mended in the notes, or in those at or below one of `paths`."""
         from memory_kb.index import doctor
 
-        return self._reading(lambda: doctor.lint(self.vault, self._index, self.settings, paths))
+        return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths))
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:

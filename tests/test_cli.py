@@ -303,7 +303,7 @@ def test_ctrl_c_ends_with_130(notes: Path, home: Path) -> None:
         pass
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Traceback" not in errors
 
 

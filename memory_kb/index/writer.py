@@ -18,6 +18,8 @@ from memory_kb.ports import SyncWindow
 
 #: Characters of text gathered before they are written.
 _BATCH_CHARS = 2_000_000
+#: How long an abandoned batch may take, or fail to start at all.
+_START_SECONDS = 5.0
 _PUT_FILE = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
@@ -38,7 +40,7 @@ class SqliteWriter:
         self._chars = 0
         self._changes = 0
         self._last = 0
-        self._thread: threading.Thread | None = None
+        self._running: threading.Event | None = None
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -118,23 +120,25 @@ class SqliteWriter:
         if self._rows:
             span = (self._rows[0][0], self._last)
             if self._chars > _BATCH_CHARS:
-                self._thread = threading.Thread(target=self._index_rows, args=(span,), daemon=True)
-                self._thread.start()
+                self._running = threading.Event()
+                threading.Thread(target=self._index_rows, args=(span, self._running), daemon=True).start()
             else:
-                self._index_rows(span)
+                self._index_rows(span, threading.Event())
                 self._join()
         self._rows, self._files, self._chars = [], [], 0
 
-    def _index_rows(self, span: tuple[object, object]) -> None:
+    def _index_rows(self, span: tuple[object, object], done: threading.Event) -> None:
         try:
             self._connection.execute(INDEX_ROWS, span)
         except sqlite3.Error as exc:  # raised again by _join, in the caller's thread
             self._failure = exc
+        finally:
+            done.set()
 
     def _join(self) -> None:
-        if self._thread:
-            self._thread.join()
-            self._thread = None
+        if self._running:
+            self._running.wait()
+            self._running = None
         if self._failure:
             failure, self._failure = self._failure, None
             raise failure
@@ -149,7 +153,8 @@ class SqliteWriter:
     def _abandon(self) -> None:
         # The batch in work takes a tenth of a second. Interrupting it would also interrupt the
         # rollback, as long as any other statement of the connection is open.
-        if self._thread:
-            self._thread.join()
+        if self._running:
+            # An event rather than the thread: Ctrl-C may come while the thread is being started.
+            self._running.wait(_START_SECONDS)
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")

@@ -1,0 +1,128 @@
+"""The index of one vault, opened when it is needed, repaired when it is broken, and kept fresh."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from memory_kb.errors import InvalidSettings, VaultBusy
+from memory_kb.index.comparing import needs_writing
+from memory_kb.index.database import LOCK, is_damage, replace_damaged
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.locks import hold_lock
+from memory_kb.notes.vault import Vault
+from memory_kb.settings import Settings
+
+if TYPE_CHECKING:
+    from memory_kb.index.indexer import Progress
+    from memory_kb.reports import SyncReport
+
+#: Seconds that a search waits for another process's indexing before it answers from what is there.
+_PATIENCE = 2.0
+#: Seconds that a command which must write waits.
+LONG_PATIENCE = 60.0
+
+_T = TypeVar("_T")
+
+
+class Refreshed(NamedTuple):
+    """How many files on disk the index still does not hold, and why."""
+
+    pending: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+class IndexKeeper:
+    """Hands out the index of a vault; what had to be mended on the way is told by `take_notices`."""
+
+    def __init__(self, vault: Vault, machine: Path, settings: Settings) -> None:
+        self._vault, self._settings = vault, settings
+        self._file = machine / ".memory.db"
+        self._lock = machine / LOCK
+        self._opened: SqliteIndex | None = None
+        self._notices: tuple[str, ...] = ()
+
+    @property
+    def index(self) -> SqliteIndex:
+        """The open index.
+
+        Raises:
+            InvalidSettings: its file cannot be opened.
+        """
+        if self._opened is None:
+            try:
+                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer)
+            except sqlite3.OperationalError as exc:
+                hint = "check the folder's permissions, or set index.path in your own configuration"
+                raise InvalidSettings(f"the index {self._file} cannot be opened: {exc}", hint) from exc
+            self._notices += self._opened.notices
+        return self._opened
+
+    def close(self) -> None:
+        """Close the index; it is opened again when it is used again."""
+        if self._opened:
+            self._opened.close()
+            self._opened = None
+
+    def take_notices(self) -> tuple[str, ...]:
+        """Return what was mended since the last call."""
+        notices, self._notices = self._notices, ()
+        return notices
+
+    def use(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Do something with the index; when its file turns out damaged, rebuild it and do it again."""
+        try:
+            return work(self.index)
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+            self.close()
+            kept = replace_damaged(self._file)
+            self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
+            self._sync(LONG_PATIENCE)
+            return work(self.index)
+
+    def sync(self, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
+        """Bring the index to what the files say.
+
+        Raises:
+            VaultBusy: another process has been indexing for a minute.
+        """
+        report = self.use(lambda _: self._sync(LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
+        return replace(report, notices=self.take_notices())
+
+    def refresh(self, progress: Progress | None = None) -> Refreshed:
+        """Bring the index up to date before reading from it, without waiting long for anybody."""
+        index = self.index
+        is_new = index.generation == 0 or index.stale_because(self._fingerprint) is not None
+        if not is_new and not needs_writing(self._vault, index, self._settings):
+            return Refreshed()
+        try:
+            self._sync(LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
+        except VaultBusy:
+            from memory_kb.index.indexer import survey
+
+            pending = survey(self._vault, index, self._settings).pending
+            return Refreshed(pending, (f"another process is indexing; {pending} changed files are not searched yet",) if pending else ())
+        return Refreshed()
+
+    def _sync(self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
+        from memory_kb.index.indexer import sync
+
+        index = self.index
+        with hold_lock(self._lock, wait, on_wait):
+            stale = index.stale_because(self._fingerprint)
+            if stale:
+                self._notices += (f"the index is rebuilt: {stale}",)
+            report = sync(self._vault, index, self._settings, rebuild=rebuild or bool(stale), progress=progress)
+            index.remember_settings(self._fingerprint)
+            return report
+
+    @property
+    def _fingerprint(self) -> str:
+        """The settings that what is indexed depends on."""
+        chosen = self._settings.index
+        return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"
