@@ -6,21 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from memory_kb.model import FileStat, Filters
+from memory_kb.model import FileStat, Filters, Problem
 
 if TYPE_CHECKING:
     from memory_kb.entry import Chunk
 
 
 class KnownFile(NamedTuple):
-    """A file as the index remembers it; `complaints` is JSON `[[line, message], ...]`, or None."""
+    """A file as the index remembers it."""
 
     path: str
     size: int
     mtime_ns: int
     inode: int
     hash: str
-    complaints: str | None
 
 
 class SyncWindow(NamedTuple):
@@ -115,6 +114,12 @@ class Index(Protocol):
 
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
         """Yield the files of the global home, or those of the vault, by path."""
+
+    def count_files(self) -> int:
+        """Return the number of files in the index."""
+
+    def problems(self) -> list[Problem]:
+        """Return what was wrong with the files when they were read."""
 
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         """Begin a change; leaving the context by an exception leaves the index as it was."""

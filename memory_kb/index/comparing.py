@@ -18,13 +18,12 @@ _COARSE_TICK = 2_000_000_000
 
 
 class Verdict(Enum):
-    """How a file on disk stands to the index."""
+    """How a file stands differently on disk and in the index."""
 
     ADDED = "added"
     CHANGED = "changed"
     REMOVED = "removed"
     DOUBTFUL = "doubtful"
-    SAME = "same"
 
 
 class Difference(NamedTuple):
@@ -34,9 +33,17 @@ class Difference(NamedTuple):
     file: FileStat | None
     known: KnownFile | None
 
+    @property
+    def path(self) -> str:
+        """The file's path in output."""
+        return (self.file or self.known or _NOWHERE).path
+
+
+_NOWHERE = FileStat("", "", 0, 0, 0)
+
 
 def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
-    """Merge two streams sorted by path into differences, holding neither.
+    """Merge two streams sorted by path, holding neither, and yield where they differ.
 
     A file whose size, time and inode agree is the same, unless it was saved so close to its last
     reading that a second save may hide behind the same time; that one is doubtful, and its
@@ -46,19 +53,17 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
     old = next(remembered, None)
     doubt_from, doubt_to = window.start_ns - _COARSE_TICK, window.end_ns + _TICK
     for file in files:
-        while old is not None and old.path < file.path:
+        path, _, size, mtime, inode = file
+        while old is not None and old.path < path:
             yield Difference(Verdict.REMOVED, None, old)
             old = next(remembered, None)
-        if old is None or old.path != file.path:
+        if old is None or old.path != path:
             yield Difference(Verdict.ADDED, file, None)
             continue
-        verdict = Verdict.SAME
-        mtime = file.mtime_ns
-        if mtime != old.mtime_ns or file.size != old.size or file.inode != old.inode:
-            verdict = Verdict.CHANGED
+        if mtime != old.mtime_ns or size != old.size or inode != old.inode:
+            yield Difference(Verdict.CHANGED, file, old)
         elif doubt_from <= mtime <= doubt_to and (mtime >= window.start_ns - _TICK or mtime % 1_000_000_000 == 0):
-            verdict = Verdict.DOUBTFUL
-        yield Difference(verdict, file, old)
+            yield Difference(Verdict.DOUBTFUL, file, old)
         old = next(remembered, None)
     while old is not None:
         yield Difference(Verdict.REMOVED, None, old)
@@ -78,5 +83,4 @@ def differences(vault: Vault, index: Index, settings: Settings, problems: list[P
 
 def needs_writing(vault: Vault, index: Index, settings: Settings) -> bool:
     """Tell whether any file stands differently on disk; the walk stops at the first."""
-    same = Verdict.SAME
-    return any(verdict is not same for verdict, _, _ in differences(vault, index, settings, []))
+    return next(differences(vault, index, settings, []), None) is not None

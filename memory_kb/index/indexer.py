@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from memory_kb.index.comparing import Difference, Verdict, differences
-from memory_kb.index.reading import hash_bytes, read_file, read_note
 from memory_kb.model import FileStat, Problem
 from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import walk
@@ -38,24 +36,19 @@ def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
     """Compare disk and index without changing either; doubtful files are read to be sure."""
     problems: list[Problem] = []
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
-    files = 0
     for difference in differences(vault, index, settings, problems):
         verdict, file, known = difference
-        if known and verdict is not Verdict.REMOVED:
-            problems.extend(recall_problems(known))
-        if file:
-            files += 1
-        if verdict is Verdict.SAME:
-            continue
         if file and known and _has_same_bytes(file, known, settings):
             continue
-        path = file.path if file else known.path if known else ""
-        found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(path)
+        found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(difference.path)
     added, changed, removed = (tuple(found[verdict]) for verdict in (Verdict.ADDED, Verdict.CHANGED, Verdict.REMOVED))
-    return Changes(added, changed, removed, tuple(sorted(problems, key=_place)), files)
+    files = index.count_files() + len(added) - len(removed)
+    return Changes(added, changed, removed, _sorted({*problems, *index.problems()}), files)
 
 
 def _has_same_bytes(file: FileStat, known: KnownFile, settings: Settings) -> bool:
+    from memory_kb.index.reading import hash_bytes, read_file
+
     try:
         return hash_bytes(read_file(file, settings.index.max_file_bytes).data) == known.hash
     except OSError:
@@ -75,7 +68,7 @@ class _Sync:
         self._vault, self._index, self._settings = vault, index, settings
         self._progress = progress
         self._problems: list[Problem] = []
-        self._counts: Counter[str] = Counter()
+        self._added = self._changed = self._removed = 0
 
     def run(self, *, rebuild: bool) -> SyncReport:
         started, start_ns = time.perf_counter(), time.time_ns()
@@ -84,32 +77,24 @@ class _Sync:
             self._write((Difference(Verdict.ADDED, file, None) for file in files), start_ns, rebuild=True)
         else:
             found = differences(self._vault, self._index, self._settings, self._problems)
-            first = next((difference for difference in found if not self._is_settled(difference)), None)
+            first = next(found, None)
             if first:
-                self._write(_chain(first, found), start_ns, rebuild=False)
-        problems = tuple(sorted(set(self._problems), key=_place))
-        added, changed, removed, unchanged = (self._counts[word] for word in ("added", "changed", "removed", "unchanged"))
-        return SyncReport(added, changed, removed, unchanged, problems, time.perf_counter() - started)
-
-    def _is_settled(self, difference: Difference) -> bool:
-        """Count a file that is the same; everything else needs the writer."""
-        if difference.verdict is not Verdict.SAME:
-            return False
-        if difference.known and difference.known.complaints:
-            self._problems.extend(recall_problems(difference.known))
-        self._counts["unchanged"] += 1
-        return True
+                self._write(itertools.chain((first,), found), start_ns, rebuild=False)
+        unchanged = self._index.count_files() - self._added - self._changed
+        problems = _sorted({*self._problems, *self._index.problems()})
+        return SyncReport(self._added, self._changed, self._removed, unchanged, problems, time.perf_counter() - started)
 
     def _write(self, found: Iterator[Difference], start_ns: int, *, rebuild: bool) -> None:
         with self._index.write(rebuild=rebuild) as writer:
             for number, difference in enumerate(found):
-                if not self._is_settled(difference):
-                    self._apply(writer, difference)
+                self._apply(writer, difference)
                 if self._progress and number % 64 == 0:
                     self._progress(number)
             writer.finish(SyncWindow(start_ns, time.time_ns()))
 
     def _apply(self, writer: IndexWriter, difference: Difference) -> None:
+        from memory_kb.index.reading import hash_bytes, read_file, read_note
+
         _, file, known = difference
         if file is None:
             self._remove(writer, known)
@@ -126,30 +111,18 @@ class _Sync:
         digest = hash_bytes(raw.data)
         if known and known.hash == digest:
             writer.touch(raw.stat)
-            self._problems.extend(recall_problems(known))
-            self._counts["unchanged"] += 1
             return
         is_memory = self._vault.memory is not None
         note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
-        self._problems.extend(Problem(file.path, line, message) for line, message in note.problems)
         writer.put(raw.stat, digest, note.problems, note.chunks, is_known=known is not None)
-        self._counts["changed" if known else "added"] += 1
+        self._added += known is None
+        self._changed += known is not None
 
     def _remove(self, writer: IndexWriter, known: KnownFile | None) -> None:
         if known:
             writer.remove(known.path)
-            self._counts["removed"] += 1
+            self._removed += 1
 
 
-def recall_problems(known: KnownFile) -> list[Problem]:
-    """Return the complaints about a file from when it was read."""
-    return [Problem(known.path, line, message) for line, message in json.loads(known.complaints)] if known.complaints else []
-
-
-def _chain(first: Difference, rest: Iterator[Difference]) -> Iterator[Difference]:
-    yield first
-    yield from rest
-
-
-def _place(problem: Problem) -> tuple[str, int, str]:
-    return problem.path, problem.line, problem.message
+def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))

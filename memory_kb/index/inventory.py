@@ -142,11 +142,12 @@ def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
 def stats(index: SqliteIndex) -> Stats:
     """Count what the vault holds."""
     entries = list(index.entries(EVERYTHING))
+    chunks, characters = index.measure()
     return Stats(
-        files=index.count("file_meta"),
+        files=index.count_files(),
         entries=len(entries),
-        chunks=index.count("chunks"),
-        tokens=-(-index.count_characters() // CHARS_PER_TOKEN),
+        chunks=chunks,
+        tokens=-(-characters // CHARS_PER_TOKEN),
         kinds=_tally(entry.kind for entry in entries),
         types=_tally(entry.type for entry in entries),
         statuses=_tally(entry.status for entry in entries),

@@ -22,6 +22,7 @@ CREATE TABLE file_meta (
     hash     TEXT NOT NULL,    -- sha256 of the bytes read
     problems TEXT              -- JSON [[line, message], ...] or NULL
 ) WITHOUT ROWID;
+CREATE INDEX file_meta_problems ON file_meta (path) WHERE problems IS NOT NULL;
 """
 
 _CHUNKS = """

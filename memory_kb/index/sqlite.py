@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memory_kb.globs import fits_any
 from memory_kb.index.conditions import visible, where
 from memory_kb.index.database import open_database
-from memory_kb.model import Filters
+from memory_kb.model import Filters, Problem
 from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, SyncWindow
 
 if TYPE_CHECKING:
@@ -66,10 +66,13 @@ class SqliteIndex:
         if self.read_meta("settings") != settings:
             self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?)", (settings,))
 
-    def count(self, table: str) -> int:
-        """Return the number of rows of `file_meta` or `chunks`."""
-        (rows,) = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-        return int(rows)
+    def count_files(self) -> int:
+        (files,) = self._connection.execute("SELECT count(*) FROM file_meta").fetchone()
+        return int(files)
+
+    def problems(self) -> list[Problem]:
+        rows = self._connection.execute("SELECT path, problems FROM file_meta WHERE problems IS NOT NULL ORDER BY path")
+        return [Problem(path, line, message) for path, problems in rows for line, message in json.loads(problems)]
 
     def check(self) -> tuple[str, ...]:
         """Return what SQLite finds wrong with the file, reading all of it."""
@@ -84,7 +87,7 @@ class SqliteIndex:
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
         inside = "path >= '~global/' AND path < '~global0'"
         cursor = self._connection.execute(
-            f"SELECT path, size, mtime, inode, hash, problems FROM file_meta WHERE {inside if is_global else f'NOT ({inside})'} ORDER BY path"
+            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside if is_global else f'NOT ({inside})'} ORDER BY path"
         )
         return map(KnownFile._make, cursor)
 
@@ -194,10 +197,10 @@ class SqliteIndex:
         """Yield every chunk's source, first line and text."""
         yield from self._connection.execute("SELECT source, line, title || char(10) || content FROM chunks ORDER BY source, position")
 
-    def count_characters(self) -> int:
-        """Return the length of all texts together."""
-        (total,) = self._connection.execute("SELECT coalesce(sum(length(content)), 0) FROM chunks").fetchone()
-        return int(total)
+    def measure(self) -> tuple[int, int]:
+        """Return the number of chunks and of the characters in them."""
+        chunks, characters = self._connection.execute("SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks").fetchone()
+        return int(chunks), int(characters)
 
 
 def _listed(weights: Sequence[float]) -> str:
