@@ -112,7 +112,7 @@ def tokens(text: str) -> frozenset[str]:
         ['мир', 'привет', '日本', '本語', '語']
     """
     words = _WORD.findall(text.casefold())
-    if text.isascii():
+    if not has_cjk(text):
         return frozenset(words)
     found: set[str] = set()
     for word in words:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memory_kb.credentials import find_secret
-from memory_kb.index.comparing import differences
 from memory_kb.index.indexer import survey
 from memory_kb.index.inventory import EVERYTHING, links_of, name_entries
 from memory_kb.index.reading import read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem
 from memory_kb.notes.vault import Vault, default_status, locate
+from memory_kb.notes.walk import walk
 from memory_kb.ports import StoredEntry
 from memory_kb.settings import Settings
 
@@ -71,9 +71,9 @@ def check_index(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterato
         yield from (Problem(path, 1, word) for path in paths)
     yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
     outdated = {*changes.added, *changes.changed, *changes.removed}
-    for difference in differences(vault, index, settings, []):
-        if difference.file and difference.file.path not in outdated and not _agrees(vault, index, settings, difference.file):
-            yield Problem(difference.file.path, 1, "is indexed differently from what it says")
+    for file in walk(vault, settings.ignore, []):
+        if file.path not in outdated and not _agrees(vault, index, settings, file):
+            yield Problem(file.path, 1, "is indexed differently from what it says")
 
 
 def _agrees(vault: Vault, index: SqliteIndex, settings: Settings, file: FileStat) -> bool:

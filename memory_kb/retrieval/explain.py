@@ -14,7 +14,7 @@ def explain(group: Group, text: TextScore | None) -> tuple[str, ...]:
         lines[0] += " x 0.5 (superseded by a newer entry)"
     if text:
         parts = f"own words {text.own:.2f} + neighbouring passages {text.context:.2f} + words side by side {text.pairs:.2f}"
-        lines.append(f"relevance: ({parts}) x {1 + text.bonus:.2f} for title and headings, relative to the best")
+        lines.append(f"relevance: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
     age = f"{best.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
     lines.append(f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}")
     if len(group.chunks) > 1:

@@ -40,6 +40,12 @@ class TextQuery(NamedTuple):
     words: tuple[str, ...] = ()
 
     @property
+    def whole(self) -> str | None:
+        """The query as one phrase, stop words and all, or None when it is a single word."""
+        phrase = _phrase(" ".join(self.words))
+        return phrase if len(_TOKEN.findall(phrase)) > 1 else None
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to look for."""
         return not (self.terms or self.phrases)

@@ -7,6 +7,7 @@ record on context gives the figures.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,12 +21,17 @@ WEIGHTS = (5.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 CONTEXT_SHARE = 0.5
 #: What two words of the query that stand side by side in a passage add, as a share of their BM25.
 PAIR_SHARE = 0.25
+#: What a passage gains that says the whole query as it stands.
+WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that is just the query.
 HEADING_BONUS = 0.3
 
 
 class TextScore(NamedTuple):
-    """The parts of a passage's text score; each is at least 0, and `total` is what ranks it."""
+    """The parts of a passage's text score; each is at least 0, and `total` is what ranks it.
+
+    `bonus` is for titles and headings like the query, and for saying the query as it stands.
+    """
 
     own: float
     context: float
@@ -34,7 +40,7 @@ class TextScore(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The sum of what was found, raised by the bonus for headings."""
+        """The sum of what was found, raised by the bonus."""
         return (self.own + self.context + self.pairs) * (1.0 + self.bonus)
 
 
@@ -53,6 +59,8 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
             pairs[key] -= PAIR_SHARE * rank
     words = tokens(" ".join(query.words))
     bonus = {candidate.key: heading_bonus(words, candidate.title, candidate.headings) for candidate in candidates}
+    for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
+        bonus[key] += WHOLE_BONUS
     return {candidate.key: TextScore(-candidate.rank, context[candidate.key], pairs[candidate.key], bonus[candidate.key]) for candidate in candidates}
 
 
@@ -73,8 +81,12 @@ def heading_bonus(words: frozenset[str], title: str, headings: str) -> float:
         >>> heading_bonus(frozenset({"deploy"}), "Deploy", "")
         0.3
     """
-    best = max((jaccard(words, tokens(heading)) for heading in headings.split(" > ")), default=0.0) if headings else 0.0
-    return HEADING_BONUS * (jaccard(words, tokens(title)) + best)
+    best = max(jaccard(words, _cached_tokens(heading)) for heading in headings.split(" > ")) if headings else 0.0
+    return HEADING_BONUS * (jaccard(words, _cached_tokens(title)) + best)
+
+
+# The passages of a long note share its title and its upper headings.
+_cached_tokens = functools.lru_cache(maxsize=512)(tokens)
 
 
 def normalise(scores: Mapping[int, TextScore]) -> dict[int, float]:

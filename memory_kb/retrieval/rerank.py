@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from memory_kb.text import jaccard
 
 
-def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lambda: float) -> list[int]:
-    """Return the order in which to show hits: the best first, then the best that says something new.
+def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lambda: float, limit: int) -> list[int]:
+    """Return the first `limit` hits to show: the best one, then the best that says something new.
 
     Each next one maximises `lambda * relevance - (1 - lambda) * similarity`, where relevance is
     the score min-max scaled over the pool and similarity the largest Jaccard to those before it.
@@ -17,8 +17,8 @@ def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lam
 
     Example:
         >>> twin, other = frozenset("abc"), frozenset("xyz")
-        >>> mmr_order([1.0, 0.9, 0.8, 0.0], [twin, twin, other, other], 0.5)
-        [0, 2, 1, 3]
+        >>> mmr_order([1.0, 0.9, 0.8, 0.0], [twin, twin, other, other], 0.5, limit=3)
+        [0, 2, 1]
     """
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     spread = high - low
@@ -26,7 +26,7 @@ def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lam
     left = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     nearest = [0.0] * len(scores)
     order: list[int] = []
-    while left:
+    while left and len(order) < limit:
         best = left[0]
         if order:
             best = max(left, key=lambda place: mmr_lambda * relevance[place] - (1 - mmr_lambda) * nearest[place])

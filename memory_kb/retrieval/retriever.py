@@ -41,7 +41,7 @@ def retrieve(index: Index, request: Request, ranking: Ranking, today: date) -> t
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     scored = score_candidates(found.candidates, normalise(texts) if found.query else None, ranking, today)
     groups = _groups(index, scored, request.filters)
-    ordered = diversify(groups, ranking.mmr_lambda)
+    ordered = diversify(groups, ranking.mmr_lambda, request.limit)
     if request.limit > len(ordered):
         ordered += _further(index, found, request, ranking, today)
     hits = (_make_hit(rank, group, request, texts) for rank, group in enumerate(ordered[: request.limit], 1))
@@ -100,10 +100,13 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     return [Group(scored[candidate.key], (chunks[candidate.key],)) for candidate in more]
 
 
-def diversify(groups: Sequence[Group], mmr_lambda: float) -> list[Group]:
-    """Return the groups with near repetitions moved back; those past the first `DIVERSE` stay in place."""
+def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:
+    """Return at least `limit` groups, if there are, with near repetitions moved back.
+
+    Those past the first `DIVERSE` stay in place.
+    """
     head, tail = groups[:DIVERSE], groups[DIVERSE:]
-    order = mmr_order([group.best.score for group in head], [tokens(group.text) for group in head], mmr_lambda)
+    order = mmr_order([group.best.score for group in head], [tokens(group.text) for group in head], mmr_lambda, limit)
     return [head[place] for place in order] + list(tail)
 
 
