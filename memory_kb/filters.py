@@ -39,13 +39,18 @@ def make_filters(
         types=_words("type", type, TYPES),
         learning_types=_words("learning type", learning_type, LEARNING_TYPES),
         scopes=_words("scope", scope, SCOPES, SCOPE_ALIASES),
-        tags=_listed(tag),
+        tags=tuple(map(_printable, _listed(tag))),
         statuses=_words("status", status, STATUSES),
-        file=file.replace("\\", "/").removeprefix("./") if file else None,
-        job=job,
-        task=task,
+        file=_printable(file).replace("\\", "/").removeprefix("./") if file else None,
+        job=_printable(job) if job else None,
+        task=_printable(task) if task else None,
         since=since,
     )
+
+
+def _printable(word: str) -> str:
+    """Return a word that can be stored: bytes from the shell that are no UTF-8 fit nothing."""
+    return word.encode("utf-8", "replace").decode()
 
 
 def _listed(words: Sequence[str]) -> tuple[str, ...]:

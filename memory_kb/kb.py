@@ -144,9 +144,10 @@ class KnowledgeBase:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         if mode in ("vector", "hybrid"):
             degraded += (f"{mode} search needs an embedding provider, and none is configured; this is a text search",)
-        hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date())
-        reasons = (*self._keeper.take_notices(), *degraded, *notes)
-        return SearchResult(request.text, "text", hits, reasons, Freshness(index.generation, pending))
+        with index.snapshot():
+            hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date())
+            freshness = Freshness(index.generation, pending)
+        return SearchResult(request.text, "text", hits, (*self._keeper.take_notices(), *degraded, *notes), freshness)
 
     def show(self, wanted: str) -> EntryView:
         """Return an entry with its source text, by id, a unique beginning of one, or `path.md:LINE`.
@@ -204,7 +205,8 @@ class KnowledgeBase:
 
         def read(index: SqliteIndex) -> _T:
             self._keeper.refresh()
-            return work(index)
+            with index.snapshot():
+                return work(index)
 
         return self._keeper.use(read)
 

@@ -10,15 +10,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory_kb.errors import InvalidSettings
 
 TOKENIZERS = ("porter unicode61 remove_diacritics 2", "unicode61 remove_diacritics 2", "porter ascii", "porter unicode61", "trigram")
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeWeights:
+class ScopeWeights(NamedTuple):
     """What a hit's score is multiplied with for the scope it comes from (S3-48)."""
 
     task: float = 1.5
@@ -31,19 +30,17 @@ class ScopeWeights:
         return float(getattr(self, "global_" if scope == "global" else scope))
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(NamedTuple):
     """How hits are ordered. Half-life and floor are S3-46, lambda is S3-40."""
 
     prominence_exponent: float = 1.0
     half_life_days: float = 90.0
     decay_floor: float = 0.1
     mmr_lambda: float = 0.7
-    scope: ScopeWeights = field(default_factory=ScopeWeights)
+    scope: ScopeWeights = ScopeWeights()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSettings:
+class IndexSettings(NamedTuple):
     """Where the index is and what goes in. `path` replaces the `.memory-kb` folder; None leaves it."""
 
     path: str | None = None
@@ -65,8 +62,7 @@ _NOT_FROM_VAULT = frozenset({"index.path"})
 _AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(NamedTuple):
     """Settings with the warnings that reading them gave."""
 
     settings: Settings
@@ -109,10 +105,10 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     """Turn `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` into `{"ranking": {"half_life_days": "30"}}`."""
     values: dict[str, Any] = {}
     for section in ("ranking", "index"):
-        for item in dataclasses.fields(getattr(Settings(), section)):
-            text = environ.get(f"MEMORY_KB_{section}_{item.name}".upper())
-            if text is not None and item.name != "scope":
-                values.setdefault(section, {})[item.name] = text
+        for name in getattr(Settings(), section)._fields:
+            text = environ.get(f"MEMORY_KB_{section}_{name}".upper())
+            if text is not None and name != "scope":
+                values.setdefault(section, {})[name] = text
     if "MEMORY_KB_IGNORE" in environ:
         values["ignore"] = [word for word in environ["MEMORY_KB_IGNORE"].split(",") if word]
     return values
@@ -132,7 +128,8 @@ def merge(settings: Settings, values: Mapping[str, Any], origin: str, *, is_trus
 
 
 def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool) -> Any:
-    known = {item.name.rstrip("_"): item.name for item in dataclasses.fields(target)}
+    names = [item.name for item in dataclasses.fields(target)] if isinstance(target, Settings) else target._fields
+    known = {name.rstrip("_"): name for name in names}
     changes: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
@@ -142,13 +139,13 @@ def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str
             warnings.append(f"{origin}: {name} is ignored here; a vault may not say where files are written, your own configuration may")
         elif value is not None:
             old = getattr(target, known[key])
-            if dataclasses.is_dataclass(old):
+            if hasattr(old, "_fields"):
                 if not isinstance(value, Mapping):
                     raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}")
                 changes[known[key]] = _merge_into(old, value, name + ".", origin, warnings, is_trusted=is_trusted)
             else:
                 changes[known[key]] = _coerce(name, value, old, origin)
-    return dataclasses.replace(target, **changes)
+    return dataclasses.replace(target, **changes) if isinstance(target, Settings) else target._replace(**changes)
 
 
 def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:

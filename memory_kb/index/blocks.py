@@ -9,15 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t\r]*$")
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]|\r?$)")
+from memory_kb.notes.entries import heading_text
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
+_RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}$")
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _BULLETS = "-*+0123456789"
 _CONTAINERS = "`~<"
-_SPECIAL = frozenset("#=|>" + _BULLETS + _CONTAINERS)
+_SPECIAL = frozenset("#=|>_" + _BULLETS + _CONTAINERS)
 
-
-#: Where a block starts, where it ends with its line break, its heading level (1 to 6, else 0), its heading.
+#: The level of a block that should be left whole: a fence, a table, a list item.
+WHOLE = -1
+#: Where a block starts, where it ends with its line break, its heading level (1 to 6, 0 for
+#: text, WHOLE), and its heading.
 Block = tuple[int, int, int, str]
 
 
@@ -34,6 +39,7 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
     """
     opened = -1  # where the open block starts, or -1
     closed = 0  # where its last line ends, line break included
+    level = 0  # of the open block: 0 or WHOLE
     is_item = is_text = after_blank = False
     closing = ""  # what ends the fence or comment we are in
     for line in text[start:end].split("\n"):
@@ -45,13 +51,13 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
             if "-->" in bare if closing == "-->" else len(bare) >= len(closing) and not bare.strip(closing[0]):
                 closing = ""
                 if not is_item:
-                    yield opened, closed, 0, ""
+                    yield opened, closed, level, ""
                     opened = -1
             continue
         if not bare:
             after_blank = True
             if opened >= 0 and not is_item:
-                yield opened, closed, 0, ""
+                yield opened, closed, level, ""
                 opened = -1
             continue
         first = bare[0]
@@ -63,44 +69,51 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
                     closing = _closing_of(bare)
                 continue
             if after_blank:
-                yield opened, closed, 0, ""
+                yield opened, closed, level, ""
                 opened = -1
         after_blank = False
-        if first not in _SPECIAL:
+        if first not in _SPECIAL or line[:4] == "    " or line[0] == "\t":
             if opened < 0:
-                opened, is_item, is_text = place, False, True
+                opened, level, is_item, is_text = place, 0, False, line[:4] != "    " and line[0] != "\t"
             closed = start
-            continue
-        indented = line[:4] == "    " or line[0] == "\t"
-        if first == "#" and (heading := _ATX.match(line)):
+        elif first == "#" and (heading := _ATX.match(line)):
             if opened >= 0:
-                yield opened, closed, 0, ""
+                yield opened, closed, level, ""
                 opened = -1
-            yield place, start, len(heading[1]), " ".join((heading[2] or "").split())
-        elif first in "=-" and opened >= 0 and is_text and not indented and not bare.strip(first):
+            yield place, start, len(heading[1]), heading_text(line[heading.end() :])
+        elif first in "=-" and opened >= 0 and is_text and not bare.strip(first):
             yield opened, start, 1 if first == "=" else 2, " ".join(text[opened:closed].split())
             opened = -1
-        elif first in _BULLETS and not indented and (opened < 0 or is_item or first in "-*+") and _ITEM.match(line):
+        elif first in "-*_" and _RULE.match(bare):
             if opened >= 0:
-                yield opened, closed, 0, ""
-            opened, closed, is_item, is_text = place, start, True, False
-        elif first in "`~" and not indented and _FENCE.match(bare):
+                yield opened, closed, level, ""
+                opened = -1
+            yield place, start, 0, ""
+        elif first in _BULLETS and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)")) and (marker := _ITEM.match(line)):
             if opened >= 0:
-                yield opened, closed, 0, ""
-            opened, closed, is_item, is_text = place, start, False, False
+                yield opened, closed, level, ""
+            opened, closed, level, is_item, is_text = place, start, WHOLE, True, False
+            rest = line[marker.end() :].strip()
+            closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
+        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or _FENCE.match(bare)):
+            if opened >= 0:
+                yield opened, closed, level, ""
+            opened, closed, level, is_item, is_text = place, start, 0 if first == "<" else WHOLE, False, False
             closing = _closing_of(bare)
+            if not closing:
+                yield opened, closed, level, ""
+                opened = -1
         else:
             if opened < 0:
-                opened, is_item, is_text = place, False, first not in "|>" and not indented
-                closing = _closing_of(bare) if first in _CONTAINERS and not indented else ""
+                opened, level, is_item, is_text = place, WHOLE if first == "|" else 0, False, first not in "|>"
             closed = start
     if opened >= 0:
-        yield opened, closed, 0, ""
+        yield opened, closed, level, ""
 
 
 def _closing_of(bare: str) -> str:
     """Return what ends the fence or comment that a line opens, or an empty text."""
     if bare[0] == "<":
-        return "-->" if bare.startswith("<!--") and "-->" not in bare else ""
+        return "-->" if bare.startswith("<!--") and "-->" not in bare[4:] else ""
     fence = _FENCE.match(bare)
     return fence[1] if fence else ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_kb.index.blocks import Block, scan_blocks
+from memory_kb.index.blocks import WHOLE, Block, scan_blocks
 
 #: Characters. An entry up to SHORT is one chunk; longer text is packed to about TARGET and never
 #: beyond LIMIT, except for one fence, table or list item, which may reach SHORT (architecture §5).
@@ -42,7 +42,7 @@ def split_text(text: str, start: int, end: int) -> list[Piece]:
         if first is None:
             return []
         place, _, level, heading = first
-        return [Piece(place, end, (heading,) if level else ())]
+        return [Piece(place, end, (heading,) if level > 0 else ())]
     return list(_merge_runt(_pack(text, scan_blocks(text, start, end))))
 
 
@@ -53,10 +53,16 @@ def _pack(text: str, blocks: Iterator[Block]) -> Iterator[Piece]:
     start = stop = held = held_stop = -1
     headings = held_under = under
     for block_start, block_stop, level, heading in blocks:
-        if level:
+        if level > 0:
             while path and path[-1][0] >= level:
                 path.pop()
             path.append((level, heading))
+            if held >= 0 and block_stop - held > LIMIT:
+                if start >= 0:
+                    yield from _emit(text, start, stop, headings)
+                    start = -1
+                yield from _emit(text, held, held_stop, held_under)
+                held = -1
             under = tuple(heading for _, heading in path)
             if held < 0:
                 held, held_under = block_start, under
@@ -70,15 +76,21 @@ def _pack(text: str, blocks: Iterator[Block]) -> Iterator[Piece]:
             start, headings = unit, held_under if held >= 0 else under
         stop, held = block_stop, -1
         if stop - start > LIMIT:
-            *complete, (start, _) = cut_long(text, start, block_start, _trim(text, stop))
+            *complete, (start, _) = cut_long(text, start, _trim(text, stop), is_whole=level == WHOLE)
             for piece_start, piece_stop in complete:
                 yield Piece(piece_start, piece_stop, headings)
+                headings = under
     if held >= 0 and start >= 0 and held_stop - start <= LIMIT:
         stop, held = held_stop, -1
     if start >= 0:
         yield Piece(start, _trim(text, stop), headings)
     if held >= 0:
-        yield Piece(held, _trim(text, held_stop), held_under)
+        yield from _emit(text, held, held_stop, held_under)
+
+
+def _emit(text: str, start: int, stop: int, headings: tuple[str, ...]) -> Iterator[Piece]:
+    for piece_start, piece_stop in cut_long(text, start, _trim(text, stop), is_whole=False):
+        yield Piece(piece_start, piece_stop, headings)
 
 
 def _trim(text: str, place: int) -> int:
@@ -103,17 +115,16 @@ def _merge_runt(pieces: Iterator[Piece]) -> Iterator[Piece]:
         yield last
 
 
-def cut_long(text: str, start: int, block: int, end: int) -> Iterator[tuple[int, int]]:
+def cut_long(text: str, start: int, end: int, *, is_whole: bool) -> Iterator[tuple[int, int]]:
     """Cut a unit that is too long at its lines or sentences, as late as the limit allows.
 
-    The unit runs from `start`, perhaps with headings, and its block proper begins at `block`. A
-    fence, table or list item of up to `SHORT` characters is left whole.
+    A fence, table or list item (`is_whole`) of up to `SHORT` characters is left whole.
 
     Example:
-        >>> [b - a for a, b in cut_long("word " * 500, 0, 0, 2499)]
+        >>> [b - a for a, b in cut_long("word " * 500, 0, 2499, is_whole=False)]
         [1199, 1199, 99]
     """
-    if end - start <= SHORT and text[block] in "`~|-*+0123456789":
+    if is_whole and end - start <= SHORT:
         yield start, end
         return
     while end - start > LIMIT:

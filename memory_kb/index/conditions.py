@@ -38,7 +38,7 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     if filters.learning_types:
         within("learning_type", "learning_types", filters.learning_types)
     else:
-        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND {table}.source GLOB '*proxy.md')")
+        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND ('/' || {table}.source) GLOB '*/proxy.md')")
     if filters.types:
         within("type", "types", filters.types)
     if filters.scopes:
@@ -47,8 +47,8 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
         conditions.append(f"{table}.dated >= :since")
         values["since"] = filters.since.isoformat()
     if filters.tags:
-        conditions.append(f"EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(',' || lower({table}.tags) || ',', ',' || lower(t.value) || ','))")
-        values["tags"] = json.dumps(list(filters.tags))
+        conditions.append(f"has_tag({table}.tags, :tags)")
+        values["tags"] = ",".join(tag.replace(",", " ").casefold() for tag in filters.tags)
     if filters.job:
         shown, named = visible(filters, table)
         conditions.append(shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sqlite3
 from pathlib import Path
@@ -17,6 +18,7 @@ SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
 #: The lock of whoever indexes, beside the database.
 LOCK = "index.lock"
+_DAMAGE = ("malformed", "not a database", "disk image", "vtable constructor failed", "no such table", "Could not decode")
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
@@ -53,7 +55,8 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
     if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
         if version:
             notices.append(f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt")
-        create(connection, tokenizer)
+        with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+            create(connection, tokenizer)
     return connection, tuple(notices)
 
 
@@ -109,6 +112,10 @@ def replace_damaged(path: Path) -> str:
 
 def _set_aside(path: Path) -> str:
     kept = path.with_name(path.name + ".broken")
+    for number in itertools.count(2):
+        if not kept.exists():
+            break
+        kept = path.with_name(f"{path.name}.broken-{number}")
     for side in _SIDE_FILES:
         with contextlib.suppress(FileNotFoundError):
             os.replace(path.with_name(path.name + side), kept.with_name(kept.name + side))
@@ -118,4 +125,4 @@ def _set_aside(path: Path) -> str:
 def is_damage(error: sqlite3.Error) -> bool:
     """Tell whether an error means that the file itself is broken, rather than busy or misused."""
     text = str(error)
-    return "malformed" in text or "not a database" in text or "disk image" in text or "vtable constructor failed" in text
+    return any(sign in text for sign in _DAMAGE)

@@ -60,8 +60,10 @@ def read_file(file: FileStat, limit: int) -> RawNote:
     seen = FileStat(file.path, file.location, found.st_size, found.st_mtime_ns, found.st_ino)
     if len(data) <= limit:
         return RawNote(seen, data, is_cut=False)
-    cut = data.rfind(b"\n", 0, limit) + 1
-    return RawNote(seen, data[: cut or limit], is_cut=True)
+    cut = data.rfind(b"\n", 0, limit) + 1 or limit
+    while cut and data[cut] & 0xC0 == 0x80:  # inside a character
+        cut -= 1
+    return RawNote(seen, data[:cut], is_cut=True)
 
 
 def hash_bytes(data: bytes) -> str:

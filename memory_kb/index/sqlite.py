@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ class SqliteIndex:
         self._tokenizer = tokenizer
         self._connection, self.notices = open_database(path, tokenizer)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
+        self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
 
     def close(self) -> None:
         """Give the file back."""
@@ -44,6 +45,15 @@ class SqliteIndex:
         """Return a fact about the index, or None."""
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one state of the index throughout, whatever others commit meanwhile."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
 
     def window(self) -> SyncWindow:
         return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
@@ -205,6 +215,10 @@ class SqliteIndex:
 
 def _listed(weights: Sequence[float]) -> str:
     return ", ".join(map(str, weights))
+
+
+def _has_tag(tags: str, wanted: str) -> bool:
+    return not set(tags.casefold().split(",")).isdisjoint(wanted.split(","))
 
 
 def _fits_file(applies_to: str, file: str) -> bool:

@@ -65,8 +65,8 @@ def apply(change: Change) -> None:
             _create(change)
         else:
             _replace(change)
-    except PermissionError as exc:
-        raise UnreadableInput(f"{change.path} cannot be written: {exc.strerror}", "check who owns the folder") from exc
+    except OSError as exc:
+        raise UnreadableInput(f"{change.path} cannot be written: {exc.strerror}", "check the name and who owns the folder") from exc
     _sync_folder(change.file.parent)
 
 

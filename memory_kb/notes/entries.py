@@ -24,9 +24,11 @@ _BLANK = " \t\r\n\ufeff"
 _HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
 _OPENING = re.compile(r"\n[ \t\r]*\n---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:", re.MULTILINE)
+_ENTRY_WORD = re.compile(r"\b(?:id|kind|type)\b")
+_ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
+_HEAD_KEY = re.compile(r"\s*[\w\"'{-][^\n]*:")
 _FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?$", re.MULTILINE)
+_HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])([^\n]*)")
 _PATH_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 #: The namespace of ids made from content; itself uuid5(NAMESPACE_URL, "memory-kb:provisional").
 _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
@@ -75,8 +77,8 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
     head = _HEAD.match(text)
     if head:
         block = _read_block(text, Span(text.index("-"), head.end()), path, problems, is_head=True)
+        position = block.span.end if block else head.end()
         if block:
-            position = block.span.end
             yield block
     if text.find("\n---", max(0, position - 1)) < 0:
         return
@@ -98,22 +100,22 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
 def _read_block(text: str, opening: Span, path: str, problems: list[Problem], *, is_head: bool) -> Block | None:
     closing = _CLOSING.search(text, opening.end)
     inner = Span(opening.end, closing.start() if closing else len(text))
-    looks_like_entry = _ENTRY_KEY.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK)) is not None
-    if not is_head and not (closing and looks_like_entry):
+    if not is_head and not (closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK))):
         return None
-    line = text.count("\n", 0, opening.start) + 1
     if closing is None:
         if re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[inner.start : inner.start + 200]):
+            line = text.count("\n", 0, opening.start) + 1
             problems.append(Problem(path, line, "the frontmatter opened here is never closed with a `---` line; read as plain text"))
         return None
     try:
         metadata = load_mapping(text[inner.start : inner.end])
     except InvalidBlock as exc:
-        if is_head and not re.match(r"\s*[\w\"'{-][^\n]*:", text[inner.start : inner.end]):
-            return None
-        problems.append(Problem(path, line + 1 + exc.line, f"{exc}; read as plain text"))
+        meant = _HEAD_KEY.match(text, inner.start, inner.end) if is_head else _ENTRY_KEY.search(text, inner.start, inner.end)
+        if meant:
+            line = text.count("\n", 0, opening.start) + 1
+            problems.append(Problem(path, line + 1 + exc.line, f"{exc}; read as plain text"))
         return None
-    if not is_head and not metadata.keys() & {"id", "kind", "type"}:
+    if not metadata.keys() & {"id", "kind", "type"} and (not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)):
         return None
     return Block(Span(opening.start, closing.end()), inner, metadata)
 
@@ -209,7 +211,7 @@ def provisional_id(path: str, body: str) -> str:
         >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
         True
     """
-    digest = bytearray(hashlib.sha1(_NAMESPACE + f"{path}\n{body}".encode("utf-8", "replace"), usedforsecurity=False).digest()[:16])
+    digest = bytearray(hashlib.sha1(_NAMESPACE + f"{path}\n{body.strip()}".encode("utf-8", "replace"), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()
@@ -225,7 +227,19 @@ def first_heading(body: str) -> str | None:
     """
     start = len(body) - len(body.lstrip())
     found = _HEADING.match(body, body.rfind("\n", 0, start) + 1)
-    return " ".join(found[1].split()) or None if found else None
+    return heading_text(found[1]) or None if found else None
+
+
+def heading_text(line: str) -> str:
+    """Return what a heading says, from the text behind its signs: closing signs are no part of it.
+
+    Example:
+        >>> heading_text("  Retry  twice ## "), heading_text(" C#")
+        ('Retry twice', 'C#')
+    """
+    line = line.strip()
+    bare = line.rstrip("#")
+    return " ".join((bare if not bare or bare[-1] in " \t" else line).split())
 
 
 def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:

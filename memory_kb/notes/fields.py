@@ -165,7 +165,7 @@ class _Reader:
         self.complaints: list[Complaint] = []
 
     def _complain(self, name: str, wrong: str, read_as: object) -> None:
-        shown = str(self._meta.get(name))[:60]
+        shown = " ".join(str(self._meta.get(name)).split())[:60]
         self.complaints.append(Complaint(name, f"{name} {shown} {wrong}; read as {read_as}"))
 
     def check_choice(self, name: str, known: Sequence[str] | Mapping[str, object], read_as: str) -> None:
@@ -185,7 +185,7 @@ class _Reader:
             return default
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if math.isnan(number):
             self._complain(name, "is not a number", default)

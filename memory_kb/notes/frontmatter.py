@@ -9,6 +9,7 @@ aliases multiply into something huge is refused before it is expanded.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,10 @@ MAX_BLOCK = 65_536
 MAX_VALUES = 10_000
 MAX_DEPTH = 50
 
+# What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
+_NESTING = re.compile(r"[\[{]|(?:[-?][ \t]+){2}")
+_MANY_NESTINGS = 2 * MAX_DEPTH
+_MAX_BITS = 1_024
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)$")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$")
@@ -49,6 +54,9 @@ def yaml_loader() -> type[yaml.SafeLoader]:
 
     class NoteLoader(base):  # type: ignore[misc]
         """The safe loader without YAML 1.1's surprises."""
+
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            """Leave `<<` alone: merges of merges multiply."""
 
     def ignore_tag(loader: Any, _suffix: str, node: yaml.Node) -> object:
         if isinstance(node, yaml.MappingNode):
@@ -82,11 +90,14 @@ def load_mapping(block: str) -> dict[str, Any]:
     import yaml
 
     try:
+        _check_depth(block)
         value = yaml.load(block, yaml_loader())  # noqa: S506 - built on the safe loader
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
         raise InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0) from exc
+    except InvalidBlock:
+        raise
     except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags
         raise InvalidBlock(f"the frontmatter is not valid YAML: {exc}") from exc
     if value is None:
@@ -97,8 +108,26 @@ def load_mapping(block: str) -> dict[str, Any]:
     return {_plain_key(key): _plain_value(item, budget, 1) for key, item in value.items()}
 
 
+def _check_depth(block: str) -> None:
+    """Refuse a block that is nested too deeply, before anything recursive reads it."""
+    if sum(1 for _ in itertools.islice(_NESTING.finditer(block), _MANY_NESTINGS + 1)) <= _MANY_NESTINGS:
+        return
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(block, yaml_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise InvalidBlock(f"the frontmatter is nested deeper than {MAX_DEPTH} levels", event.start_mark.line if event.start_mark else 0)
+
+
 def _plain_key(key: object) -> str:
-    return _plain_text(key) if isinstance(key, str) else str(key)
+    return _plain_text(key) if isinstance(key, str) else _plain_text(str(_plain_number(key) if isinstance(key, int) else key))
+
+
+def _plain_number(number: int) -> int | str:
+    """Return a number that can be printed, or the hexadecimal digits of one that is beyond all use."""
+    return number if number.bit_length() <= _MAX_BITS else hex(number)[:40] + "…"
 
 
 def _plain_text(text: str) -> str:
@@ -112,7 +141,9 @@ def _plain_value(value: object, budget: _Budget, depth: int) -> Any:
         raise InvalidBlock(f"the frontmatter expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
     if isinstance(value, str):
         return _plain_text(value)
-    if value is None or isinstance(value, (bool, int)):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _plain_number(value)
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

@@ -160,6 +160,9 @@ def _cjk_terms(word: str) -> Iterator[tuple[str, str]]:
 def _phrase(text: str) -> str:
     """Return a phrase to be found as it stands; its CJK runs are chains of bigrams."""
     words: list[str] = []
+    symbols = symbol_terms(text)
+    if symbols and len(text.split()) == 1:
+        return _quote(symbols)
     for word in text.lstrip("-").split():
         for piece, is_cjk in cut_cjk(word):
             words += [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece] if is_cjk else [piece]

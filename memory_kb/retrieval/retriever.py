@@ -7,7 +7,7 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.model import Filters, Hit, Parts
-from memory_kb.ports import Candidate, Index
+from memory_kb.ports import Candidate, Index, StoredChunk
 from memory_kb.retrieval.candidates import Scored, score_candidates
 from memory_kb.retrieval.explain import explain
 from memory_kb.retrieval.folding import Group, fold
@@ -76,12 +76,18 @@ def find_candidates(index: Index, request: Request) -> Found:
 
 
 def _groups(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Group]:
-    """Fold the pool into groups, leaving out what a more specific scope says again under the same id."""
+    """Fold the pool into groups; equal scores stand in the order of the files."""
     chunks = index.chunks(scored.candidate.key for scored in pool)
-    scopes = index.scopes_of({chunk.entry_id for chunk in chunks.values()}, filters)
-    kept = [scored for scored in pool if not _is_shadowed(chunks[scored.candidate.key].scope, scopes.get(chunks[scored.candidate.key].entry_id))]
+    kept = _without_shadowed(index, pool, chunks, filters)
     kept.sort(key=lambda scored: (-scored.score, chunks[scored.candidate.key].source, chunks[scored.candidate.key].position))
     return fold(kept, chunks)
+
+
+def _without_shadowed(index: Index, pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], filters: Filters) -> list[Scored]:
+    """Leave out what a more specific scope says again under the same id."""
+    scopes = index.scopes_of({chunk.entry_id for chunk in chunks.values()}, filters)
+    found = ((scored, chunks[scored.candidate.key]) for scored in pool)
+    return [scored for scored, chunk in found if not _is_shadowed(chunk.scope, scopes.get(chunk.entry_id))]
 
 
 def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
@@ -97,7 +103,8 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     bm25 = {candidate.key: candidate.rank / best if best else 1.0 for candidate in more}
     scored = {item.candidate.key: item for item in score_candidates(more, bm25, ranking, today)}
     chunks = index.chunks(scored)
-    return [Group(scored[candidate.key], (chunks[candidate.key],)) for candidate in more]
+    shown = _without_shadowed(index, [scored[candidate.key] for candidate in more], chunks, request.filters)
+    return [Group(item, (chunks[item.candidate.key],)) for item in shown]
 
 
 def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:
@@ -135,12 +142,19 @@ def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, Tex
         path=first.source,
         line=first.line,
         end_line=group.chunks[-1].end_line,
-        score=round(best.score, 6),
-        parts=Parts(_rounded(best.bm25), _rounded(best.vector), round(best.relevance, 6), round(best.prominence, 6), best.scope),
+        score=_round(best.score),
+        parts=Parts(
+            bm25=None if best.bm25 is None else _round(best.bm25),
+            vector=None if best.vector is None else _round(best.vector),
+            relevance=_round(best.relevance),
+            prominence=_round(best.prominence),
+            scope=best.scope,
+        ),
         text=group.text,
         explanation=explain(group, texts.get(best.candidate.key)) if request.explain else (),
     )
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def _round(value: float) -> float:
+    """Return a number to six significant digits: a weak match beside a strong one is still above 0."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,101 @@
+"""Credentials: every known shape is named, and ordinary prose about them is left alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_kb.credentials import find_secret
+
+# Put together here, so that no file holds anything that looks real.
+A1 = "aB3dE6gH9j"
+
+SECRETS = [
+    pytest.param("-----BEGIN " + "RSA PRIVATE KEY-----", "a private key", id="rsa-key"),
+    pytest.param("-----BEGIN " + "PRIVATE KEY-----", "a private key", id="pkcs8-key"),
+    pytest.param("-----BEGIN " + "OPENSSH PRIVATE KEY-----", "a private key", id="openssh-key"),
+    pytest.param("AKIA" + "Q" * 16, "an AWS access key", id="aws"),
+    pytest.param("ASIA" + "Z9" * 8, "an AWS access key", id="aws-session"),
+    pytest.param("ghp_" + A1 * 4, "a GitHub token", id="github"),
+    pytest.param("github_pat_" + A1 * 5, "a GitHub token", id="github-fine-grained"),
+    pytest.param("glpat-" + A1 * 2, "a GitLab token", id="gitlab"),
+    pytest.param("xoxb-" + "1234567890-" + A1, "a Slack token", id="slack"),
+    pytest.param("sk_live_" + A1 * 2, "a Stripe key", id="stripe"),
+    pytest.param("sk-" + A1 * 4, "an API key", id="openai"),
+    pytest.param("sk-proj-" + A1 * 4, "an API key", id="openai-project"),
+    pytest.param("sk-ant-" + "api03-" + A1 * 4, "an API key", id="anthropic"),
+    pytest.param("AIza" + "x" * 35, "a Google API key", id="google"),
+    pytest.param("npm_" + "x1" * 18, "an npm token", id="npm"),
+    pytest.param("pypi-" + A1 * 6, "a PyPI token", id="pypi"),
+    pytest.param("hf_" + A1 * 4, "a Hugging Face token", id="hugging-face"),
+    pytest.param("eyJ" + A1 * 2 + ".eyJ" + A1 * 2 + "." + A1 * 2, "a signed web token", id="jwt"),
+    pytest.param("postgres://admin:" + "s3cr3tpw@db.example.org/app", "a password in an address", id="address"),
+    pytest.param("https://bot:" + A1 + "@git.example.org", "a password in an address", id="https-address"),
+    pytest.param("password: " + "hunter2hunter", "a password or key", id="password"),
+    pytest.param("PASSWORD=" + "hunter2hunter", "a password or key", id="variable"),
+    pytest.param('"api_key": "' + A1 + '"', "a password or key", id="json"),
+    pytest.param("secret = '" + A1 + "'", "a password or key", id="quoted"),
+    pytest.param("auth-token: " + A1, "a password or key", id="auth-token"),
+    pytest.param("DB_PASSWORD=" + "hunter2hunter", "a password or key", id="prefixed-variable"),
+    pytest.param("AWS_SECRET_ACCESS_KEY=" + A1 * 4, "a password or key", id="aws-secret"),
+]
+
+PROSE = [
+    "",
+    "The password lives in the team vault; ask Maria.",
+    "password: see 1Password",
+    "Rotate the API key every 90 days.",
+    "token: <your-token>",
+    "export TOKEN=$GITHUB_TOKEN",
+    "password: ${DB_PASSWORD}",
+    "password = os.environ['DB_PASSWORD']",
+    "https://user:$PASS@example.org and https://user:{password}@example.org",
+    "postgres://user:password@localhost/app",
+    "https://user:****@example.org",
+    "https://example.org:8080/a@b",
+    "Commit 3f2a9c1d4e5b6a7980f1e2d3c4b5a69788990011 broke it.",
+    "id 9e4d1c7b-e5d8-4f0f-9d3e-b4f5c0a1d6c2",
+    "The key is to sleep: secretly, tokens: 500",
+    "Use sk-learn, not sk-image; the AKIA prefix means a key.",
+    "ssh-rsa public keys are fine; -----BEGIN CERTIFICATE----- too",
+    "token budget: 2000",
+    "Secret: keep calm and carry on",
+    "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "mailto:someone@example.org, ssh://git@example.org/repo.git",
+]
+
+
+@pytest.mark.parametrize(("secret", "what"), SECRETS)
+def test_a_credential_is_named_wherever_it_stands(secret: str, what: str) -> None:
+    for around in ("{}", "Deploy with {} on Mondays.", "```\n{}\n```", "- `{}`", "({})", "see:{}\r\n"):
+        assert find_secret(around.replace("{}", secret)) == what
+
+
+def test_a_credential_is_named_right_behind_a_script_without_spaces() -> None:
+    missed = [case.id for case in SECRETS if find_secret(f"鍵は{case.values[0]}です") != case.values[1]]
+    assert missed == []
+
+
+@pytest.mark.parametrize("text", PROSE, ids=range(len(PROSE)))
+def test_prose_about_credentials_is_none(text: str) -> None:
+    assert find_secret(text) is None
+
+
+@given(st.text(max_size=100))
+@settings(max_examples=150, deadline=None)
+def test_what_is_named_is_one_of_the_known_shapes(text: str) -> None:
+    found = find_secret(text)
+    assert found is None or found.startswith(("a ", "an "))
+    assert find_secret(f"{text} AKIA{'Q' * 16} {text}") is not None
+
+
+@pytest.mark.parametrize(
+    "piece", ["BEGIN RSA ", "-----BEGIN A ", "password: ", "a.b+c-", "eyJaaaaaaaaaaaa.", "http", "token=", "x://a:", "sk-", "aaaa1", "://:@"]
+)
+def test_a_long_text_is_searched_quickly(piece: str) -> None:
+    started = time.perf_counter()
+    find_secret(piece * (60_000 // len(piece)))
+    assert time.perf_counter() - started < 0.5

@@ -1,0 +1,610 @@
+"""Learning and forgetting: what is written, what is reinforced, what is refused, and no byte besides."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import frontmatter
+import pytest
+import yaml
+from conftest import NOW, Files, write_files
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import Forgotten, MemoryKBError, SecretRefused, UnknownEntry, UsageError
+from memory_kb.learning.remember import Draft, check_draft, fingerprint, render
+from memory_kb.notes.entries import parse_document
+from memory_kb.words import KIND_ALIASES, KINDS
+
+MakeVault = Callable[[Files], Path]
+OpenKB = Callable[..., KnowledgeBase]
+
+RULE = "Always freeze the clock before a test sleeps, or the event loop waits for real."
+LATER = NOW + timedelta(days=10)
+
+
+@pytest.fixture
+def folder(vault: MakeVault) -> Path:
+    """An empty memory vault."""
+    return vault({"memory/config.yaml": ""})
+
+
+def notes_of(*folders: Path) -> dict[str, bytes]:
+    """Return every note below some folders, by path."""
+    return {f"{folder.name}/{file.relative_to(folder).as_posix()}": file.read_bytes() for folder in folders for file in sorted(folder.rglob("*.md"))}
+
+
+# -- what is written ---------------------------------------------------------------------------
+
+
+def test_a_learning_is_a_file_of_its_own(folder: Path, open_kb: OpenKB) -> None:
+    learned = open_kb(folder).learn("Staging is reset every night.\n\nAt 02:00 UTC.", tags=["staging", "ci"])
+    assert learned.action == "created"
+    assert uuid.UUID(learned.id).version == 4
+    assert learned.path == f"memory/learnings/staging-is-reset-every-night-{learned.id[:8]}.md"
+    assert notes_of(folder) == {
+        f"vault/{learned.path}": (
+            f"---\nid: {learned.id}\nkind: fact\ntype: declarative\ndomain: team\nimportance: 0.4\nphase: unknown\nstatus: active\n"
+            "reinforcement_count: 0\nlast_reinforced: '2026-11-21'\ncreated_at: '2026-11-21T12:00:00Z'\ntags: [staging, ci]\n---\n\n"
+            "Staging is reset every night.\n\nAt 02:00 UTC.\n"
+        ).encode()
+    }
+
+
+ALWAYS = ["id", "kind", "type", "domain", "importance", "phase", "status", "reinforcement_count", "last_reinforced", "created_at"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("handoff", "ledger")])
+def test_the_fields_of_every_kind_stand_in_their_order(kind: str) -> None:
+    draft = check_draft(Draft("Text.", kind, "Title", ("t",), "high", ("src/**",), "observed"))
+    post = frontmatter.loads(render(draft, "x", NOW))
+    optional = ["title", "tags", "priority", "applies_to", "source"]
+    evidence = {"rule": ["confidence", "maturity", "success_count", "failure_count"], "skill": ["confidence", "success_count", "failure_count"]}
+    assert list(post.metadata) == [*ALWAYS, *optional, *evidence.get("rule" if kind == "pitfall" else kind, [])]
+    assert (post["type"], post["importance"], post["created_at"], post["last_reinforced"]) == (
+        KINDS[kind].type,
+        0.8,
+        "2026-11-21T12:00:00Z",
+        "2026-11-21",
+    )
+    assert all(isinstance(post[name], str) for name in ("created_at", "last_reinforced")), "dates are quoted"
+
+
+@pytest.mark.parametrize(
+    "draft", [Draft("Text."), Draft("Text.", "rule"), Draft("Text.", "skill", "Title"), Draft("Text.", tags=("a", "b"), applies_to=("src/**",))]
+)
+def test_every_field_has_a_line_of_its_own(draft: Draft) -> None:
+    block = render(draft, "x", NOW).split("---\n")[1]
+    assert [line.partition(":")[0] for line in block.splitlines()] == list(yaml.safe_load(block))
+    assert block.startswith(f"id: x\nkind: {draft.kind}\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "priority", "source", "importance"),
+    [
+        pytest.param("policy", None, None, 0.95, id="policy"),
+        pytest.param("fact", None, None, 0.4, id="fact"),
+        pytest.param("fact", "critical", None, 0.95, id="priority-decides"),
+        pytest.param("preference", None, None, 0.5, id="preference"),
+        pytest.param("preference", None, "user_explicit", 0.95, id="preference-of-a-person"),
+        pytest.param("preference", "normal", "user_explicit", 0.4, id="preference-with-priority"),
+        pytest.param("fact", None, "user_explicit", 0.4, id="fact-of-a-person"),
+    ],
+)
+def test_importance_follows_from_kind_priority_and_source(kind: str, priority: str | None, source: str | None, importance: float) -> None:
+    assert frontmatter.loads(render(Draft("Text.", kind, priority=priority, source=source), "x", NOW))["importance"] == importance
+
+
+@pytest.mark.parametrize(
+    ("source", "confidence"), [(None, 0.5), ("user_explicit", 1.0), ("observed", 0.8), ("inferred", 0.8), ("external_unverified", 0.5)]
+)
+def test_confidence_follows_from_the_source(source: str | None, confidence: float) -> None:
+    post = frontmatter.loads(render(Draft("Text.", "rule", source=source), "x", NOW))
+    assert (post["confidence"], post["maturity"]) == (confidence, "nascent")
+
+
+@pytest.mark.parametrize(
+    ("place", "beginning"),
+    [
+        pytest.param({}, "memory/learnings/", id="project"),
+        pytest.param({"kind": "rule"}, "memory/rules/", id="rule"),
+        pytest.param({"kind": "anti-pattern"}, "memory/rules/", id="pitfall-goes-to-the-rules"),
+        pytest.param({"kind": "workflow"}, "memory/skills/", id="skill"),
+        pytest.param({"kind": "episode"}, "memory/episodes/2026-11-21/", id="episode-has-a-day"),
+        pytest.param({"job": "api"}, "memory/jobs/api/learnings/", id="job"),
+        pytest.param({"job": "api", "task": "t1", "kind": "rule"}, "memory/jobs/api/tasks/t1/rules/", id="task"),
+        pytest.param({"scope": "global"}, "~global/learnings/", id="global"),
+        pytest.param({"scope": "global", "kind": "skill"}, "~global/skills/", id="global-skill"),
+    ],
+)
+def test_where_a_learning_goes(folder: Path, home: Path, open_kb: OpenKB, place: dict[str, str], beginning: str) -> None:
+    kb = open_kb(folder)
+    learned = kb.learn(RULE, **place)  # type: ignore[arg-type]
+    assert learned.path == f"{beginning}always-freeze-the-clock-before-a-test-sleeps-or-the-event-lo-{learned.id[:8]}.md"
+    (path,) = notes_of(folder, home)
+    assert path == learned.path.replace("~global", "home") if "scope" in place else path == f"vault/{learned.path}"
+    shown = kb.show(learned.id)
+    assert (shown.path, shown.scope) == (
+        learned.path,
+        "global" if "scope" in place else "task" if "task" in place else "job" if "job" in place else "project",
+    )
+
+
+def test_in_a_plain_folder_learnings_get_a_folder(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({"notes/a.md": "Mine.\n"})
+    learned = open_kb(folder).learn(RULE)
+    assert learned.path.startswith("learnings/always-freeze")
+    assert set(notes_of(folder)) == {"vault/notes/a.md", f"vault/{learned.path}"}
+
+
+def test_a_vault_inside_the_home_is_no_part_of_it(tmp_path: Path, open_kb: OpenKB) -> None:
+    """The path that `learn` gives is the one that `show` takes."""
+    folder = write_files(tmp_path / "home/work", {"memory/config.yaml": ""})
+    kb = open_kb(folder)
+    learned = kb.learn(RULE)
+    assert learned.path.startswith("memory/learnings/")
+    assert kb.show(learned.id).path == learned.path
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "slug"),
+    [
+        pytest.param("## Retry, then: fail?", None, "retry-then-fail", id="heading"),
+        pytest.param("Text", "Ünïcode & Søn", "ünïcode-søn", id="title"),
+        pytest.param("検索は速い", None, "検索は速い", id="other-script"),
+        pytest.param("../../etc/passwd", None, "etc-passwd", id="path"),
+        pytest.param("🎉", None, "note", id="no-letters"),
+        pytest.param("\n\n  > quote\nmore", None, "quote", id="first-line-with-words"),
+        pytest.param("Text", "..", "note", id="dots"),
+    ],
+)
+def test_the_name_of_the_file(folder: Path, open_kb: OpenKB, text: str, title: str | None, slug: str) -> None:
+    learned = open_kb(folder).learn(text, title=title)
+    assert learned.path == f"memory/learnings/{slug}-{learned.id[:8]}.md"
+    assert (folder / learned.path).is_file()
+
+
+TRICKY = [
+    pytest.param("One.\n\n---\nid: other\n---\nTwo.", id="entry"),
+    pytest.param("---\nid: other\nkind: rule\n---\nTwo.", id="entry-first"),
+    pytest.param("One.\r\n\r\n---\r\nid: other\r\n---\r\nTwo.", id="entry-with-crlf"),
+    pytest.param("One.\n\n---\nid: other\n---\nTwo.\n\n---\nkind: fact\n---\nThree.", id="two-entries"),
+    pytest.param("One.\n \t\n---  \ntype: directive\n--- \nTwo.", id="spaces"),
+    pytest.param("```\n\n---\nid: other\n---\n```\nText.", id="fence"),
+    pytest.param("Rule below.\n\n---\n\nRule above.", id="rules"),
+    pytest.param("```\nnever closed", id="unclosed-fence"),
+    pytest.param("Text\n---", id="ends-with-dashes"),
+    pytest.param("---", id="dashes-alone"),
+]
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_a_learning_stays_one_entry(folder: Path, open_kb: OpenKB, text: str) -> None:
+    learned = open_kb(folder).learn(text)
+    written = (folder / learned.path).read_bytes().decode()
+    (entry,) = parse_document(written, learned.path).entries
+    assert entry.id == learned.id
+    assert written[entry.body.start :].split() == text.split()
+
+
+PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=60).filter(str.strip)
+MARKDOWN = (
+    st.lists(st.sampled_from(["", "---", "--- ", "id: a", "kind: rule", "```", "Text.", "# H", " ---", "\t", "...", "é", "x: ["]), max_size=12)
+    .map("\n".join)
+    .filter(str.strip)
+)
+
+
+@example("---\nid:0\n---", None, [], [], "fact")
+@given(PLAIN | MARKDOWN, st.none() | PLAIN, st.lists(PLAIN, max_size=3), st.lists(PLAIN, max_size=2), st.sampled_from([*KINDS, *KIND_ALIASES]))
+@settings(max_examples=200, deadline=None)
+def test_what_is_rendered_reads_back_as_one_entry(text: str, title: str | None, tags: list[str], globs: list[str], kind: str) -> None:
+    try:
+        draft = check_draft(Draft(text, kind, title, tuple(tags), None, tuple(globs)))
+    except SecretRefused:
+        return
+    written = render(draft, "the-id", NOW)
+    document = parse_document(written, "a.md")
+    assert document.problems == ()
+    (entry,) = document.entries
+    assert (entry.id, entry.kind, entry.status) == ("the-id", KIND_ALIASES.get(kind, kind), "active")
+    assert entry.metadata.get("title") == (title or None)
+    assert entry.metadata.get("tags", []) == tags
+    assert entry.metadata.get("applies_to", []) == globs
+    assert written[entry.body.start :].split() == text.split()
+    assert written.endswith("\n")
+    assert fingerprint(written[entry.body.start :]) == fingerprint(text)
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+AWS = "AKIA" + "ABCDEFGH" * 2
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        pytest.param({"text": f"deploy with {AWS}"}, id="text"),
+        pytest.param({"text": "Fine.", "title": f"key {AWS}"}, id="title"),
+        pytest.param({"text": "Fine.", "tags": ["ok", AWS]}, id="tag"),
+        pytest.param({"text": "Fine.", "applies_to": [f"src/{AWS}"]}, id="glob"),
+        pytest.param({"text": "password: hunter2hunter", "force": True}, id="forced"),
+        pytest.param({"text": f"key {AWS}", "scope": "global"}, id="global"),
+        pytest.param({"text": f"key {AWS}", "job": "api", "task": "t"}, id="task"),
+    ],
+)
+def test_a_credential_is_refused_and_nothing_is_written(folder: Path, home: Path, open_kb: OpenKB, draft: dict[str, object]) -> None:
+    with pytest.raises(SecretRefused) as caught:
+        open_kb(folder).learn(**draft)  # type: ignore[arg-type]
+    assert AWS not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert notes_of(folder, home) == {}
+    assert not (folder / "memory/learnings").exists()
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param({"text": ""}, id="empty"),
+        pytest.param({"text": " \n\t"}, id="blank"),
+        pytest.param({"text": "x", "kind": "poem"}, id="kind"),
+        pytest.param({"text": "x", "priority": "urgent"}, id="priority"),
+        pytest.param({"text": "x", "source": "hearsay"}, id="source"),
+        pytest.param({"text": "x", "scope": "galaxy"}, id="scope"),
+        pytest.param({"text": "x", "task": "t1"}, id="task-without-job"),
+        pytest.param({"text": "x", "job": "../up"}, id="job-that-climbs"),
+        pytest.param({"text": "x", "job": ".."}, id="job-of-dots"),
+        pytest.param({"text": "x", "job": ""}, id="job-without-name"),
+        pytest.param({"text": "x", "job": "j", "task": "a\\b"}, id="task-with-backslash"),
+        pytest.param({"text": "x", "job": "j\x00"}, id="job-with-nul"),
+        pytest.param({"text": "x", "job": "j\nk"}, id="job-with-line-break"),
+        pytest.param({"text": "x", "job": "j", "scope": "global"}, id="global-job"),
+        pytest.param({"text": "bad \udcff"}, id="not-utf-8"),
+        pytest.param({"text": "x", "title": "bad \udcff"}, id="title-not-utf-8"),
+    ],
+)
+def test_a_call_that_makes_no_sense_writes_nothing(folder: Path, home: Path, open_kb: OpenKB, call: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        open_kb(folder).learn(**call)  # type: ignore[arg-type]
+    assert notes_of(folder, home) == {}
+
+
+def test_a_file_in_the_way_is_an_error_with_a_name(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({"memory/config.yaml": "", "memory/learnings": "not a folder"})
+    with pytest.raises(MemoryKBError, match="memory/learnings"):
+        open_kb(folder).learn(RULE)
+
+
+# -- twins -------------------------------------------------------------------------------------
+
+OWN = (
+    "\ufeff---\r\n# by hand\r\nid: clock   # mine\r\nkind: 'rule'\r\nunknown: {a: 1,   b: [x]}\r\n"
+    'reinforcement_count: 2 # seen\r\ntags:\r\n  - tests\r\nlast_reinforced: "2026-01-01"   # then\r\nimportance: 0.80\r\n---\r\n'
+    f"{RULE}\r\n"
+)
+
+
+def test_a_near_twin_is_reinforced_and_only_two_values_change(vault: MakeVault, open_kb: OpenKB) -> None:
+    others = "\n---\nid: other\nkind: rule\nreinforcement_count: 2\n---\nSomething else altogether.  \n\n---\n\nwithout final newline \u2028"
+    folder = vault({"memory/rules/clock.md": OWN + others.replace("\n", "\r\n"), "memory/rules/z.md": "---\nid: z\nkind: rule\n---\nUnrelated.\n"})
+    before = notes_of(folder)
+    learned = open_kb(folder).learn(RULE.upper() + "!!", kind="rule")
+    assert (learned.id, learned.path, learned.action) == ("clock", "memory/rules/clock.md", "reinforced")
+    expected = (OWN + others.replace("\n", "\r\n")).replace("reinforcement_count: 2 # seen", "reinforcement_count: 3 # seen")
+    expected = expected.replace('"2026-01-01"   # then', '"2026-11-21"   # then')
+    assert notes_of(folder) == before | {"vault/memory/rules/clock.md": expected.encode()}
+
+
+def test_values_that_are_missing_are_added_when_a_twin_is_reinforced(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({"memory/a.md": f"---\nkind: rule # no id\n---\n{RULE}\n"})
+    assert open_kb(folder).learn(RULE, kind="rule").action == "reinforced"
+    assert (folder / "memory/a.md").read_text() == f"---\nkind: rule # no id\nreinforcement_count: 1\nlast_reinforced: '2026-11-21'\n---\n{RULE}\n"
+
+
+def test_learning_twice_makes_one_file(folder: Path, open_kb: OpenKB) -> None:
+    first = open_kb(folder).learn(RULE)
+    again = open_kb(folder, LATER).learn(f"  {RULE.replace(' ', '  ')} ")
+    assert (again.id, again.path, again.action) == (first.id, first.path, "reinforced")
+    post = frontmatter.loads((folder / first.path).read_text())
+    assert (post["reinforcement_count"], post["last_reinforced"], post["created_at"]) == (1, "2026-12-01", "2026-11-21T12:00:00Z")
+    assert len(notes_of(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(" ".join(f"word{n} goes with thing{n}." for n in range(200)), id="of-many-chunks"),
+        pytest.param("検索は速い。索引は捨ててよい。", id="in-japanese"),
+        pytest.param("to be or not to be", id="of-stop-words"),
+        pytest.param("C++", id="of-one-name"),
+        pytest.param("# Heading\n\n## Sub\n\nText below two headings.\n\n- a\n- b", id="with-headings"),
+        pytest.param('Say "exactly this" and -never that', id="with-query-signs"),
+        pytest.param("One.\n\n---\nid: other\n---\nTwo.", id="with-dashes"),
+    ],
+)
+def test_any_text_has_its_twin(folder: Path, open_kb: OpenKB, text: str) -> None:
+    kb = open_kb(folder)
+    first = kb.learn(text)
+    assert kb.learn(text).id == first.id
+    assert len(notes_of(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param({"kind": "pitfall"}, id="kind"),
+        pytest.param({"scope": "global"}, id="scope"),
+        pytest.param({"job": "api"}, id="job"),
+        pytest.param({"job": "api", "task": "t1"}, id="task"),
+        pytest.param({"force": True}, id="forced"),
+        pytest.param({"text": RULE + " Also pin the zone and the seed."}, id="more-words"),
+    ],
+)
+def test_what_is_elsewhere_or_else_is_no_twin(folder: Path, home: Path, open_kb: OpenKB, second: dict[str, str]) -> None:
+    kb = open_kb(folder)
+    first = kb.learn(RULE, kind="rule")
+    before = (folder / first.path).read_bytes()
+    other = kb.learn(**{"text": RULE, "kind": "rule", **second})  # type: ignore[arg-type]
+    assert (other.action, other.id != first.id) == ("created", True)
+    assert (folder / first.path).read_bytes() == before
+    assert len(notes_of(folder, home)) == 2
+
+
+@pytest.mark.parametrize(
+    ("mine", "yours"),
+    [({"job": "a"}, {"job": "b"}), ({"job": "a", "task": "t"}, {"job": "a", "task": "u"}), ({"job": "a", "task": "t"}, {"job": "a"})],
+)
+def test_jobs_and_tasks_keep_their_own(folder: Path, open_kb: OpenKB, mine: dict[str, str], yours: dict[str, str]) -> None:
+    kb = open_kb(folder)
+    first = kb.learn(RULE, **mine)  # type: ignore[arg-type]
+    assert kb.learn(RULE, **yours).action == "created"  # type: ignore[arg-type]
+    assert kb.learn(RULE, **mine).id == first.id  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("words", "action"), [pytest.param(20, "reinforced", id="20-of-21"), pytest.param(19, "created", id="19-of-20")])
+def test_alike_means_more_than_ninety_five_percent(folder: Path, open_kb: OpenKB, words: int, action: str) -> None:
+    text = " ".join(f"w{n}" for n in range(words))
+    kb = open_kb(folder)
+    kb.learn(text)
+    assert kb.learn(f"{text} more").action == action
+
+
+def test_an_archived_or_proposed_entry_is_no_twin(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault(
+        {"memory/config.yaml": "", "memory/archive/2026-01/a.md": f"---\nid: a\n---\n{RULE}\n", "memory/review/b.md": f"---\nid: b\n---\n{RULE}\n"}
+    )
+    before = notes_of(folder)
+    learned = open_kb(folder).learn(RULE)
+    assert learned.action == "created"
+    assert {path: data for path, data in notes_of(folder).items() if path in before} == before
+
+
+# -- forgetting --------------------------------------------------------------------------------
+
+MANY = (
+    "\ufeffPreamble, plain.\r\n\r\n---\r\nid: a # first\r\nstatus:   active   # why\r\n---\r\nAlpha walrus.\r\n\r\n"
+    "---\r\nkind: rule\r\n---\r\nBeta walrus.\r\n\r\n---\r\n\r\nStill beta.\r\n\r\n"
+    "---\r\nid: 'c: 1'\r\ntitle: Gamma\r\n---\r\nGamma walrus.\u2028\r\n\r\n---\r\nid: d\r\n---\r\nDelta walrus. é"
+)
+
+
+@pytest.fixture
+def many(vault: MakeVault) -> Path:
+    return vault({"memory/config.yaml": "", "memory/many.md": MANY, "memory/z.md": "---\nid: z\n---\nZeta walrus.\n"})
+
+
+def test_forgetting_one_of_many_changes_its_status_alone(many: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(many)
+    before = notes_of(many)
+    kb.forget("a")
+    expected = MANY.replace("status:   active   # why", "status:   retired   # why")
+    assert notes_of(many) == before | {"vault/memory/many.md": expected.encode()}
+    assert kb.show("a").status == "retired"
+    assert {hit.text.split()[0] for hit in kb.search("walrus").hits} == {"Beta", "Gamma", "Delta", "Zeta"}
+
+
+def test_forgetting_an_entry_without_an_id_gives_it_one(many: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(many)
+    (beta,) = [hit for hit in kb.search("beta walrus").hits if hit.text.startswith("Beta")]
+    kb.forget(beta.id)
+    expected = MANY.replace("kind: rule\r\n", f"kind: rule\r\nid: {beta.id}\r\nstatus: retired\r\n")
+    assert (many / "memory/many.md").read_bytes() == expected.encode()
+    assert kb.show(beta.id).status == "retired"
+
+
+def test_forgetting_a_preamble_gives_it_a_block(many: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(many)
+    (hit,) = kb.search("preamble").hits
+    kb.forget(hit.id)
+    block = f"---\r\nid: {hit.id}\r\nkind: fact\r\nstatus: retired\r\n---\r\n"
+    assert (many / "memory/many.md").read_bytes() == MANY.replace("\ufeff", f"\ufeff{block}").encode()
+    assert kb.search("preamble").hits == ()
+
+
+def test_forgetting_in_a_flow_block(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({"a.md": "---\n{id: d, tags: [x]} # mine\n---\nDelta walrus.\n"})
+    open_kb(folder).forget("d")
+    assert (folder / "a.md").read_text() == "---\n{id: d, tags: [x], status: retired} # mine\n---\nDelta walrus.\n"
+
+
+PLAIN_NOTES = [
+    pytest.param(b"Walrus text.\n", id="lf"),
+    pytest.param(b"Walrus text.\r\n\r\nMore.\r\n", id="crlf"),
+    pytest.param(b"\xef\xbb\xbf# Walrus\n\ntext", id="byte-order-mark"),
+    pytest.param(b"\n\n  Walrus text.\n", id="blank-lines-first"),
+    pytest.param(b"---\nbad: x: y\n---\nWalrus text.\n", id="unparsable-block"),
+    pytest.param(b"---\n\nWalrus text.\n\n---\n", id="rules"),
+    pytest.param(b"Walrus caf\xe9 text.\n", id="not-utf-8"),
+    pytest.param(b"```\nWalrus\n\n---\nid: x\n---\n", id="unclosed-fence"),
+]
+
+
+@pytest.mark.parametrize("data", PLAIN_NOTES)
+@pytest.mark.parametrize("name", ["note.md", "memory/note.md"], ids=["plain", "memory"])
+def test_forgetting_a_plain_note_puts_a_block_before_it(vault: MakeVault, open_kb: OpenKB, data: bytes, name: str) -> None:
+    folder = vault({name: data, **({"memory/config.yaml": ""} if name != "note.md" else {})})
+    kb = open_kb(folder)
+    (hit,) = kb.search("walrus").hits
+    kb.forget(hit.id)
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    block = newline.join([b"---", f"id: {hit.id}".encode(), b"kind: fact", b"status: retired", b"---", b""])
+    assert (folder / name).read_bytes() == mark + block + data.removeprefix(mark)
+    assert kb.search("walrus").hits == ()
+    assert kb.show(hit.id).status == "retired"
+
+
+def test_an_entry_is_forgotten_by_its_place_or_the_beginning_of_its_id(many: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(many)
+    assert kb.forget("memory/many.md:4").id == "a"
+    assert kb.forget("memory/z.md").id == "z"
+    learned = kb.learn("A walrus more.")
+    assert kb.forget(learned.id[:8]).id == learned.id
+
+
+def test_the_place_that_show_gives_leads_back_to_the_entry(many: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(many)
+    for entry in parse_document(MANY, "memory/many.md").entries:
+        shown = kb.show(entry.id)
+        assert shown.line == entry.line
+        assert kb.show(f"{shown.path}:{shown.line}").id == entry.id
+
+
+def test_what_is_not_there_cannot_be_forgotten(many: Path, open_kb: OpenKB) -> None:
+    before = notes_of(many)
+    for wanted in ("nobody", "memory/none.md", ""):
+        with pytest.raises(UnknownEntry):
+            open_kb(many).forget(wanted)
+    assert notes_of(many) == before
+
+
+def test_forgetting_twice_changes_nothing_more(many: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(many)
+    kb.forget("a")
+    once = notes_of(many)
+    kb.forget("a")
+    assert notes_of(many) == once
+
+
+@pytest.mark.parametrize(
+    ("id_", "gone", "rest"),
+    [
+        pytest.param("a", "Alpha", ("Preamble", "Beta", "Gamma", "Delta", "Zeta"), id="first"),
+        pytest.param("c: 1", "Gamma", ("Preamble", "Alpha", "Beta", "Delta", "Zeta"), id="id-that-needs-quotes"),
+        pytest.param("d", "Delta", ("Preamble", "Alpha", "Beta", "Gamma", "Zeta"), id="last"),
+    ],
+)
+def test_deleting_leaves_a_tombstone_in_place_of_the_text(many: Path, open_kb: OpenKB, id_: str, gone: str, rest: tuple[str, ...]) -> None:
+    """The bytes before and behind the entry stay, and so does everything that was found in them."""
+    kb = open_kb(many)
+    entries = parse_document(MANY, "memory/many.md").entries
+    (entry,) = [entry for entry in entries if entry.id == id_]
+    kb.forget(id_, delete=True)
+    text = (many / "memory/many.md").read_bytes().decode()
+    assert text.startswith(MANY[: entry.span.start])
+    assert text.endswith(MANY[entry.span.end :])
+    assert gone not in text
+    left = parse_document(text, "memory/many.md")
+    assert left.problems == ()
+    assert [other.id for other in left.entries] == [other.id for other in entries]
+    (tombstone,) = [other for other in left.entries if other.id == id_]
+    assert (tombstone.status, tombstone.kind, tombstone.metadata["forgotten_at"]) == ("retired", entry.kind, "2026-11-21")
+    assert text[tombstone.body.start : tombstone.body.end].strip() == ""
+    assert {hit.text.split()[0].strip(",") for hit in kb.search("walrus preamble").hits} == set(rest)
+
+
+@pytest.mark.parametrize("id_", ["yes", "007", "1.0", "null", "2026-01-01", "# x", "[a]", "a # b", "- x", "ü: é", "'", "!t", "&a", "~"])
+def test_a_tombstone_keeps_an_id_whatever_it_looks_like(vault: MakeVault, open_kb: OpenKB, id_: str) -> None:
+    block = yaml.safe_dump({"id": id_, "kind": "rule"}, allow_unicode=True)
+    folder = vault({"memory/config.yaml": "", "memory/a.md": f"---\n{block}---\nWalrus text.\n"})
+    kb = open_kb(folder)
+    kb.forget("memory/a.md", delete=True)
+    (tombstone,) = parse_document((folder / "memory/a.md").read_text(), "memory/a.md").entries
+    assert (tombstone.id, tombstone.status, tombstone.has_frontmatter) == (id_, "retired", True)
+
+
+def test_deleting_takes_title_and_tags_out_too(folder: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(folder)
+    learned = kb.learn("Secret walrus plan.", title="Walrus title", tags=["walrus-tag"], kind="rule")
+    kb.forget(learned.id, delete=True)
+    text = (folder / learned.path).read_text()
+    assert "alrus" not in text
+    assert list(frontmatter.loads(text).metadata) == ["id", "kind", "status", "forgotten_at", "tombstone"]
+    assert kb.search("walrus").hits == ()
+
+
+@pytest.mark.parametrize("data", PLAIN_NOTES)
+def test_deleting_a_plain_note_leaves_nothing_of_it(vault: MakeVault, open_kb: OpenKB, data: bytes) -> None:
+    folder = vault({"note.md": data, "other.md": "Walrus too.\n"})
+    kb = open_kb(folder)
+    kb.forget("note.md", delete=True)
+    left = (folder / "note.md").read_bytes()
+    assert b"alrus" not in left
+    assert kb.show("note.md").status == "retired"
+    assert [hit.path for hit in kb.search("walrus").hits] == ["other.md"]
+
+
+@pytest.mark.parametrize("delete", [False, True], ids=["retired", "deleted"])
+@pytest.mark.parametrize("place", [{}, {"scope": "global"}, {"job": "a"}, {"job": "a", "task": "t"}], ids=["project", "global", "job", "task"])
+def test_what_was_forgotten_does_not_come_back_unless_forced(folder: Path, home: Path, open_kb: OpenKB, place: dict[str, str], delete: bool) -> None:
+    kb = open_kb(folder)
+    learned = kb.learn(RULE, **place)  # type: ignore[arg-type]
+    kb.forget(learned.id, delete=delete)
+    before = notes_of(folder, home)
+    with pytest.raises(Forgotten) as caught:
+        kb.learn(RULE.lower() + "\n", **place)  # type: ignore[arg-type]
+    assert learned.id in str(caught.value)
+    assert learned.path in str(caught.value)
+    assert caught.value.hint
+    assert "--force" in caught.value.hint
+    assert notes_of(folder, home) == before
+    forced = kb.learn(RULE, force=True, **place)
+    assert (forced.action, forced.id != learned.id) == ("created", True)
+
+
+@pytest.mark.parametrize("delete", [False, True], ids=["retired", "deleted"])
+@pytest.mark.parametrize("other", [{"job": "b"}, {"kind": "rule", "job": "a"}, {}, {"scope": "global"}], ids=["job", "kind", "project", "global"])
+def test_what_was_forgotten_at_one_place_may_be_learned_at_another(folder: Path, open_kb: OpenKB, other: dict[str, str], delete: bool) -> None:
+    kb = open_kb(folder)
+    kb.forget(kb.learn(RULE, job="a").id, delete=delete)
+    assert kb.learn(RULE, **other).action == "created"  # type: ignore[arg-type]
+
+
+def test_a_living_twin_is_reinforced_though_another_was_forgotten(folder: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(folder)
+    first = kb.learn(RULE)
+    second = kb.learn(RULE, force=True)
+    kb.forget(first.id)
+    learned = kb.learn(RULE)
+    assert (learned.id, learned.action) == (second.id, "reinforced")
+
+
+def test_a_living_twin_is_reinforced_though_another_was_deleted(folder: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(folder)
+    kb.forget(kb.learn(RULE).id, delete=True)
+    forced = kb.learn(RULE, force=True)
+    learned = kb.learn(RULE)
+    assert (learned.id, learned.action) == (forced.id, "reinforced")
+
+
+def test_a_global_entry_is_forgotten_in_the_home(folder: Path, home: Path, open_kb: OpenKB) -> None:
+    write_files(home, {"MEMORY.md": "---\nid: g # mine\n---\nGlobal walrus.\n"})
+    kb = open_kb(folder)
+    assert kb.forget("g").path == "~global/MEMORY.md"
+    assert (home / "MEMORY.md").read_text() == "---\nid: g # mine\nstatus: retired\n---\nGlobal walrus.\n"
+
+
+def test_times_are_written_in_utc(folder: Path, open_kb: OpenKB) -> None:
+    from datetime import timezone
+
+    kb = open_kb(folder, datetime(2026, 11, 22, 1, 30, tzinfo=timezone(timedelta(hours=5))))
+    text = (folder / kb.learn(RULE).path).read_text()
+    assert "created_at: '2026-11-21T20:30:00Z'" in text
+    assert "last_reinforced: '2026-11-21'" in text
+    assert datetime.fromisoformat(re.findall(r"created_at: '(.*)'", text)[0]) == datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

@@ -1,0 +1,608 @@
+"""Search: who is found, in which order, with which text, whatever the question looks like."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from conftest import NOW, Files, write_files
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import UsageError
+
+Vault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+
+
+def entry(body: str, **fields: object) -> str:
+    """Return an entry with these fields."""
+    return "---\n" + "".join(f"{name}: {value}\n" for name, value in fields.items()) + f"---\n{body}\n"
+
+
+def days_ago(days: int) -> str:
+    return f"'{(NOW - timedelta(days=days)).date()}'"
+
+
+def found(kb: KnowledgeBase, query: str = "", **how: object) -> list[str]:
+    return [hit.path for hit in kb.search(query, **how).hits]  # type: ignore[arg-type]
+
+
+def ids(kb: KnowledgeBase, query: str = "", **how: object) -> list[str]:
+    return [hit.id for hit in kb.search(query, **how).hits]  # type: ignore[arg-type]
+
+
+# -- order ----------------------------------------------------------------------------------
+
+
+def test_the_entry_with_most_of_the_words_comes_first(vault: Vault, open_kb: Open) -> None:
+    names = {"a": "A flaky thing happened here today.", "b": "The flaky websocket test happened here.", "c": "A flaky websocket happened here today."}
+    kb = open_kb(vault({f"memory/learnings/{name}.md": entry(text, id=name, kind="fact") for name, text in names.items()}))
+    hits = kb.search("flaky websocket test").hits
+    assert hits[0].id == "b"
+    assert [hit.id for hit in sorted(hits, key=lambda hit: -hit.score)] == ["b", "c", "a"]
+
+
+def test_a_lone_hit_scores_above_0_with_a_full_text_part(vault: Vault, open_kb: Open) -> None:
+    (hit,) = open_kb(vault({"memory/learnings/a.md": "A zebra.\n", "memory/learnings/b.md": "A camel.\n"})).search("zebra").hits
+    assert hit.score > 0
+    assert (hit.parts.bm25, hit.parts.relevance, hit.parts.vector) == (1.0, 1.0, None)
+
+
+def test_a_word_in_every_entry_still_finds_every_entry(vault: Vault, open_kb: Open) -> None:
+    kb = open_kb(vault({f"memory/learnings/{number}.md": "Zebra.\n" for number in range(7)}))
+    hits = kb.search("zebra").hits
+    assert len(hits) == 7
+    assert all(hit.score > 0 for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("fields", "prominence"),
+    [
+        ({"importance": 0.9, "created_at": days_ago(3_650)}, 0.09),
+        ({"importance": 0.2, "created_at": days_ago(3_650)}, 0.02),
+        ({"importance": 0.5, "last_reinforced": days_ago(90), "reinforcement_count": 3}, 1.0),
+        ({"importance": 0.5, "created_at": days_ago(400), "last_reinforced": days_ago(90)}, 0.25),
+        ({"importance": 0.5, "date": days_ago(180)}, 0.125),
+        ({"importance": 0.5}, 0.5),
+        ({"importance": 0.5, "created_at": days_ago(-30)}, 0.5),
+        ({"kind": "policy"}, 0.95),
+        ({"kind": "fact"}, 0.4),
+        ({"kind": "fact", "priority": "critical"}, 0.95),
+        ({"id": "x"}, 0.5),
+    ],
+    ids=[
+        "old and important",
+        "old and minor",
+        "reinforced",
+        "reinforced date counts",
+        "date",
+        "undated is new",
+        "future is new",
+        "policy",
+        "fact",
+        "priority",
+        "no kind",
+    ],
+)
+def test_prominence_of_an_entry(vault: Vault, open_kb: Open, fields: dict[str, object], prominence: float) -> None:
+    (hit,) = open_kb(vault({"memory/learnings/a.md": entry("A zebra.", **fields)})).search("zebra").hits
+    assert hit.parts.prominence == pytest.approx(prominence, abs=1e-5)
+    assert hit.score == pytest.approx(prominence * 1.2, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "age"),
+    [
+        ("memory/episodes/2026-08-23/a.md", 90),
+        ("memory/learnings/2026-08-23 notes.md", 90),
+        ("memory/archive/2025-01-01/2026-08-23.md", 90),
+        ("memory/learnings/12026-08-23.md", 0),
+        ("memory/archive/2026-01/a.md", 0),
+    ],
+    ids=["folder", "name", "the last one", "longer number", "only a month"],
+)
+def test_the_age_of_an_undated_entry_is_that_of_its_path(vault: Vault, open_kb: Open, path: str, age: int) -> None:
+    (hit,) = open_kb(vault({path: "A zebra.\n"})).search("zebra", status=["active", "archived"]).hits
+    assert hit.parts.prominence == pytest.approx(0.5 * 0.5 ** (age / 90), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "scope", "weight"),
+    [
+        ("memory/jobs/api/tasks/t1/learnings/a.md", "task", 1.5),
+        ("memory/jobs/api/learnings/a.md", "job", 1.2),
+        ("memory/learnings/a.md", "project", 1.2),
+        ("MEMORY.md", "project", 1.2),
+        ("../home/learnings/a.md", "global", 1.0),
+    ],
+)
+def test_scope_follows_from_the_path_and_weighs(vault: Vault, open_kb: Open, path: str, scope: str, weight: float) -> None:
+    (hit,) = open_kb(vault({"memory/config.yaml": "", path: "A zebra.\n"})).search("zebra").hits
+    assert (hit.scope, hit.parts.scope) == (scope, weight)
+    assert hit.score == pytest.approx(0.5 * weight)
+
+
+def test_a_superseded_entry_scores_half(vault: Vault, open_kb: Open) -> None:
+    link = "[{to: new, relation: superseded_by}]"
+    files = {"memory/learnings/a.md": entry("A zebra.", id="old", links=link), "memory/learnings/b.md": entry("A zebra.", id="new")}
+    new, old = open_kb(vault(files)).search("zebra").hits
+    assert (new.id, old.id) == ("new", "old")
+    assert old.score == pytest.approx(new.score / 2)
+
+
+@given(st.lists(st.lists(st.sampled_from(["zebra", "camel", "llama", "tapir", "otter", "heron"]), min_size=1, max_size=30), min_size=2, max_size=12))
+@settings(max_examples=50, deadline=None)
+def test_a_better_bm25_gives_a_higher_score_at_equal_metadata(bodies: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_files(Path(name), {f"notes/{number}.md": f"# N{number}\n\n{' '.join(words)}\n" for number, words in enumerate(bodies)})
+        with KnowledgeBase.open(folder, folder / "none", environ={"HOME": name}, clock=lambda: NOW) as kb:
+            hits = kb.search("zebra camel", limit=50).hits
+    assert all(one.score >= other.score for one in hits for other in hits if (one.parts.bm25 or 0) > (other.parts.bm25 or 0))
+    assert not hits or hits[0].parts.bm25 == max(hit.parts.bm25 or 0 for hit in hits) == 1.0
+
+
+def test_a_match_beside_a_far_better_one_still_scores_above_0(vault: Vault, open_kb: Open) -> None:
+    files: dict[str, str | bytes] = {f"memory/learnings/{number}.md": "A zebra.\n" for number in range(4)}
+    kb = open_kb(vault(files | {"memory/learnings/camel.md": "A zebra and a camel.\n"}))
+    hits = kb.search("zebra camel").hits
+    assert [hit.path for hit in hits[:1]] == ["memory/learnings/camel.md"]
+    assert all(hit.score > 0 for hit in hits)
+
+
+# -- limits ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def herd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
+    """A vault in which far more entries fit a query than compete for the first places."""
+    place = tmp_path_factory.mktemp("herd")
+    files: dict[str, str | bytes] = {}
+    for number in range(320):
+        body = "A zebra and " + "other animals at the river. " * (1 + number % 17) + ("zebra " * (number % 5)) + f"station{number % 7}"
+        files[f"vault/memory/learnings/{number:03}.md"] = entry(body, id=f"n{number}", kind="fact", importance=0.3 + number % 7 / 10)
+    files["home/learnings/again.md"] = entry(
+        "A zebra once, much later in a text about other things. " + "Filler words stand here. " * 50, id="n5", kind="fact"
+    )
+    long = "\n\n".join(f"## Part {part}\n\nA zebra at gate{part}. " + "It walks slowly past us. " * 25 for part in range(8))
+    files["vault/memory/learnings/long.md"] = entry(long, id="long", kind="fact")
+    write_files(place, files)
+    with KnowledgeBase.open(place / "vault", place / "home", environ={"HOME": str(place)}, clock=lambda: NOW) as kb:
+        kb.sync()
+        yield kb
+
+
+@given(st.integers(0, 340), st.integers(0, 60), st.sampled_from(["zebra", "zebra river station3", '"other animals" zebra', "gate3 walks"]))
+@settings(max_examples=60, deadline=None)
+@example(49, 2, "zebra")
+@example(199, 2, "zebra")
+@example(200, 140, "zebra")
+def test_the_first_hits_are_the_same_for_every_limit(herd: KnowledgeBase, limit: int, more: int, query: str) -> None:
+    fewer, all_of_them = (herd.search(query, limit=count, sync=False).hits for count in (limit, limit + more))
+    assert all_of_them[:limit] == fewer
+    assert [hit.rank for hit in all_of_them] == list(range(1, len(all_of_them) + 1))
+
+
+def test_every_limit_gives_each_passage_once(herd: KnowledgeBase) -> None:
+    hits = herd.search("zebra", limit=1_000, sync=False).hits
+    places = [(hit.path, hit.line) for hit in hits]
+    assert len(set(places)) == len(places)
+    assert {f"memory/learnings/{number:03}.md" for number in range(320)} <= {hit.path for hit in hits}
+
+
+def test_the_same_id_in_the_home_stays_hidden_however_many_hits_are_asked_for(herd: KnowledgeBase) -> None:
+    assert "~global/learnings/again.md" not in found(herd, "zebra", limit=1_000, sync=False)
+
+
+def test_the_best_score_is_first_and_never_displaced(herd: KnowledgeBase) -> None:
+    for query in ("zebra", "zebra station1", "river animals", "gate2"):
+        hits = herd.search(query, limit=50, sync=False).hits
+        assert hits[0].score == max(hit.score for hit in hits)
+
+
+def test_a_budget_of_characters_ends_the_list_at_the_first_hit_that_does_not_fit(herd: KnowledgeBase) -> None:
+    hits = herd.search("zebra", limit=20, sync=False).hits
+    lengths = [len(hit.text) for hit in hits]
+    for count in (0, 1, 3, 19):
+        assert herd.search("zebra", limit=20, max_chars=max(1, sum(lengths[:count])), sync=False).hits == hits[:count]
+    assert herd.search("zebra", limit=20, max_chars=0, sync=False).hits == hits
+
+
+def test_an_exact_repetition_moves_back_but_is_not_lost(vault: Vault, open_kb: Open) -> None:
+    twin = "The zebra crossed the river at noon."
+    files = {f"memory/learnings/{name}.md": entry(twin, id=name, importance=0.9) for name in ("a", "b")}
+    files["memory/learnings/c.md"] = entry("Our zebra policy: feed at dawn, never at dusk.", id="c", importance=0.8)
+    files["memory/learnings/d.md"] = entry("Someone else saw one zebra far away, long ago, in some other land.", id="d", importance=0.1)
+    shown = ids(open_kb(vault(files)), "zebra")
+    assert shown[:2] == ["a", "c"]
+    assert sorted(shown) == ["a", "b", "c", "d"]
+
+
+# -- any question ---------------------------------------------------------------------------
+
+
+@given(
+    st.one_of(
+        st.text(max_size=100),
+        st.text(st.characters(), max_size=40),
+        st.text(st.sampled_from("\"'-+*:^(){}.,!#/ zebraCgate0検索\x00\ud800"), max_size=40),
+    )
+)
+@settings(max_examples=200, deadline=None)
+@example("edge-case foo.bar")
+@example('zebra "')
+@example("title:zebra NEAR(a b) ^zebra* {content}: -")
+def test_no_question_raises(herd: KnowledgeBase, text: str) -> None:
+    result = herd.search(text, limit=5, sync=False)
+    assert result.query == text
+    assert len(result.hits) <= 5
+
+
+@pytest.mark.parametrize(
+    "how", [{"file": "\udcff.py"}, {"tag": ["\udcff"]}, {"job": "\udcff"}, {"file": "a\x00b"}, {"file": "[!]"}, {"job": "it's; --"}], ids=str
+)
+def test_no_filter_value_raises(herd: KnowledgeBase, how: dict[str, object]) -> None:
+    assert isinstance(found(herd, "zebra", limit=5, sync=False, **how), list)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "?!", "-zebra", '""'], ids=["empty", "blank", "signs", "only excluded", "quotes"])
+def test_a_question_without_words_says_so(herd: KnowledgeBase, text: str) -> None:
+    result = herd.search(text, sync=False)
+    assert (result.hits, result.degraded) == ((), ("the query has no words to look for",))
+
+
+@pytest.mark.parametrize("mode", ["vector", "hybrid"])
+def test_a_mode_that_is_not_there_is_answered_in_text_and_said(herd: KnowledgeBase, mode: str) -> None:
+    result = herd.search("zebra", mode=mode, sync=False)
+    assert (len(result.hits), result.mode) == (10, "text")
+    assert "text search" in result.degraded[0]
+
+
+# -- words ----------------------------------------------------------------------------------
+
+NAMES: dict[str, str | bytes] = {
+    "memory/learnings/dash.md": "Use foo-bar for retries.\n",
+    "memory/learnings/snake.md": "The column user_name is unique.\n",
+    "memory/learnings/version.md": "Broken since v1.2.3 of the client.\n",
+    "memory/learnings/otherversion.md": "Fixed in v1.3.0 of the client.\n",
+    "memory/learnings/cpp.md": "The core is written in C++ for speed.\n",
+    "memory/learnings/csharp.md": "The plugin is written in C# by them.\n",
+    "memory/learnings/c.md": "The driver is written in C only.\n",
+    "memory/learnings/camel.md": "Call getUserName() first.\n",
+    "memory/learnings/spaced.md": "To get user name and mail, log in.\n",
+    "memory/learnings/path.md": "See src/api/users.py for that.\n",
+    "memory/learnings/kensaku.md": "この検索機能は速い。\n",
+    "memory/learnings/tokyo.md": "東京都の天気\n",
+    "memory/learnings/korean.md": "한국어를 검색합니다.\n",
+    "memory/learnings/umlaut.md": "Die Größe der Tür ändern.\n",
+    "memory/learnings/mixed.md": "Obsidian同期の設定\n",
+    "memory/learnings/running.md": "Running the migrations took hours.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
+    place = tmp_path_factory.mktemp("names")
+    with KnowledgeBase.open(write_files(place / "vault", NAMES), place / "home", environ={"HOME": str(place)}, clock=lambda: NOW) as kb:
+        kb.sync()
+        yield kb
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("foo-bar", "dash"),
+        ("user_name", "snake"),
+        ("v1.2.3", "version"),
+        ("C++", "cpp"),
+        ("c++", "cpp"),
+        ("C#", "csharp"),
+        ("getUserName", "camel"),
+        ("getUserName()", "camel"),
+        ("src/api/users.py", "path"),
+        ("users.py", "path"),
+        ("検索", "kensaku"),
+        ("検索機能", "kensaku"),
+        ("能", "kensaku"),
+        ("機", "kensaku"),
+        ("速い", "kensaku"),
+        ("東京", "tokyo"),
+        ('"東京都"', "tokyo"),
+        ("都", "tokyo"),
+        ("검색", "korean"),
+        ("groesse größe", "umlaut"),
+        ("grosse tur andern", "umlaut"),
+        ("同期", "mixed"),
+        ("obsidian", "mixed"),
+        ("migration run", "running"),
+        ("what about the MIGRATIONS?", "running"),
+    ],
+)
+def test_the_first_hit_for_a_name_or_script(names: KnowledgeBase, query: str, first: str) -> None:
+    assert found(names, query, sync=False)[:1] == [f"memory/learnings/{first}.md"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("getUserName", {"camel", "spaced"}),
+        ('"user name"', {"snake", "spaced"}),
+        ('"user mail"', set()),
+        ("client -broken", {"otherversion"}),
+        ('client -"since v1"', {"otherversion"}),
+        ("written -C++ -C#", {"c"}),
+        ("京東", set()),
+        ('"検索機能は"', {"kensaku"}),
+        ('"機能検索"', set()),
+        ('client "the client"', {"version", "otherversion"}),
+    ],
+)
+def test_exactly_these_are_found(names: KnowledgeBase, query: str, expected: set[str]) -> None:
+    assert {Path(path).stem for path in found(names, query, sync=False)} == expected
+
+
+def test_a_phrase_that_stands_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:
+    result = names.search('"client broken" v1', sync=False)
+    assert result.hits[0].path == "memory/learnings/version.md"
+    assert "looked for the words instead" in result.degraded[0]
+    alone = names.search('"client broken"', sync=False)
+    assert (alone.hits, alone.degraded) == ((), ())
+
+
+# -- visibility -----------------------------------------------------------------------------
+
+ALL_STATUSES = ["active", "compacted", "archived", "retired", "rejected", "proposed"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "is_found", "asked_for"),
+    [
+        ("memory/learnings/a.md", {"status": "active"}, True, {"status": ["active"]}),
+        ("memory/learnings/a.md", {"status": "compacted"}, True, {"status": ["compacted"]}),
+        ("memory/learnings/a.md", {"status": "archived"}, True, {"status": ["archived"]}),
+        ("memory/archive/2026-01/a.md", {}, True, {"status": ["archived"]}),
+        ("memory/learnings/a.md", {"status": "retired"}, False, {"status": ["retired"]}),
+        ("memory/learnings/a.md", {"status": "rejected"}, False, {"status": ["rejected"]}),
+        ("memory/learnings/a.md", {"status": "proposed"}, False, {"status": ["proposed"]}),
+        ("memory/review/a.md", {}, False, {"status": ["proposed"]}),
+        ("memory/learnings/a.md", {"links": "[{to: b, relation: superseded_by}]"}, True, {"status": ["active"]}),
+        ("memory/handoffs/a.md", {"kind": "handoff"}, False, {"kind": ["handoff"]}),
+        ("memory/ledgers/a.md", {"kind": "ledger"}, False, {"kind": ["ledger"]}),
+        ("institutional.md", {}, True, {"learning_type": ["institutional"]}),
+        ("memory/institutional.md", {}, True, {"learning_type": ["institutional"]}),
+        ("memory/proxy-tasks/a.md", {}, True, {"learning_type": ["proxy"]}),
+        ("memory/proxy-tasks/nginx-proxy.md", {}, True, {"learning_type": ["proxy"]}),
+        ("memory/learnings/nginx-proxy.md", {}, True, {"learning_type": ["task"]}),
+        ("memory/proxy.md", {}, False, {"learning_type": ["proxy"]}),
+        ("memory/jobs/api/proxy.md", {}, False, {"learning_type": ["proxy"]}),
+    ],
+    ids=[
+        "active",
+        "compacted",
+        "archived",
+        "archive folder",
+        "retired",
+        "rejected",
+        "proposed",
+        "review folder",
+        "superseded",
+        "handoff",
+        "ledger",
+        "institutional beside",
+        "institutional inside",
+        "proxy task",
+        "proxy task by a like name",
+        "a name that ends in proxy",
+        "proxy",
+        "proxy of a job",
+    ],
+)
+def test_who_is_found_by_a_search(
+    vault: Vault, open_kb: Open, path: str, fields: dict[str, object], is_found: bool, asked_for: dict[str, list[str]]
+) -> None:
+    kb = open_kb(vault({"memory/config.yaml": "", path: entry("A zebra.", **(fields or {"id": "x"}))}))
+    assert found(kb, "zebra") == ([path] if is_found else [])
+    assert found(kb, "zebra", **asked_for) == [path]
+
+
+def test_an_archived_hit_is_marked(vault: Vault, open_kb: Open) -> None:
+    (hit,) = open_kb(vault({"memory/config.yaml": "", "memory/archive/2026-01/a.md": "A zebra.\n"})).search("zebra").hits
+    assert hit.status == "archived"
+
+
+def test_a_retired_entry_that_is_asked_for_scores_0(vault: Vault, open_kb: Open) -> None:
+    (hit,) = open_kb(vault({"memory/learnings/a.md": entry("A zebra.", id="x", status="retired")})).search("zebra", status=["retired"]).hits
+    assert (hit.score, hit.parts.prominence) == (0.0, 0.0)
+
+
+SCOPED: dict[str, str | bytes] = {
+    "memory/learnings/p.md": "A zebra.\n",
+    "memory/jobs/api/learnings/j.md": "A zebra.\n",
+    "memory/jobs/api/tasks/one/learnings/t.md": "A zebra.\n",
+    "memory/jobs/api/tasks/two/learnings/u.md": "A zebra.\n",
+    "memory/jobs/web/learnings/k.md": "A zebra.\n",
+    "memory/jobs/web/tasks/one/learnings/v.md": "A zebra.\n",
+    "../home/learnings/g.md": "A zebra.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "seen"),
+    [
+        ({}, "gjkptuv"),
+        ({"job": "api"}, "gjp"),
+        ({"job": "api", "task": "one"}, "gjpt"),
+        ({"job": "web", "task": "one"}, "gkpv"),
+        ({"job": "none"}, "gp"),
+        ({"job": "api", "scope": ["job"]}, "j"),
+        ({"scope": ["task"]}, "tuv"),
+        ({"scope": ["team"]}, "tuv"),
+        ({"scope": ["session"]}, "jk"),
+        ({"scope": ["global"]}, "g"),
+        ({"scope": ["project", "global"]}, "gp"),
+    ],
+    ids=str,
+)
+def test_jobs_and_tasks_do_not_see_their_siblings(vault: Vault, open_kb: Open, how: dict[str, object], seen: str) -> None:
+    assert "".join(sorted(Path(path).stem for path in found(open_kb(vault(SCOPED)), "zebra", limit=20, **how))) == seen
+
+
+def test_a_task_without_its_job_is_an_error(vault: Vault, open_kb: Open) -> None:
+    with pytest.raises(UsageError):
+        open_kb(vault(SCOPED)).search("zebra", task="one")
+
+
+@pytest.mark.parametrize(
+    ("paths", "how", "winner"),
+    [
+        (["memory/learnings/a.md", "../home/learnings/a.md"], {}, 0),
+        (["memory/jobs/api/learnings/a.md", "memory/learnings/a.md", "../home/learnings/a.md"], {"job": "api"}, 0),
+        (["memory/jobs/api/tasks/one/a.md", "memory/jobs/api/learnings/a.md"], {}, 0),
+        (["memory/jobs/api/learnings/a.md", "memory/learnings/a.md"], {"job": "web"}, 1),
+        (["memory/jobs/api/tasks/two/a.md", "memory/learnings/a.md"], {"job": "api", "task": "one"}, 1),
+    ],
+    ids=["project over global", "job over both", "task over job", "another job does not count", "another task does not count"],
+)
+def test_of_the_same_id_the_most_specific_scope_wins(vault: Vault, open_kb: Open, paths: list[str], how: dict[str, object], winner: int) -> None:
+    kb = open_kb(
+        vault({"memory/config.yaml": ""} | {path: entry(f"Zebra text {number}.", id="same", kind="fact") for number, path in enumerate(paths)})
+    )
+    assert found(kb, "zebra", **how) == [paths[winner].replace("../home", "~global")]
+
+
+def test_the_same_id_twice_within_one_scope_loses_nothing(vault: Vault, open_kb: Open) -> None:
+    kb = open_kb(vault({f"docs/{name}.md": entry(f"The {name} zebra.", id="overview", type="docs") for name in ("red", "green", "blue")}))
+    assert sorted(found(kb, "zebra")) == ["docs/blue.md", "docs/green.md", "docs/red.md"]
+
+
+# -- filters --------------------------------------------------------------------------------
+
+FILTERED: dict[str, str | bytes] = {
+    "memory/rules/pit.md": entry(
+        "A zebra.", id="pit", kind="pitfall", tags="[Network, 'deep sea', Übung]", applies_to="['src/**/*.py']", created_at="'2026-03-01'"
+    ),
+    "memory/learnings/fact.md": entry("A zebra.", id="fact", kind="fact", tags="[net]", created_at="'2026-02-28'"),
+    "memory/skills/skill.md": entry("A zebra.", id="skill", kind="workflow", applies_to="[docs, '*.sql']"),
+    "memory/learnings/wish.md": entry("A zebra.", id="wish", type="directive", tags="network", created_at="2026-11-20T10:00:00Z"),
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"kind": ["pitfall"]}, ["pit"]),
+        ({"kind": ["anti-pattern", "fact"]}, ["fact", "pit"]),
+        ({"kind": ["procedure"]}, ["skill"]),
+        ({"kind": "skill"}, ["skill"]),
+        ({"type": ["directive"]}, ["wish"]),
+        ({"type": ["corrective", "procedural"]}, ["pit", "skill"]),
+        ({"tag": ["network"]}, ["pit", "wish"]),
+        ({"tag": ["NET"]}, ["fact"]),
+        ({"tag": ["deep sea"]}, ["pit"]),
+        ({"tag": ["übung"]}, ["pit"]),
+        ({"tag": ["net", "network"]}, ["fact", "pit", "wish"]),
+        ({"tag": ["work"]}, []),
+        ({"tag": ["network,deep sea"]}, []),
+        ({"since": date(2026, 3, 1)}, ["pit", "wish"]),
+        ({"since": date(2026, 2, 28)}, ["fact", "pit", "wish"]),
+        ({"since": date(2027, 1, 1)}, []),
+        ({"kind": ["pitfall"], "tag": ["net"]}, []),
+        ({"file": "src/api/users.py"}, ["pit"]),
+        ({"file": "./src/api/users.py"}, ["pit"]),
+        ({"file": "src\\api\\users.py"}, ["pit"]),
+        ({"file": "src/users.py"}, ["pit"]),
+        ({"file": "lib/users.py"}, []),
+        ({"file": "docs/guide/a.md"}, ["skill"]),
+        ({"file": "db/deep/up.sql"}, ["skill"]),
+        ({"file": "documents/a"}, []),
+    ],
+    ids=str,
+)
+def test_filters(vault: Vault, open_kb: Open, how: dict[str, object], expected: list[str]) -> None:
+    kb = open_kb(vault(FILTERED))
+    assert sorted(ids(kb, "zebra", **how)) == expected
+    if "file" in how:
+        assert sorted(ids(kb, "", **how)) == expected
+
+
+@pytest.mark.parametrize(
+    "how", [{"kind": ["novel"]}, {"type": ["x"]}, {"scope": ["galaxy"]}, {"status": ["gone"]}, {"learning_type": ["y"]}], ids=str
+)
+def test_a_filter_that_is_no_word_of_the_format_is_an_error(vault: Vault, open_kb: Open, how: dict[str, list[str]]) -> None:
+    with pytest.raises(UsageError, match="unknown"):
+        open_kb(vault(FILTERED)).search("zebra", **how)  # type: ignore[arg-type]
+
+
+def test_a_rare_filter_finds_what_the_best_hits_do_not_hold(vault: Vault, open_kb: Open) -> None:
+    files = {f"memory/learnings/{number:03}.md": entry("Zebra zebra zebra.", id=f"n{number}", kind="fact") for number in range(500)}
+    files["memory/rules/rare.md"] = entry("One zebra among so many other words that it ranks last of all of them here.", id="rare", kind="pitfall")
+    kb = open_kb(vault(files))
+    assert ids(kb, "zebra", kind=["pitfall"]) == ["rare"]
+
+
+def test_a_file_alone_finds_the_strongest_entries_for_it(vault: Vault, open_kb: Open) -> None:
+    files = {
+        "memory/rules/weak.md": entry("One.", id="weak", kind="rule", importance=0.2, applies_to="['src/**']"),
+        "memory/rules/strong.md": entry("Two.", id="strong", kind="rule", importance=0.9, applies_to="['src/**']"),
+        "memory/rules/old.md": entry("Three.", id="old", kind="rule", importance=0.9, applies_to="['src/**']", created_at="'2020-01-01'"),
+        "memory/rules/other.md": entry("Four.", id="other", kind="rule", importance=0.9),
+    }
+    result = open_kb(vault(files)).search(file="src/a.py")
+    assert [hit.id for hit in result.hits] == ["strong", "weak", "old"]
+    assert [hit.parts.bm25 for hit in result.hits] == [None, None, None]
+    assert result.degraded == ()
+
+
+# -- texts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_neighbouring_passages_become_one_hit_with_the_text_between_them(vault: Vault, open_kb: Open, newline: str) -> None:
+    parts = [f"## Part {part}\n\n" + ("The zebra grazes here quietly. " * 15).strip() for part in range(2)]
+    rest = [f"## Rest {part}\n\n" + ("Nothing of interest stands in this part. " * 20).strip() for part in range(3)]
+    text = "\n\n".join([*parts, *rest]).replace("\n", newline) + newline
+    (hit,) = open_kb(vault({"memory/learnings/a.md": text.encode()})).search("zebra").hits
+    assert (hit.line, hit.end_line) == (1, 7)
+    assert hit.text.split() == "\n\n".join(parts).split()
+    assert hit.text.replace("\r", "") == "\n\n".join(parts)
+
+
+def test_a_long_note_gives_a_hit_for_each_distant_passage(vault: Vault, open_kb: Open) -> None:
+    filler = "Nothing of interest stands in this part. " * 25
+    text = "\n\n".join(f"## Part {part}\n\n{'The zebra of gate' + str(part) + ' sleeps. ' if part in (1, 6) else ''}{filler}" for part in range(8))
+    hits = open_kb(vault({"memory/learnings/a.md": entry(text, id="long", kind="fact")})).search("zebra").hits
+    assert [hit.id for hit in hits] == ["long", "long"]
+    assert sorted(hit.text.count("gate1") + 2 * hit.text.count("gate6") for hit in hits) == [1, 2]
+
+
+def test_chunks_of_different_entries_in_one_file_never_become_one(vault: Vault, open_kb: Open) -> None:
+    text = "\n".join(entry(f"A zebra, number {number}.", id=f"e{number}", kind="fact") for number in range(3))
+    hits = open_kb(vault({"memory/learnings/a.md": text})).search("zebra").hits
+    assert sorted((hit.id, hit.text) for hit in hits) == [(f"e{number}", f"A zebra, number {number}.") for number in range(3)]
+
+
+def test_the_text_of_every_hit_stands_at_its_lines(herd: KnowledgeBase) -> None:
+    for hit in herd.search("zebra gate3 station2", limit=100, sync=False).hits:
+        lines = (herd.vault.resolve(hit.path)).read_text().split("\n")
+        assert "\n".join(lines[hit.line - 1 : hit.end_line]).strip() == hit.text.strip()
+
+
+def test_an_explanation_names_every_factor(herd: KnowledgeBase) -> None:
+    hit = herd.search("zebra", limit=1, explain=True, sync=False).hits[0]
+    assert hit.explanation[0].startswith("score ")
+    assert {line.partition(":")[0].partition(" ")[0] for line in hit.explanation} >= {"score", "relevance", "prominence"}
+    assert hit.score == pytest.approx(hit.parts.relevance * hit.parts.prominence * hit.parts.scope, abs=1e-5)
+
+
+def test_a_plain_folder_of_notes_needs_no_frontmatter_and_has_project_scope(vault: Vault, open_kb: Open) -> None:
+    kb = open_kb(
+        vault({"jobs/x/a.md": "A zebra.\n", "archive/b.md": "A zebra.\n", ".obsidian/c.md": "A zebra.\n", "node_modules/d.md": "A zebra.\n"})
+    )
+    assert sorted((hit.path, hit.scope, hit.status) for hit in kb.search("zebra").hits) == [
+        ("archive/b.md", "project", "active"),
+        ("jobs/x/a.md", "project", "active"),
+    ]

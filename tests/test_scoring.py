@@ -1,0 +1,167 @@
+"""The formulas of the score, against their worked numbers and their laws."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_kb.ports import Candidate
+from memory_kb.retrieval.candidates import score_candidates
+from memory_kb.retrieval.relevance import TextScore, heading_bonus, normalise, share_context
+from memory_kb.retrieval.scoring import activation, age_in_days, decay, final_score, prominence
+from memory_kb.settings import Ranking, ScopeWeights
+
+TODAY = date(2026, 11, 21)
+SCORES = st.floats(0, 1e6, allow_subnormal=False)
+
+
+def make_candidate(
+    key: int, *, importance: float = 0.5, count: int = 0, seen: str | None = None, scope: str = "project", superseded: int = 0
+) -> Candidate:
+    return Candidate(key, -1.0, importance, count, seen, "active", scope, superseded, "", "")
+
+
+@pytest.mark.parametrize(
+    ("days", "floor", "expected"),
+    [(0, 0.0, 1.0), (90, 0.0, 0.5), (180, 0.0, 0.25), (298.97, 0.0, 0.1), (298.97, 0.1, 0.1), (3_650, 0.1, 0.1), (-30, 0.0, 1.0)],
+    ids=["now", "half-life", "two half-lives", "where the floor is reached", "at the floor", "ten years", "the future"],
+)
+def test_decay(days: float, floor: float, expected: float) -> None:
+    assert decay(days, floor=floor) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("importance", "days", "count", "status", "expected"),
+    [
+        (0.9, 3_650, 0, "active", 0.09),
+        (0.2, 3_650, 0, "active", 0.02),
+        (0.5, 90, 3, "active", 1.0),
+        (0.9, 0, 5, "retired", 0.0),
+        (0.5, 0, 0, "archived", 0.5),
+        (0.5, 0, 0, "compacted", 0.5),
+    ],
+    ids=["old and important", "old and minor", "reinforced", "retired", "archived", "compacted"],
+)
+def test_prominence(importance: float, days: float, count: int, status: str, expected: float) -> None:
+    assert prominence(importance, days, count, status, Ranking()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("exponent", "expected"), [(1.0, 0.25), (0.5, 0.5), (0.0, 1.0)], ids=["as stated", "softened", "off"])
+def test_the_exponent_softens_prominence(exponent: float, expected: float) -> None:
+    assert prominence(0.25, 0, 0, "active", Ranking(prominence_exponent=exponent)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("days", "count", "expected"),
+    [(0, 0, 0.9), (142.6, 0, 0.3), (285.3, 0, 0.1), (375.3, 1, 0.1)],
+    ids=["new", "not injected", "archived", "recalled once"],
+)
+def test_activation_of_a_fact(days: float, count: int, expected: float) -> None:
+    assert activation(0.9, days, count) == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "strength", "scope", "superseded", "expected"),
+    [(0.65, 1.0, 1.5, False, 0.975), (0.65, 1.0, 1.5, True, 0.4875), (1.0, 0.0, 1.5, False, 0.0)],
+    ids=["task", "superseded", "no prominence"],
+)
+def test_final_score(relevance: float, strength: float, scope: float, superseded: bool, expected: float) -> None:
+    assert final_score(relevance, strength, scope, is_superseded=superseded) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("scope", "weight"), [("task", 1.5), ("job", 1.2), ("project", 1.2), ("global", 1.0)])
+def test_scope_weights(scope: str, weight: float) -> None:
+    assert ScopeWeights().of(scope) == weight
+
+
+@pytest.mark.parametrize(
+    ("seen", "days"),
+    [(None, 0), ("2026-11-21", 0), ("2026-08-23", 90), ("2027-01-01", 0), ("2016-11-21", 3_652)],
+    ids=["undated", "today", "90 days", "future", "ten years"],
+)
+def test_age(seen: str | None, days: float) -> None:
+    assert age_in_days(seen, TODAY) == days
+
+
+@given(st.floats(0, 10_000), st.floats(0, 10_000), st.floats(1, 1_000), st.floats(0, 1))
+@settings(max_examples=200, deadline=None)
+def test_decay_never_rises_with_age_nor_leaves_its_bounds(days: float, more: float, half_life: float, floor: float) -> None:
+    assert floor <= decay(days + more, half_life, floor) <= decay(days, half_life, floor) <= 1.0
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 5_000), st.floats(0, 5_000), st.integers(0, 1_000), st.integers(0, 1_000))
+@settings(max_examples=200, deadline=None)
+def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
+    importance: float, extra: float, days: float, more: float, count: int, further: int
+) -> None:
+    ranking = Ranking()
+    base = prominence(importance, days, count, "active", ranking)
+    assert prominence(min(1.0, importance + extra), days, count, "active", ranking) >= base
+    assert prominence(importance, days + more, count, "active", ranking) <= base
+    assert prominence(importance, days, count + further, "active", ranking) >= base
+    assert base >= importance * 0.1 * (1 - 1e-12)
+
+
+@given(st.dictionaries(st.integers(1, 500), st.builds(TextScore, SCORES, SCORES, SCORES, st.floats(0, 0.6)), min_size=1, max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, TextScore]) -> None:
+    bm25 = normalise(texts)
+    assert max(bm25.values()) == 1.0
+    assert all(0.0 <= score <= 1.0 for score in bm25.values())
+    ranked = sorted(texts, key=lambda key: texts[key].total)
+    assert [bm25[key] for key in ranked] == sorted(bm25.values())
+
+
+@given(
+    st.lists(st.floats(0.001, 1.0), min_size=1, max_size=30, unique=True),
+    st.floats(0.05, 1.0),
+    st.integers(0, 2_000),
+    st.integers(0, 9),
+    st.sampled_from(["task", "global"]),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(bm25: list[float], importance: float, days: int, count: int, scope: str) -> None:
+    seen = (TODAY - timedelta(days=days)).isoformat()
+    candidates = [make_candidate(key, importance=importance, count=count, seen=seen, scope=scope) for key in range(len(bm25))]
+    scored = score_candidates(candidates, dict(enumerate(bm25)), Ranking(), TODAY)
+    assert [item.relevance for item in scored] == sorted(bm25, reverse=True)
+    distinct = [pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)]
+    assert all(better.score > worse.score for better, worse in distinct)
+
+
+def test_a_lone_hit_scores_above_0() -> None:
+    bm25 = normalise({7: TextScore(0.0000001, 0.0, 0.0, 0.0)})
+    (scored,) = score_candidates([make_candidate(7)], bm25, Ranking(), TODAY)
+    assert scored.bm25 == 1.0
+    assert scored.score == pytest.approx(0.6)
+
+
+def test_without_words_prominence_and_scope_alone_decide() -> None:
+    candidates = [
+        make_candidate(1, importance=0.3),
+        make_candidate(2, importance=0.9),
+        make_candidate(3, importance=0.9, scope="task"),
+        make_candidate(4, superseded=1),
+    ]
+    scored = score_candidates(candidates, None, Ranking(), TODAY)
+    assert [item.candidate.key for item in scored] == [3, 2, 1, 4]
+    assert {item.bm25 for item in scored} == {None}
+
+
+@pytest.mark.parametrize(("own", "neighbour", "gain"), [(0.0, 0.0, 0.0), (0.0, 4.0, 2.0), (4.0, 4.0, 0.0), (5.0, 4.0, 0.0)])
+def test_the_neighbours_lend_half_of_their_lead(own: float, neighbour: float, gain: float) -> None:
+    assert share_context(own, neighbour) == gain
+
+
+@pytest.mark.parametrize(
+    ("title", "headings", "bonus"),
+    [("Flaky tests", "", 0.3), ("Flaky tests", "Intro > Flaky tests", 0.6), ("Tests", "", 0.15), ("Other", "Nothing > Here", 0.0), ("", "", 0.0)],
+    ids=["title", "title and heading", "half", "none", "empty"],
+)
+def test_the_bonus_for_title_and_headings(title: str, headings: str, bonus: float) -> None:
+    assert heading_bonus(frozenset({"flaky", "tests"}), title, headings) == pytest.approx(bonus)
