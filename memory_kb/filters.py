@@ -77,7 +77,7 @@ def make_place(scope: str, job: str | None, task: str | None) -> Location:
     """
     scope = SCOPE_ALIASES.get(scope, scope)
     for name in (job, task):
-        if name is not None and (not name or name.startswith(".") or "/" in name or "\\" in name):
+        if name is not None and (not name.isprintable() or not name.strip() or name.startswith(".") or "/" in name or "\\" in name):
             raise UsageError(f"{name!r} is not a name for a job or task", "use letters, digits and dashes")
     if task and not job:
         raise UsageError("a task is named without its job", "add --job")

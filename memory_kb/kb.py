@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from memory_kb.errors import Forgotten, InvalidSettings
+from memory_kb.errors import Forgotten, InvalidSettings, UsageError
 from memory_kb.filters import make_filters, make_place
 from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
 from memory_kb.index.sqlite import SqliteIndex
@@ -186,7 +186,7 @@ class KnowledgeBase:
         """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
         from memory_kb.index import inventory
 
-        return self._reading(lambda index: inventory.links(index, wanted))
+        return self._reading(lambda index: inventory.links(self.vault, index, wanted))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""
@@ -243,6 +243,8 @@ class KnowledgeBase:
 
         draft = remember.check_draft(remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source))
         place = make_place(scope, job, task)
+        if place.job and not self.vault.memory:
+            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
         now = self._clock()
         with self._writing(place.scope):
             twin = self._reading(lambda index: find_twin(index, draft, place)) if not force else None

@@ -160,9 +160,9 @@ def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
     if isinstance(old, (int, float)):
         try:
             number = type(old)(value)
-        except (TypeError, ValueError) as exc:
-            raise InvalidSettings(f"{origin}: {name} takes a number, not {value!r}") from exc
+        except (TypeError, ValueError, OverflowError) as exc:
+            raise InvalidSettings(f"{origin}: {name} takes a number, not {str(value)[:60]!r}") from exc
         if not 0 <= number < 1e15 or (leaf in _AT_MOST_ONE and number > 1) or (leaf == "half_life_days" and number == 0):
-            raise InvalidSettings(f"{origin}: {name} is out of range: {value!r}")
+            raise InvalidSettings(f"{origin}: {name} is out of range: {str(value)[:60]}")
         return number
     return str(value)

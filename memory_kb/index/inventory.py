@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -59,7 +60,7 @@ def list_entries(index: SqliteIndex, filters: Filters) -> tuple[EntryView, ...]:
     return tuple(view(entry) for entry in index.entries(filters))
 
 
-def find(index: SqliteIndex, wanted: str) -> StoredEntry:
+def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     """Return the entry that an id, a unique beginning of one, or `path.md:LINE` names.
 
     Of the same id at several scopes the most specific one is meant.
@@ -69,11 +70,9 @@ def find(index: SqliteIndex, wanted: str) -> StoredEntry:
         AmbiguousId: there are several.
     """
     place = _PLACE.match(wanted)
-    if place:
-        inside = index.entries_in(place[1])
-        line = int(place[2] or 1)
-        if inside:
-            return next((entry for entry in reversed(inside) if entry.line <= line), inside[0])
+    inside = index.entries_in(place[1]) if place else []
+    if place and inside:
+        return _find_at(vault, inside, int(place[2] or 1))
     found = index.entries_with_id(wanted) if wanted else []
     exact = [entry for entry in found if entry.entry_id == wanted]
     found = exact or found
@@ -86,9 +85,17 @@ def find(index: SqliteIndex, wanted: str) -> StoredEntry:
     return found[0]
 
 
+def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
+    """Return the entry of a file that a line belongs to, frontmatter lines included."""
+    source = inside[0].source
+    text, _ = decode(read_note_text(source, vault.resolve(source)).data)
+    starts = [entry.line for entry in parse_document(text, source).entries]
+    return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
+
+
 def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
     """Return an entry with its text as it stands in its file, frontmatter included."""
-    entry = find(index, wanted)
+    entry = find(vault, index, wanted)
     note = read_note_text(entry.source, vault.resolve(entry.source))
     text, _ = decode(note.data)
     for parsed in parse_document(text, entry.source).entries:
@@ -98,9 +105,9 @@ def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
     raise UnknownEntry(wanted)
 
 
-def links(index: SqliteIndex, wanted: str) -> LinkReport:
+def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
     """Return the links of an entry in both directions."""
-    entry = find(index, wanted)
+    entry = find(vault, index, wanted)
     entries = list(index.entries(EVERYTHING))
     names = name_entries(entries)
     outgoing = tuple(

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import find_secret
 from memory_kb.entry import Entry, Span
 from memory_kb.errors import CannotSplice, SecretRefused, UsageError
 from memory_kb.notes.changes import Change, NoteText
 from memory_kb.notes.entries import parse_document
-from memory_kb.notes.splice import set_value
+from memory_kb.notes.splice import emit, set_value
 from memory_kb.text import slugify
-from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES
+from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
+
+if TYPE_CHECKING:
+    import yaml
 
 #: More alike than this, two texts of one kind are one learning (S1-30).
 TWIN_SIMILARITY = 0.95
 #: What a new rule, pitfall or skill is trusted with, by where it comes from (S1-28, S0-15).
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95
+_ODD_BREAKS = ("\x85", "\u2028", "\u2029")
 _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
@@ -55,13 +60,15 @@ def check_draft(draft: Draft) -> Draft:
         raise UsageError(f"unknown kind {draft.kind!r}", f"kinds are {', '.join(KINDS)}")
     if draft.priority is not None and draft.priority not in PRIORITIES:
         raise UsageError(f"unknown priority {draft.priority!r}", f"priorities are {', '.join(PRIORITIES)}")
+    if draft.source is not None and draft.source not in SOURCES:
+        raise UsageError(f"unknown source {draft.source!r}", f"sources are {', '.join(SOURCES)}")
     if not draft.text.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     try:
         "".join((draft.text, draft.title or "", *draft.tags, *draft.applies_to)).encode()
     except UnicodeEncodeError as exc:
         raise UsageError("the text is not valid UTF-8") from exc
-    secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags))), None)
+    secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags, *draft.applies_to))), None)
     if secret:
         raise SecretRefused(secret)
     return Draft(draft.text, kind, draft.title, draft.tags, draft.priority, draft.applies_to, draft.source)
@@ -73,7 +80,7 @@ def plan_entry(draft: Draft, entry_id: str, scope_folder: Path, now: datetime) -
     name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
     folder = scope_folder / KINDS[draft.kind].folder
     if draft.kind == "episode":
-        folder /= now.date().isoformat()
+        folder /= now.astimezone(UTC).date().isoformat()
     return folder / name, render(draft, entry_id, now).encode()
 
 
@@ -88,16 +95,36 @@ def render(draft: Draft, entry_id: str, now: datetime) -> str:
     body = draft.text.strip("\n")
     post = frontmatter.Post(body)
     post.metadata = _metadata(draft, entry_id, now)
-    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "allow_unicode": True, "width": 1 << 20}
+    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
+    style["Dumper"] = _note_dumper()
     text = str(frontmatter.dumps(post, **style)) + "\n"
-    if len(parse_document(text, "draft.md").entries) > 1:
+    document = parse_document(text, "draft.md")
+    if len(document.entries) > 1 or document.problems:
         post.content = _RULE_LINE.sub(" ---", body)
         text = str(frontmatter.dumps(post, **style)) + "\n"
     return text
 
 
+@functools.cache
+def _note_dumper() -> type[yaml.SafeDumper]:
+    """Return a dumper that writes one key a line and lists in brackets, as people do."""
+    import yaml
+
+    class NoteDumper(yaml.SafeDumper):
+        """The safe dumper with lists on one line, and quotes where a reader would fold a line break."""
+
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = '"' if any(sign in text for sign in _ODD_BREAKS) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    NoteDumper.add_representer(str, represent_text)
+    NoteDumper.add_representer(list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True))
+    return NoteDumper
+
+
 def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
     kind = KINDS[draft.kind]
+    now = now.astimezone(UTC)
     importance = PRIORITIES[draft.priority or kind.priority]
     if draft.kind == "preference" and draft.source == "user_explicit" and draft.priority is None:
         importance = _HUMAN_IMPORTANCE
@@ -134,7 +161,7 @@ def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:
     text = note.text
     for key in ("reinforcement_count", "last_reinforced"):
         entry = find_entry(text, note.path, entry_id)
-        value = entry.reinforcement_count + 1 if key == "reinforcement_count" else now.date().isoformat()
+        value = entry.reinforcement_count + 1 if key == "reinforcement_count" else now.astimezone(UTC).date().isoformat()
         text = set_value(text, yaml_span(text, entry), key, value)
     return note.to(text)
 
@@ -149,7 +176,7 @@ def plan_retirement(note: NoteText, entry_id: str) -> Change:
             entry = find_entry(text, note.path, entry.id)
         return note.to(set_value(text, yaml_span(text, entry), "status", "retired"))
     newline = "\r\n" if "\r\n" in text else "\n"
-    block = newline.join(("---", f"id: {entry.id}", f"kind: {entry.kind}", "status: retired", "---", ""))
+    block = newline.join(("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired", "---", ""))
     return note.to(text[: entry.span.start] + block + text[entry.span.start :])
 
 
@@ -159,7 +186,9 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     entry = find_entry(text, note.path, entry_id)
     newline = "\r\n" if "\r\n" in text else "\n"
     digest = fingerprint(text[entry.body.start : entry.body.end])
-    lines = ("---", f"id: {entry.id}", f"kind: {entry.kind}", "status: retired", f"forgotten_at: '{now.date()}'", f"tombstone: {digest}", "---", "")
+    day = now.astimezone(UTC).date()
+    head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")
+    lines = (*head, f"forgotten_at: '{day}'", f"tombstone: {digest}", "---", "")
     gap = newline if entry.span.end < len(text) else ""
     return note.to(text[: entry.span.start] + newline.join(lines) + gap + text[entry.span.end :])
 

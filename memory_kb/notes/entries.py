@@ -125,13 +125,15 @@ class _Fences:
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self.restart(start)
+        self._marks = _FENCE.finditer(text, start)
+        self._next = next(self._marks, None)
+        self._open: str | None = None
 
     def restart(self, start: int) -> None:
         """Forget what is open: a body's fence ends with its entry."""
-        self._marks = _FENCE.finditer(self._text, start)
-        self._next = next(self._marks, None)
-        self._open: str | None = None
+        while self._next is not None and self._next.start() < start:
+            self._next = next(self._marks, None)
+        self._open = None
 
     def contain(self, place: int) -> bool:
         while self._next is not None and self._next.start() < place:
@@ -211,11 +213,19 @@ def provisional_id(path: str, body: str) -> str:
         >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
         True
     """
-    digest = bytearray(hashlib.sha1(_NAMESPACE + f"{path}\n{body.strip()}".encode("utf-8", "replace"), usedforsecurity=False).digest()[:16])
+    digest = bytearray(hashlib.sha1(_NAMESPACE + _readable(f"{path}\n{body.strip()}"), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _readable(text: str) -> bytes:
+    """Return a text as bytes, undecodable bytes in it as a reader would see them."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def first_heading(body: str) -> str | None:

@@ -27,7 +27,7 @@ _NESTING = re.compile(r"[\[{]|(?:[-?][ \t]+){2}")
 _MANY_NESTINGS = 2 * MAX_DEPTH
 _MAX_BITS = 1_024
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)$")
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$")
 
 

@@ -49,26 +49,26 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     except yaml.YAMLError as exc:
         raise InvalidBlock(str(exc)) from exc
     if root is None:
-        return block + f"{key}: {_emit(value)}{_newline(block)}"
+        return block + f"{key}: {emit(value)}{_newline(block)}"
     if not isinstance(root, yaml.MappingNode):
         raise CannotSplice("the frontmatter is not a mapping")
     for key_node, value_node in root.value:
         if key_node.value == key:
-            return _replace(block, value_node, value)
+            return _replace(block, value_node, value, is_flow=bool(root.flow_style))
     if root.flow_style:
-        close = block.rindex("}", 0, root.end_mark.index)
+        place = _content_end(block, root.value[-1][1]) if root.value else root.start_mark.index + 1
         comma = ", " if root.value else ""
-        return f"{block[:close].rstrip()}{comma}{key}: {_emit(value)}{block[close:]}"
+        return f"{block[:place]}{comma}{key}: {emit(value, is_flow=True)}{block[place:]}"
     newline = _newline(block)
     lead = "" if not block or block.endswith("\n") else newline
     indent = " " * root.start_mark.column
-    return f"{block}{lead}{indent}{key}: {_emit(value)}{newline}"
+    return f"{block}{lead}{indent}{key}: {emit(value)}{newline}"
 
 
-def _replace(block: str, node: yaml.Node, value: Value) -> str:
+def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str:
     start, end = node.start_mark.index, _content_end(block, node)
     style = getattr(node, "style", None)
-    emitted = _emit(value, style if style in ("'", '"') else None)
+    emitted = emit(value, style if style in ("'", '"') else None, is_flow=is_flow)
     if start == end and start > 0 and block[start - 1] not in " \t":
         emitted = " " + emitted
     if getattr(node, "flow_style", None) is False or style in ("|", ">"):
@@ -91,14 +91,23 @@ def _content_end(block: str, node: yaml.Node) -> int:
     return end
 
 
-def _emit(value: Value, style: str | None = None) -> str:
-    """Return a value as one line of YAML that reads back the same."""
+def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> str:
+    """Return a value as one line of YAML that reads back the same, inside braces if `is_flow`.
+
+    Example:
+        >>> emit("yes"), emit("a, b"), emit("a, b", is_flow=True), emit(["x", "2026-01-01"])
+        ("'yes'", 'a, b', "'a, b'", "[x, '2026-01-01']")
+    """
     import yaml
 
     options: dict[str, Any] = {"default_flow_style": True, "allow_unicode": True, "width": 1 << 20}
-    emitted = str(yaml.safe_dump(value, default_style=style if isinstance(value, str) else None, **options)).removesuffix("...\n").rstrip("\n")
+    options["default_style"] = style if isinstance(value, str) else None
+    if is_flow:
+        emitted = str(yaml.safe_dump([value], **options)).strip()[1:-1]
+    else:
+        emitted = str(yaml.safe_dump(value, **options)).removesuffix("...\n").rstrip("\n")
     if "\n" in emitted or load_mapping(f"x: {emitted}").get("x") != value:
-        emitted = str(yaml.safe_dump(value, default_style='"', **{**options, "allow_unicode": False})).rstrip("\n")
+        emitted = str(yaml.safe_dump(value, **{**options, "default_style": '"', "allow_unicode": False})).rstrip("\n")
     return emitted
 
 

@@ -74,9 +74,9 @@ class Vault(NamedTuple):
 
     def show(self, file: Path) -> str:
         """Return the path in output of a file of this vault."""
-        if file.is_relative_to(self.folder) and not (self.home != self.folder and file.is_relative_to(self.home)):
-            return file.relative_to(self.folder).as_posix()
-        return GLOBAL_PREFIX + file.relative_to(self.home).as_posix()
+        roots = [root for root in (self.folder, self.home) if file.is_relative_to(root)]
+        deepest = max(roots, key=lambda root: len(root.parts))
+        return ("" if deepest == self.folder else GLOBAL_PREFIX) + file.relative_to(deepest).as_posix()
 
 
 def is_memory_folder(folder: Path) -> bool:
@@ -117,12 +117,19 @@ def _named_folder(folder: Path) -> Path:
     if not place.is_dir():
         problem = "is not a folder" if place.exists() else "does not exist"
         raise VaultNotFound(f"the vault {folder} {problem}", f"`memory-kb init {folder}` makes a new one")
-    is_inside = place.name == "memory" and (place / MACHINE).is_dir() and (place / "config.yaml").is_file()
-    return place.parent if is_inside and not is_memory_folder(place / "memory") else place
+    return place.parent if _is_inside(place) else place
+
+
+def _is_inside(place: Path) -> bool:
+    """Tell whether a folder is the `memory/` of a vault rather than the folder that holds it."""
+    has_marker = any((place / marker).exists() for marker in _MARKERS if marker != MACHINE)
+    return place.name == "memory" and has_marker and not is_memory_folder(place / "memory")
 
 
 def _enclosing_folder(cwd: Path) -> Path:
     for place in (cwd, *cwd.parents):
+        if _is_inside(place):
+            return place.parent
         if is_memory_folder(place / "memory") or (place / MACHINE).is_dir():
             return _named_folder(place)
     raise VaultNotFound(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memory_kb.globs import compile_glob
+from memory_kb.globs import Ignore
 from memory_kb.model import FileStat, Problem
 from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
 
@@ -68,7 +67,9 @@ def _explain_link(location: str, path: str, folder: Path, problems: list[Problem
         reason = "is a symbolic link that leads in a circle" if exc.errno == errno.ELOOP else "is a symbolic link to nothing"
         problems.append(Problem(path, 1, f"{reason}; skipped"))
         return
-    inside = os.path.commonpath([target, folder]) == str(folder)
+    root = os.path.realpath(folder)
+    inside = os.path.commonpath([target, root]) == root
+    location = os.path.join(os.path.realpath(os.path.dirname(location)), os.path.basename(location))
     if inside and os.path.commonpath([location, target]) == target:
         problems.append(Problem(path, 1, "is a symbolic link that leads in a circle; skipped"))
     elif not inside:
@@ -78,7 +79,7 @@ def _explain_link(location: str, path: str, folder: Path, problems: list[Problem
 class _Walker:
     def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem], *, is_memory: bool) -> None:
         self._root = root
-        self._ignore = _join(ignore)
+        self._is_ignored = Ignore(ignore).covers
         self._problems = problems
         self._is_memory = is_memory
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
@@ -103,7 +104,7 @@ class _Walker:
         """Return a folder's files and sub-folders `(path/, location)` in path order."""
         found: list[FileStat | tuple[str, str]] = []
         only_note = self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
-        ignored = self._ignore.fullmatch if self._ignore else _fits_nothing
+        ignored = self._is_ignored
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -143,9 +144,6 @@ class _Walker:
             if file:
                 found.append(file)
 
-    def _is_ignored(self, path: str) -> bool:
-        return self._ignore is not None and self._ignore.fullmatch(path) is not None
-
     def _stat(self, entry: os.DirEntry[str], path: str) -> FileStat | None:
         try:
             found = entry.stat(follow_symlinks=False)
@@ -162,17 +160,8 @@ class _Walker:
         return FileStat(path, entry.path, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
-def _join(ignore: Sequence[str]) -> re.Pattern[str] | None:
-    """Return one expression for all patterns; folders are left out whole, so parents need no test."""
-    return re.compile("|".join(f"(?:{compile_glob(pattern).pattern})" for pattern in ignore), re.DOTALL) if ignore else None
-
-
 def _path_of(item: FileStat | tuple[str, str]) -> str:
     return item[0]
-
-
-def _fits_nothing(_path: str) -> None:
-    return None
 
 
 def _readable(name: str) -> str:
