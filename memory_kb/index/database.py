@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from memory_kb.locks import hold_lock
@@ -25,10 +26,20 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 def connect(path: Path) -> sqlite3.Connection:
     """Open a connection in autocommit mode with our settings; nothing is checked yet."""
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA cache_size = -16000")
-    connection.execute("PRAGMA journal_size_limit = 67108864")
+    with _closing_on_error(connection):
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -16000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
+
+
+@contextlib.contextmanager
+def _closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -51,12 +62,13 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
             if _is_unusable(path):
                 notices.append(f"{path.name} was not a usable index; it is kept as {_set_aside(path)} and rebuilt")
     connection = connect(path)
-    application, version = read_version(connection)
-    if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
-        if version:
-            notices.append(f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt")
-        with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
-            create(connection, tokenizer)
+    with _closing_on_error(connection):
+        application, version = read_version(connection)
+        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+            if version:
+                notices.append(f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt")
+            with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+                create(connection, tokenizer)
     return connection, tuple(notices)
 
 
