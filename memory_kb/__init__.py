@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_kb.errors import MemoryKBError
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult
-    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Reference, Stats, Status, SyncReport
+    from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult, SyncReport
+    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Reference, Stats, Status
 
 __version__ = "0.1.0"
 __all__ = [

@@ -23,7 +23,8 @@ from memory_kb.settings import LoadedSettings, load_settings
 
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
-    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Stats, Status, SyncReport
+    from memory_kb.model import SyncReport
+    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Stats, Status
 
 _T = TypeVar("_T")
 

@@ -103,3 +103,20 @@ class SearchResult:
     hits: tuple[Hit, ...]
     degraded: tuple[str, ...]
     freshness: Freshness
+
+
+class SyncReport(NamedTuple):
+    """What one comparison of disk and index changed."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    problems: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the index was already right."""
+        return not (self.added or self.changed or self.removed)

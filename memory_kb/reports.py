@@ -11,24 +11,6 @@ from memory_kb.model import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReport:
-    """What one comparison of disk and index changed."""
-
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    unchanged: int = 0
-    problems: tuple[Problem, ...] = ()
-    seconds: float = 0.0
-    notices: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the index was already right."""
-        return not (self.added or self.changed or self.removed)
-
-
-@dataclass(frozen=True, slots=True)
 class Learned:
     """Where a learning went, and whether it is new or strengthened one that was there."""
 

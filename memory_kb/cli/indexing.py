@@ -29,8 +29,8 @@ def index_verb(options: Options, /, rebuild: bool) -> None:
     with options.open() as kb, FileProgress() as progress:
         report = kb.sync(rebuild=rebuild, progress=progress, on_wait=lambda: say("waiting for another process that is indexing …"))
     if options.as_json:
-        shown = dataclasses.asdict(report)
-        print_json(shown | {"embedded": 0, "seconds": round(report.seconds, 3)})
+        problems = [dataclasses.asdict(problem) for problem in report.problems]
+        print_json(report._asdict() | {"embedded": 0, "problems": problems, "seconds": round(report.seconds, 3)})
         return
     for notice in report.notices:
         say(f"note: {notice}")

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from memory_kb.index.comparing import Difference, Verdict, differences
-from memory_kb.model import FileStat, Problem
+from memory_kb.model import FileStat, Problem, SyncReport
 from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import walk
 from memory_kb.ports import Index, IndexWriter, KnownFile, SyncWindow
-from memory_kb.reports import SyncReport
 from memory_kb.settings import Settings
 
 Progress = Callable[[int], None]

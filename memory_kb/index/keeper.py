@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -18,7 +17,7 @@ from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
-    from memory_kb.reports import SyncReport
+    from memory_kb.model import SyncReport
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there.
 _PATIENCE = 2.0
@@ -92,7 +91,7 @@ class IndexKeeper:
             VaultBusy: another process has been indexing for a minute.
         """
         report = self.use(lambda _: self._sync(LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
-        return replace(report, notices=self.take_notices())
+        return report._replace(notices=self.take_notices())
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
         """Bring the index up to date before reading from it, without waiting long for anybody."""
