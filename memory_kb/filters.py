@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import TypedDict, Unpack
 
 from memory_kb.errors import UsageError
 from memory_kb.model import Filters, Location
 from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 
-def make_filters(
-    *,
-    kind: Sequence[str] = (),
-    type: Sequence[str] = (),
-    learning_type: Sequence[str] = (),
-    scope: Sequence[str] = (),
-    tag: Sequence[str] = (),
-    status: Sequence[str] = (),
-    file: str | None = None,
-    job: str | None = None,
-    task: str | None = None,
-    since: date | None = None,
-) -> Filters:
+class FilterWords(TypedDict, total=False):
+    """The filters of search and list, in the words of the caller; each list may also be one word.
+
+    `file` is a path relative to the project, `since` the first day, and `job` and `task` say whose
+    siblings are hidden.
+    """
+
+    kind: Sequence[str]
+    type: Sequence[str]
+    learning_type: Sequence[str]
+    scope: Sequence[str]
+    tag: Sequence[str]
+    status: Sequence[str]
+    file: str | None
+    job: str | None
+    task: str | None
+    since: date | None
+
+
+def make_filters(**words: Unpack[FilterWords]) -> Filters:
     """Return filters; aliases of kinds and scopes resolve, and a word from nowhere is an error.
 
     Raises:
@@ -32,19 +40,20 @@ def make_filters(
         >>> make_filters(kind=["workflow"], scope="team").kinds
         ('skill',)
     """
+    file, job, task = (_printable(word) if word else None for word in (words.get("file"), words.get("job"), words.get("task")))
     if task and not job:
         raise UsageError("a task is named without its job", "add --job")
     return Filters(
-        kinds=_words("kind", kind, KINDS, KIND_ALIASES),
-        types=_words("type", type, TYPES),
-        learning_types=_words("learning type", learning_type, LEARNING_TYPES),
-        scopes=_words("scope", scope, SCOPES, SCOPE_ALIASES),
-        tags=tuple(map(_printable, _listed(tag))),
-        statuses=_words("status", status, STATUSES),
-        file=_printable(file).replace("\\", "/").removeprefix("./") if file else None,
-        job=_printable(job) if job else None,
-        task=_printable(task) if task else None,
-        since=since,
+        kinds=_words("kind", words.get("kind", ()), KINDS, KIND_ALIASES),
+        types=_words("type", words.get("type", ()), TYPES),
+        learning_types=_words("learning type", words.get("learning_type", ()), LEARNING_TYPES),
+        scopes=_words("scope", words.get("scope", ()), SCOPES, SCOPE_ALIASES),
+        tags=tuple(map(_printable, _listed(words.get("tag", ())))),
+        statuses=_words("status", words.get("status", ()), STATUSES),
+        file=file.replace("\\", "/").removeprefix("./") if file else None,
+        job=job,
+        task=task,
+        since=words.get("since"),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from memory_kb.errors import Forgotten, InvalidSettings, UsageError
-from memory_kb.filters import make_filters, make_place
+from memory_kb.filters import FilterWords, make_filters, make_place
 from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
@@ -99,44 +99,32 @@ class KnowledgeBase:
         query: str = "",
         *,
         limit: int = 10,
-        kind: Sequence[str] = (),
-        type: Sequence[str] = (),
-        learning_type: Sequence[str] = (),
-        scope: Sequence[str] = (),
-        tag: Sequence[str] = (),
-        status: Sequence[str] = (),
-        file: str | None = None,
-        job: str | None = None,
-        task: str | None = None,
-        since: date | None = None,
         mode: str = "auto",
         max_chars: int = 0,
         explain: bool = False,
         sync: bool = True,
         progress: Progress | None = None,
+        **filters: Unpack[FilterWords],
     ) -> SearchResult:
         """Return what the vault knows about a query, best first.
 
         Args:
             query: words in any language; `"exact phrases"` and `-excluded` words are honoured.
             limit: the most hits to return; the first ones are the same for every limit.
-            kind, type, learning_type, scope, tag, status: keep entries with one of these words.
-            file: keep entries whose `applies_to` covers this path; the query may then be empty.
-            job, task: see these, the project and the global home, but not their siblings.
-            since: keep entries dated on or after this day.
             mode: `auto` or `text`; other modes answer in text and say so.
             max_chars: stop before the hits' texts get longer than this together; 0 for no budget.
             explain: say how each score came about.
             sync: look for changed files first.
             progress: called with the number of files done, should the index have to be built.
+            filters: `kind`, `type`, `learning_type`, `scope`, `tag` and `status` keep entries with
+                one of these words, `file` those whose `applies_to` covers the path (the query may
+                then be empty), `since` those dated on or after a day; with `job` and `task` their
+                siblings are hidden.
 
         Raises:
             UsageError: a filter is not a word of the format.
         """
-        filters = make_filters(
-            kind=kind, type=type, learning_type=learning_type, scope=scope, tag=tag, status=status, file=file, job=job, task=task, since=since
-        )
-        request = Request(query, filters, max(0, limit), max_chars, explain)
+        request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain)
         return self._keeper.use(lambda index: self._search(index, request, mode, sync=sync, progress=progress))
 
     def _search(self, index: SqliteIndex, request: Request, mode: str, *, sync: bool, progress: Progress | None) -> SearchResult:
@@ -161,27 +149,12 @@ class KnowledgeBase:
 
         return self._reading(lambda index: inventory.show(self.vault, index, wanted))
 
-    def list(
-        self,
-        *,
-        kind: Sequence[str] = (),
-        type: Sequence[str] = (),
-        learning_type: Sequence[str] = (),
-        scope: Sequence[str] = (),
-        tag: Sequence[str] = (),
-        status: Sequence[str] = (),
-        file: str | None = None,
-        job: str | None = None,
-        task: str | None = None,
-        since: date | None = None,
-    ) -> tuple[EntryView, ...]:
+    def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
         """Return the entries that pass the filters, which are those of `search`, in path order."""
         from memory_kb.index import inventory
 
-        filters = make_filters(
-            kind=kind, type=type, learning_type=learning_type, scope=scope, tag=tag, status=status, file=file, job=job, task=task, since=since
-        )
-        return self._reading(lambda index: inventory.list_entries(index, filters))
+        chosen = make_filters(**filters)
+        return self._reading(lambda index: inventory.list_entries(index, chosen))
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from memory_kb.errors import VaultBusy
 
 _POLL_SECONDS = 0.02
+#: A wait shorter than this is not worth a word.
+_SILENT_SECONDS = 1.0
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -37,12 +39,13 @@ def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
-        give_up = time.monotonic() + wait
+        started = time.monotonic()
         told = False
         while not _try_lock(descriptor):
-            if time.monotonic() >= give_up:
+            waited = time.monotonic() - started
+            if waited >= wait:
                 raise VaultBusy(str(path), wait)
-            if on_wait and not told:
+            if on_wait and not told and waited > _SILENT_SECONDS:
                 on_wait()
                 told = True
             time.sleep(_POLL_SECONDS)

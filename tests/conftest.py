@@ -48,6 +48,12 @@ def vault(tmp_path: Path) -> Callable[[Files], Path]:
 
 
 @pytest.fixture
+def folder(vault: Callable[[Files], Path]) -> Path:
+    """An empty memory vault."""
+    return vault({"memory/config.yaml": ""})
+
+
+@pytest.fixture
 def open_kb(home: Path) -> Iterator[Callable[..., KnowledgeBase]]:
     """A function that opens a folder as a knowledge base at `NOW`, closed when the test ends."""
     opened: list[KnowledgeBase] = []

@@ -272,8 +272,8 @@ def test_a_home_within_the_vault_is_walked_once(vault: MakeVault, home: str, pre
 
 
 def test_a_vault_within_the_home_is_walked_once(tmp_path: Path) -> None:
-    write_files(tmp_path, {"home/g.md": "", "home/work/a.md": "", "home/work/deep/b.md": ""})
-    assert look(tmp_path / "home/work", tmp_path / "home") == (["a.md", "deep/b.md", "~global/g.md"], [])
+    write_files(tmp_path, {"home/g.md": "", "home/project/a.md": "", "home/project/deep/b.md": ""})
+    assert look(tmp_path / "home/project", tmp_path / "home") == (["a.md", "deep/b.md", "~global/g.md"], [])
 
 
 def test_the_note_beside_the_home_counts_for_the_default_home_only(vault: MakeVault, tmp_path: Path) -> None:
