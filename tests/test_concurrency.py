@@ -238,7 +238,7 @@ def test_a_search_answers_while_another_process_indexes(vault: Vault, open_kb: O
 
 def test_a_held_lock_is_reported_after_the_wait(tmp_path: Path) -> None:
     waited: list[str] = []
-    with hold_lock(tmp_path / "lock", 0), pytest.raises(VaultBusy) as caught, hold_lock(tmp_path / "lock", 0.1, lambda: waited.append("told")):
+    with hold_lock(tmp_path / "lock", 0), pytest.raises(VaultBusy) as caught, hold_lock(tmp_path / "lock", 1.2, lambda: waited.append("told")):
         pass
     assert (waited, caught.value.exit_code) == (["told"], 6)
     with hold_lock(tmp_path / "lock", 0):
