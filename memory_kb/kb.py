@@ -18,13 +18,13 @@ from memory_kb.locks import hold_lock
 from memory_kb.model import Freshness, Problem, SearchResult
 from memory_kb.notes.machine import choose_machine, prepare_machine
 from memory_kb.notes.vault import MACHINE, Vault, find_vault
-from memory_kb.retrieval.retriever import Request, retrieve
 from memory_kb.settings import LoadedSettings, load_settings
 
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
     from memory_kb.model import SyncReport
     from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Stats, Status
+    from memory_kb.retrieval.retriever import Request
 
 _T = TypeVar("_T")
 
@@ -124,10 +124,14 @@ class KnowledgeBase:
         Raises:
             UsageError: a filter is not a word of the format.
         """
+        from memory_kb.retrieval.retriever import Request
+
         request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain)
         return self._keeper.use(lambda index: self._search(index, request, mode, sync=sync, progress=progress))
 
     def _search(self, index: SqliteIndex, request: Request, mode: str, *, sync: bool, progress: Progress | None) -> SearchResult:
+        from memory_kb.retrieval.retriever import retrieve
+
         pending, degraded = self._keeper.refresh(progress) if sync else (None, ())
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
