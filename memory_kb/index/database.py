@@ -57,6 +57,9 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
     vectors in it stay.
     """
     notices: list[str] = []
+    usual = _open_usual(path)
+    if usual:
+        return usual, ()
     if _is_unusable(path):
         with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
             if _is_unusable(path):
@@ -70,6 +73,21 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
             with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
                 create(connection, tokenizer)
     return connection, tuple(notices)
+
+
+def _open_usual(path: Path) -> sqlite3.Connection | None:
+    """Return a connection to an index of ours, of this version, or None for anything else."""
+    connection = None
+    try:
+        connection = connect(path)
+        if read_version(connection) == (APPLICATION_ID, SCHEMA_VERSION):
+            return connection
+    except sqlite3.DatabaseError as exc:
+        if not is_damage(exc):
+            raise
+    if connection:
+        connection.close()
+    return None
 
 
 def _is_unusable(path: Path) -> bool:
