@@ -13,11 +13,12 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("a GitLab token", r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"),
         ("a Slack token", r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,}"),
         ("a Stripe key", r"(?<![A-Za-z0-9])[rs]k_live_[A-Za-z0-9]{16,}"),
-        ("an API key", r"(?<![A-Za-z0-9])sk-(?:ant-|proj-|svcacct-|or-)?[A-Za-z0-9_-]{20,}"),
+        ("an API key", r"(?<![A-Za-z0-9])sk-(?:ant-|proj-|svcacct-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}"),
         ("a Google API key", r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}"),
         ("an npm token", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
         ("a PyPI token", r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{50,}"),
         ("a Hugging Face token", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
+        ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])[A-Za-z0-9._~+/-]{20,}"),
         ("a signed web token", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
         (
             "a password in an address",

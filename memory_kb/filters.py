@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 
 from memory_kb.errors import UsageError
 from memory_kb.model import Filters, Location
+from memory_kb.text import printable
 from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 
@@ -40,7 +41,7 @@ def make_filters(**words: Unpack[FilterWords]) -> Filters:
         >>> make_filters(kind=["workflow"], scope="team").kinds
         ('skill',)
     """
-    file, job, task = (_printable(word) if word else None for word in (words.get("file"), words.get("job"), words.get("task")))
+    file, job, task = (printable(word) if word else None for word in (words.get("file"), words.get("job"), words.get("task")))
     if task and not job:
         raise UsageError("a task is named without its job", "add --job")
     return Filters(
@@ -48,18 +49,13 @@ def make_filters(**words: Unpack[FilterWords]) -> Filters:
         types=_words("type", words.get("type", ()), TYPES),
         learning_types=_words("learning type", words.get("learning_type", ()), LEARNING_TYPES),
         scopes=_words("scope", words.get("scope", ()), SCOPES, SCOPE_ALIASES),
-        tags=tuple(map(_printable, _listed(words.get("tag", ())))),
+        tags=tuple(map(printable, _listed(words.get("tag", ())))),
         statuses=_words("status", words.get("status", ()), STATUSES),
         file=file.replace("\\", "/").removeprefix("./") if file else None,
         job=job,
         task=task,
         since=words.get("since"),
     )
-
-
-def _printable(word: str) -> str:
-    """Return a word that can be stored: bytes from the shell that are no UTF-8 fit nothing."""
-    return word.encode("utf-8", "replace").decode()
 
 
 def _listed(words: Sequence[str]) -> tuple[str, ...]:

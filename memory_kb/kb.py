@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
-from memory_kb.errors import Forgotten, InvalidSettings, UsageError
+from memory_kb.errors import Forgotten, InvalidSettings, UsageError, VaultNotFound
 from memory_kb.filters import FilterWords, make_filters, make_place
-from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
+from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper, count_files
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Freshness, Problem, SearchResult
@@ -68,10 +68,10 @@ class KnowledgeBase:
             InvalidSettings: a configuration file cannot be used.
         """
         variables = os.environ if environ is None else environ
-        found = find_vault(vault, home, environ=variables, cwd=Path.cwd())
+        found = find_vault(vault, home, environ=variables, cwd=_working_folder())
         vault_file = found.memory / "config.yaml" if found.memory else found.machine / "config.yaml"
         loaded = load_settings(found.home / "config.yaml", vault_file, variables)
-        machine = choose_machine(found.machine, loaded.settings.index.path, variables)
+        machine = choose_machine(found, loaded.settings.index.path, variables)
         return cls(found, loaded, machine, clock or _read_clock(variables))
 
     def __enter__(self) -> Self:
@@ -139,7 +139,12 @@ class KnowledgeBase:
             degraded += (f"{mode} search needs an embedding provider, and none is configured; this is a text search",)
         with index.snapshot():
             hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date())
+            cut = index.count_cut()
             freshness = Freshness(index.generation, pending)
+        if cut:
+            degraded += (f"{count_files(cut)} too large to be indexed whole; `memory-kb lint` says which",)
+        if request.filters.job and not self.vault.scope_folder("job", request.filters.job).is_dir():
+            degraded += (f"there is no job {request.filters.job!r}",)
         return SearchResult(request.text, "text", hits, (*self._keeper.take_notices(), *degraded, *notes), freshness)
 
     def show(self, wanted: str) -> EntryView:
@@ -262,7 +267,12 @@ class KnowledgeBase:
     @contextmanager
     def _writing(self, scope: str) -> Iterator[None]:
         """Hold the lock of the scope root that is about to be written."""
-        machine = prepare_machine(self.vault.home / MACHINE) if scope == "global" else self.machine
+        try:
+            machine = prepare_machine(self.vault.home / MACHINE) if scope == "global" else self.machine
+        except OSError as exc:
+            raise VaultNotFound(
+                f"the home {self.vault.home} cannot be written: {exc.strerror}", "name another with --home or MEMORY_KB_HOME"
+            ) from exc
         with hold_lock(machine / "lock", LONG_PATIENCE):
             yield
 
@@ -288,6 +298,14 @@ class KnowledgeBase:
         from memory_kb.index import doctor
 
         return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths))
+
+
+def _working_folder() -> Path:
+    """Return the working folder, or the root where it was deleted under us."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:

@@ -115,6 +115,7 @@ class SyncReport(NamedTuple):
     problems: tuple[Problem, ...] = ()
     seconds: float = 0.0
     notices: tuple[str, ...] = ()
+    unreadable: int = 0
 
     @property
     def is_empty(self) -> bool:

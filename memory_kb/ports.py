@@ -121,6 +121,9 @@ class Index(Protocol):
     def problems(self) -> list[Problem]:
         """Return what was wrong with the files when they were read."""
 
+    def count_cut(self) -> int:
+        """Return the number of files that are larger than what was indexed of them."""
+
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         """Begin a change; leaving the context by an exception leaves the index as it was."""
 

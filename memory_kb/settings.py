@@ -89,6 +89,8 @@ def _read_file(file: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return {}
+    except PermissionError as exc:
+        raise InvalidSettings(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise InvalidSettings(f"{file} cannot be read: {exc}", "mend it or move it away") from exc
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):

@@ -151,9 +151,8 @@ def slugify(text: str, limit: int = 60) -> str:
         >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…")
         ('retry-then-fail', '日本語-メモ', 'note')
     """
-    slug = "-".join(re.findall(r"[^\W_]+", text.casefold()))
-    while len(slug.encode()) > limit:
-        slug = slug[:-1]
+    slug = "-".join(re.findall(r"[^\W_]+", text[: 4 * limit].casefold()))
+    slug = slug.encode()[:limit].decode(errors="ignore")
     return slug.strip("-") or "note"
 
 
@@ -170,3 +169,13 @@ def shorten(text: str, limit: int = 120) -> str:
     cut = line[: limit - 1]
     head = cut.rpartition(" ")[0]
     return (head if len(head) > limit // 2 else cut) + "…"
+
+
+def printable(text: str) -> str:
+    """Return a text that can be stored and printed: bytes from the shell that are no UTF-8 become question marks.
+
+    Example:
+        >>> printable("a\\udcff")
+        'a?'
+    """
+    return text.encode("utf-8", "replace").decode()

@@ -318,3 +318,78 @@ def test_a_broken_configuration_is_named_with_its_line(run: Run, tmp_path: Path)
     done = run("search", "x", cwd=tmp_path)
     assert done.returncode == 3
     assert "config.yaml:3" in done.stderr
+
+
+def test_a_first_line_for_head_is_enough(notes: Path, home: Path) -> None:
+    write_files(notes, {f"many/{number}.md": f"note {number}" for number in range(3_000)})
+    command = f"'{sys.executable}' -m memory_kb --vault '{notes}' list | head -1; echo \"${{PIPESTATUS[0]}}\""
+    done = subprocess.run(["bash", "-c", command], capture_output=True, encoding="utf-8", env=clean_environment(home), timeout=60, check=False)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full"], ids=["no stdout", "no stderr", "neither", "disk full"])
+def test_streams_that_are_closed_or_full_give_no_traceback(notes: Path, home: Path, redirection: str) -> None:
+    for verb in ("search backup", "search backup --json", "show nothing --json"):
+        command = f"'{sys.executable}' -m memory_kb --vault '{notes}' {verb} {redirection}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, encoding="utf-8", env=clean_environment(home), timeout=60, check=False)
+        assert "Traceback" not in done.stderr
+        assert "bug" not in done.stderr
+        if redirection == "2>&-" and "show" not in verb:
+            assert "Backups" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["~nosuchuser/notes", "a" * 5_000, ""], ids=["no such user", "too long", "empty"])
+def test_a_vault_that_cannot_be_is_an_error_of_its_own(run: Run, name: str) -> None:
+    done = run("--vault", name, "search", "x")
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+
+
+def test_a_home_that_cannot_be_written_is_named(run: Run, notes: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    done = run("--vault", notes, "--home", tmp_path / "file", "learn", "Something.", "--scope", "global")
+    assert done.returncode == 3
+    assert "cannot be written" in done.stderr
+
+
+def test_a_file_name_that_is_not_utf8_can_be_shown_and_forgotten(run: Run, notes: Path) -> None:
+    file = os.fsencode(notes) + b"/n\xfe.md"
+    with open(file, "wb") as stream:
+        stream.write(b"The zebra crosses.\n")
+    hit = json.loads(run("--vault", notes, "search", "zebra", "--json").stdout)["hits"][0]
+    assert hit["path"] == "n\\xfe.md"
+    assert run("--vault", notes, "show", hit["id"]).stdout == "The zebra crosses.\n"
+    assert run("--vault", notes, "forget", "n\\xfe.md:1").returncode == 0
+    with open(file, "rb") as stream:
+        assert b"status: retired" in stream.read()
+
+
+def test_reading_a_folder_named_memory_does_not_turn_its_parent_into_a_vault(run: Run, tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "plain", {"a/top.md": "zebra above", "memory/inner.md": "zebra below"})
+    for vault in (folder, folder / "memory", folder):
+        found = json.loads(run("--vault", vault, "search", "zebra", "--json").stdout)["hits"]
+    assert len(found) == 2
+
+
+def test_lint_of_nothing_is_an_error(run: Run, notes: Path) -> None:
+    assert run("--vault", notes, "lint", "nosuchfolder").returncode == 4
+    assert run("--vault", notes, "lint", notes / "guide").returncode == 0
+
+
+def test_a_slip_of_the_pen_is_recognised(run: Run, notes: Path) -> None:
+    assert "Did you mean 'search'?" in run("--vault", notes, "serch", "x").stderr
+    assert "memory-kb search -- foo -bar" in run("--vault", notes, "search", "foo", "-bar").stderr
+
+
+def test_the_bare_command_is_its_help(run: Run) -> None:
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: memory-kb")
+
+
+def test_an_answer_says_when_a_file_was_cut(run: Run, notes: Path) -> None:
+    (notes / "large.md").write_text("zebra crossing\n" * 1_000, encoding="utf-8")
+    answer = json.loads(run("--vault", notes, "search", "zebra", "--json", env={"MEMORY_KB_INDEX_MAX_FILE_BYTES": "2000"}).stdout)
+    assert answer["hits"]
+    assert "1 file too large to be indexed whole" in answer["degraded"][0]

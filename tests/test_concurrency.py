@@ -232,7 +232,7 @@ def test_a_search_answers_while_another_process_indexes(vault: Vault, open_kb: O
         result = kb.search("zebra", limit=50)
         assert len(result.hits) == 2
         assert result.freshness.pending == 1
-        assert "1 changed files are not searched yet" in result.degraded[0]
+        assert "another process is indexing; not searched yet: 1 file" in result.degraded[0]
     assert len(kb.search("zebra", limit=50).hits) == 3
 
 

@@ -79,7 +79,7 @@ def test_readme_python_runs(sample: Path) -> None:
 
 
 def test_generated_pages_are_current() -> None:
-    pages = ["docs/cli.md", "docs/schema.md"]
+    pages = ["docs/cli.md", "docs/schema.md", "docs/settings.md"]
     done = subprocess.run(
         [sys.executable, "-m", "cogapp", "--check", "--diff", *pages],
         cwd=REPOSITORY,

@@ -372,3 +372,28 @@ def test_an_archived_or_proposed_entry_is_no_twin(vault: MakeVault, open_kb: Ope
     learned = open_kb(folder).learn(RULE)
     assert learned.action == "created"
     assert {path: data for path, data in notes_of(folder).items() if path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Run the migration before the deploy.", "Run the deploy before the migration."),
+        (
+            "word " * 3 + " ".join(f"w{n}" for n in range(60)) + " timeout is 8 seconds",
+            "word " * 3 + " ".join(f"w{n}" for n in range(60)) + " timeout is 30 seconds",
+        ),
+        (" ".join(f"a{n}" for n in range(60)) + " do cache", " ".join(f"a{n}" for n in range(60)) + " do not cache"),
+    ],
+    ids=["other order", "other number", "negated"],
+)
+def test_what_means_something_else_is_kept_however_alike(folder: Path, open_kb: OpenKB, first: str, second: str) -> None:
+    kb = open_kb(folder)
+    assert kb.learn(first).action == "created"
+    assert kb.learn(second).action == "created"
+
+
+def test_what_people_keep_in_memory_md_is_not_touched(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({"memory/MEMORY.md": f"---\nid: mm\nkind: fact\n---\n{RULE}\n"})
+    before = notes_of(folder)
+    assert open_kb(folder).learn(RULE).action == "created"
+    assert before.items() <= notes_of(folder).items()

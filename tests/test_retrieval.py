@@ -330,7 +330,7 @@ def test_exactly_these_are_found(names: KnowledgeBase, query: str, expected: set
 def test_a_phrase_that_stands_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:
     result = names.search('"client broken" v1', sync=False)
     assert result.hits[0].path == "memory/learnings/version.md"
-    assert "looked for the words instead" in result.degraded[0]
+    assert "looked for all the words instead" in result.degraded[0]
     alone = names.search('"client broken"', sync=False)
     assert (alone.hits, alone.degraded) == ((), ())
 

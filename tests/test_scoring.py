@@ -160,8 +160,15 @@ def test_the_neighbours_lend_half_of_their_lead(own: float, neighbour: float, ga
 
 @pytest.mark.parametrize(
     ("title", "headings", "bonus"),
-    [("Flaky tests", "", 0.3), ("Flaky tests", "Intro > Flaky tests", 0.6), ("Tests", "", 0.15), ("Other", "Nothing > Here", 0.0), ("", "", 0.0)],
-    ids=["title", "title and heading", "half", "none", "empty"],
+    [
+        ("Flaky tests", "", 0.3),
+        ("Flaky tests", "Intro > Flaky tests", 0.6),
+        ("Tests", "", 0.15),
+        ("The flaky test", "", 0.3),
+        ("Other", "Nothing > Here", 0.0),
+        ("", "", 0.0),
+    ],
+    ids=["title", "title and heading", "half", "singular with a stop word", "none", "empty"],
 )
 def test_the_bonus_for_title_and_headings(title: str, headings: str, bonus: float) -> None:
-    assert heading_bonus(frozenset({"flaky", "tests"}), title, headings) == pytest.approx(bonus)
+    assert heading_bonus(frozenset({"flaky", "test"}), title, headings) == pytest.approx(bonus)

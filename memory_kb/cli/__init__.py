@@ -12,6 +12,9 @@ def main() -> NoReturn:
     """Run the command and leave with its exit code; Ctrl-C ends with 130 even while starting."""
     # A command makes little garbage that counting references does not free.
     gc.set_threshold(100_000)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
         from memory_kb.cli.app import run
 
@@ -24,5 +27,8 @@ def main() -> NoReturn:
         # The reader of our output has seen enough, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as exc:
+        os.write(2, f"memory-kb: the output cannot be written: {exc.strerror}\n".encode())
+        code = 1
     # Everything is closed and flushed; taking the interpreter apart would cost a sixth of a search.
     os._exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -68,6 +69,11 @@ class _Verbs(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], [*_VERBS, *_ALIASES], 1)
+            raise click.UsageError(f"No such command {args[0]!r}.{f' Did you mean {near[0]!r}?' if near else ''}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         return (command.name if command else name), command, rest
 
@@ -126,15 +132,27 @@ def run(arguments: Sequence[str]) -> int:
         result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False)
     except click.exceptions.Exit as exc:
         return exc.exit_code
+    except SystemExit:
+        # Click's own way of leaving when the reader of our output has gone, as `head` does.
+        raise BrokenPipeError from None
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except click.exceptions.NoArgsIsHelpError as exc:
+        click.echo(exc.format_message())
+        return 0
     except click.ClickException as exc:
+        if isinstance(exc, click.NoSuchOption) and exc.ctx and exc.ctx.command.name == "search":
+            return _fail(exc.format_message(), "usage", "put -- before a query with -words: memory-kb search -- foo -bar", 2, as_json=as_json)
         hint = f"`{exc.ctx.command_path} --help` shows how" if isinstance(exc, click.UsageError) and exc.ctx else None
         return _fail(exc.format_message(), "usage", hint, exc.exit_code, as_json=as_json)
     except MemoryKBError as exc:
         return _fail(str(exc), exc.code, exc.hint, exc.exit_code, as_json=as_json)
     except BrokenPipeError:
         raise
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+        return _fail(str(exc), "system", "check the name, the permissions and the space on the disk", 4, as_json=as_json)
     except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
         import traceback
 

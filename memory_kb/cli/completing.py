@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from memory_kb.cli.app import cli
+from memory_kb.cli.app import cli, shared_options
 
 
 @click.command("completion")
+@shared_options
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_verb(shell: str) -> None:
     """Print the completion script of a shell.

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, print_json, print_problems, print_table, say
+from memory_kb.cli.output import FileProgress, one_line, print_json, print_problems, print_table, say
 from memory_kb.model import Problem
 
 #: Exit code of a verb that found something to mend.
@@ -75,8 +75,8 @@ def _report(options: Options, problems: tuple[Problem, ...], extra: dict[str, An
     for line in repaired:
         say(f"repaired: {line}")
     for problem in problems:
-        click.echo(str(problem))
-    say(f"{len(problems):,} findings" if problems else "Nothing to mend.")
+        click.echo(one_line(str(problem)))
+    say(f"{len(problems):,} finding{'' if len(problems) == 1 else 's'}" if problems else "Nothing to mend.")
     return FINDINGS if problems else 0
 
 
@@ -101,7 +101,9 @@ def doctor_verb(options: Options, /, fix: bool) -> int:
 @click.argument("paths", nargs=-1)
 @click.pass_obj
 def lint_verb(options: Options, /, paths: tuple[str, ...]) -> int:
-    """Check the notes, or those at PATHS: fields, blocks, ids, links, secrets. Exits with 7 on findings.
+    """Check the notes, or those at PATHS.
+
+    Fields, blocks, ids, links, secrets. Exits with 7 on findings.
 
     \b
     memory-kb lint

@@ -44,6 +44,16 @@ def clean(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}" if found.group() != "\r" else "", text)
 
 
+def one_line(text: str) -> str:
+    """Return text that stays on one line: a path may hold a line break, and fake a line of ours.
+
+    Example:
+        >>> one_line("a\\nb")
+        'a\\\\x0ab'
+    """
+    return clean(text).replace("\n", "\\x0a")
+
+
 def use_colour() -> bool:
     """Tell whether stdout is a terminal that wants colour."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -59,7 +69,7 @@ def print_hit(hit: Hit, words: Sequence[str]) -> None:
     lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
     click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}")
-    click.echo(f"    {style(f'{clean(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(short_id(hit.id), dim=True)}")
+    click.echo(f"    {style(f'{one_line(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(short_id(hit.id), dim=True)}")
     snippet = make_snippet(hit.text, words)
     if snippet:
         click.echo(f"    {highlight(clean(snippet), words)}")
@@ -70,7 +80,7 @@ def print_hit(hit: Hit, words: Sequence[str]) -> None:
 def print_entry_line(entry: EntryView) -> None:
     """Print an entry on one line."""
     status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
-    place = style(f"{clean(entry.path)}:{entry.line}", fg="green")
+    place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
     click.echo(f"{style(short_id(entry.id), dim=True):<8}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
 
 
@@ -136,7 +146,7 @@ class FileProgress:
         self._word = word
         self._started = self._shown = time.monotonic()
         self._is_shown = False
-        self._is_wanted = sys.stderr.isatty()
+        self._is_wanted = sys.stderr is not None and sys.stderr.isatty()
 
     def __call__(self, done: int) -> None:
         now = time.monotonic()

@@ -33,6 +33,8 @@ def init_verb(options: Options, /, folder: str) -> None:
         return
     for path in made.created:
         click.echo(f"made {path}")
+    if made.created and made.notes_beside:
+        say(f"{made.notes_beside} Markdown files lie beside memory/ and are not part of this vault; search them with --vault on their folder.")
     say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")
 
 
@@ -51,16 +53,18 @@ def init_verb(options: Options, /, folder: str) -> None:
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
 @click.pass_obj
 def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> None:
-    """Keep TEXT as an entry of its own; a single - reads it from stdin.
+    """Keep TEXT as an entry of its own.
 
-    What is already known almost word for word is reinforced instead. Credentials are refused.
+    A single - reads it from stdin. What is already known almost word for word is reinforced instead. Credentials are refused.
 
     \b
     memory-kb learn "The staging database is reset every night." --tag staging
     memory-kb learn "Never rebase a shared branch." --kind policy --scope global
     git log -1 --format=%b | memory-kb learn - --kind decision --title "Why we moved to UUIDs"
     """
-    words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if text == ("-",) else " ".join(text)
+    words = " ".join(text)
+    if text == ("-",):
+        words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if sys.stdin else ""
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     with options.open() as kb:
@@ -77,7 +81,9 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> Non
 @click.option("--delete", is_flag=True, help="Take the text out of the file too; a tombstone stays.")
 @click.pass_obj
 def forget_verb(options: Options, /, entry: str, delete: bool) -> None:
-    """Retire an entry, so that it is no longer found and does not come back.
+    """Retire an entry.
+
+    It is no longer found and does not come back.
 
     \b
     memory-kb forget 69712e00

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memory_kb.credentials import find_secret
+from memory_kb.errors import UnreadableInput
 from memory_kb.index.indexer import survey
 from memory_kb.index.inventory import EVERYTHING, links_of, name_entries
 from memory_kb.index.reading import read_file, read_note
@@ -17,6 +18,7 @@ from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import walk
 from memory_kb.ports import StoredEntry
 from memory_kb.settings import Settings
+from memory_kb.text import printable
 
 #: A temporary file this old belongs to no running write; seconds.
 _LEFTOVER_AGE = 3_600
@@ -25,9 +27,24 @@ _LEFTOVER_AGE = 3_600
 def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
     """Return what should be mended in the notes: fields, blocks, ids, links and secrets."""
     problems = [*survey(vault, index, settings).problems, *_cross_check(vault, index)]
-    chosen = [path.removeprefix("./").rstrip("/") for path in paths]
+    chosen = [_chosen(vault, path) for path in paths]
     kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
     return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
+
+
+def _chosen(vault: Vault, path: str) -> str:
+    """Return a path to lint as it stands in output; it may be given from the vault or from here.
+
+    Raises:
+        UnreadableInput: there is nothing there.
+    """
+    path = printable(path).removeprefix("./").rstrip("/")
+    if vault.resolve(path).exists():
+        return path
+    here = Path(os.path.realpath(path))
+    if here.exists() and any(here.is_relative_to(root) for root in (vault.folder, vault.home)):
+        return vault.show(here)
+    raise UnreadableInput(f"there is no {path} in the vault", "name a file or folder as `memory-kb list` shows it")
 
 
 def _cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:

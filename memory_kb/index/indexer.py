@@ -67,7 +67,7 @@ class _Sync:
         self._vault, self._index, self._settings = vault, index, settings
         self._progress = progress
         self._problems: list[Problem] = []
-        self._added = self._changed = self._removed = 0
+        self._added = self._changed = self._removed = self._unreadable = 0
 
     def run(self, *, rebuild: bool) -> SyncReport:
         started, start_ns = time.perf_counter(), time.time_ns()
@@ -81,7 +81,7 @@ class _Sync:
                 self._write(itertools.chain((first,), found), start_ns, rebuild=False)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = _sorted({*self._problems, *self._index.problems()})
-        return SyncReport(self._added, self._changed, self._removed, unchanged, problems, time.perf_counter() - started)
+        return SyncReport(self._added, self._changed, self._removed, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
     def _write(self, found: Iterator[Difference], start_ns: int, *, rebuild: bool) -> None:
         with self._index.write(rebuild=rebuild) as writer:
@@ -105,6 +105,7 @@ class _Sync:
             return
         except OSError as exc:
             self._problems.append(Problem(file.path, 1, f"cannot be read: {exc.strerror}; left out"))
+            self._unreadable += 1
             self._remove(writer, known)
             return
         digest = hash_bytes(raw.data)

@@ -21,11 +21,12 @@ from memory_kb.notes.vault import Vault
 from memory_kb.ports import StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status
 from memory_kb.settings import Settings
-from memory_kb.text import CHARS_PER_TOKEN
+from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.words import KINDS, SCOPES, STATUSES
 
 _PLACE = re.compile(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
-_WIKILINK = re.compile(r"\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")
+_WIKILINK = re.compile(r"\[\[([^\[\]|#\n\\]+)(?:#[^\[\]|\n\\]*)?(?:\\?\|[^\[\]\n]*)?\]\]")
+_DAY = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 
 #: Filters that leave everything in.
 EVERYTHING = Filters(kinds=tuple(KINDS), statuses=STATUSES, learning_types=("task", "institutional", "proxy"))
@@ -69,6 +70,7 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
         UnknownEntry: there is none.
         AmbiguousId: there are several.
     """
+    wanted = printable(wanted)
     place = _PLACE.match(wanted)
     inside = index.entries_in(place[1]) if place else []
     if place and inside:
@@ -99,9 +101,11 @@ def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
     note = read_note_text(entry.source, vault.resolve(entry.source))
     text, _ = decode(note.data)
     for parsed in parse_document(text, entry.source).entries:
-        first, last = text.count("\n", 0, parsed.span.start) + 1, text.count("\n", 0, len(text[: parsed.span.end].rstrip())) + 1
-        if parsed.id == entry.entry_id and first <= entry.line <= max(last, first) + 1:
-            return view(entry._replace(line=first, end_line=last), text[parsed.span.start : parsed.span.end])
+        if parsed.id == entry.entry_id:
+            source = text[parsed.span.start : parsed.span.end]
+            last = parsed.line + source.rstrip().count("\n")
+            if parsed.line <= entry.line <= last + 1:
+                return view(entry._replace(line=parsed.line, end_line=last), source)
     raise UnknownEntry(wanted)
 
 
@@ -140,7 +144,7 @@ def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
     names: dict[str, StoredEntry] = {}
     for entry in entries:
         path = entry.source.removesuffix(".md")
-        for name in (entry.title, path.rpartition("/")[2], path, path.removeprefix("memory/")):
+        for name in (entry.title, _DAY.sub("", entry.title), path.rpartition("/")[2], path, path.removeprefix("memory/")):
             names.setdefault(name.casefold(), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
     return names | {entry.entry_id.casefold(): entry for entry in by_scope}

@@ -34,6 +34,16 @@ class Refreshed(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
+def count_files(number: int) -> str:
+    """Return a number of files in words.
+
+    Example:
+        >>> count_files(1), count_files(1200)
+        ('1 file', '1,200 files')
+    """
+    return f"{number:,} file{'' if number == 1 else 's'}"
+
+
 class IndexKeeper:
     """Hands out the index of a vault; what had to be mended on the way is told by `take_notices`."""
 
@@ -89,8 +99,14 @@ class IndexKeeper:
 
         Raises:
             VaultBusy: another process has been indexing for a minute.
+            InvalidSettings: the index cannot be written.
         """
-        report = self.use(lambda _: self._sync(LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
+        try:
+            report = self.use(lambda _: self._sync(LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
+        except (OSError, sqlite3.OperationalError) as exc:
+            raise InvalidSettings(
+                f"the index {self._file} cannot be written: {exc}", "make room or set index.path in your own configuration"
+            ) from exc
         return report._replace(notices=self.take_notices())
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
@@ -100,13 +116,22 @@ class IndexKeeper:
         if not is_new and not needs_writing(self._vault, index, self._settings):
             return Refreshed()
         try:
-            self._sync(LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
+            report = self._sync(LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
         except VaultBusy:
-            from memory_kb.index.indexer import survey
+            return self._behind(index, "another process is indexing")
+        except OSError as exc:
+            return self._behind(index, f"the index cannot be written ({exc.strerror})")
+        except sqlite3.OperationalError as exc:
+            if is_damage(exc):
+                raise
+            return self._behind(index, f"the index cannot be written ({exc})")
+        return Refreshed(0, (f"{count_files(report.unreadable)} cannot be read and are not searched",) if report.unreadable else ())
 
-            pending = survey(self._vault, index, self._settings).pending
-            return Refreshed(pending, (f"another process is indexing; {pending} changed files are not searched yet",) if pending else ())
-        return Refreshed()
+    def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
+        from memory_kb.index.indexer import survey
+
+        pending = survey(self._vault, index, self._settings).pending
+        return Refreshed(pending, (f"{reason}; not searched yet: {count_files(pending)}",) if pending else ())
 
     def _sync(self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
         from memory_kb.index.indexer import sync

@@ -101,6 +101,12 @@ class SqliteIndex:
         )
         return map(KnownFile._make, cursor)
 
+    def count_cut(self) -> int:
+        (files,) = self._connection.execute(
+            "SELECT count(*) FROM file_meta WHERE problems IS NOT NULL AND problems LIKE '%over index.max_file_bytes%'"
+        ).fetchone()
+        return int(files)
+
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         from memory_kb.index.writer import SqliteWriter
 

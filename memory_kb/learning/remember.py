@@ -76,7 +76,7 @@ def check_draft(draft: Draft) -> Draft:
 
 def plan_entry(draft: Draft, entry_id: str, scope_folder: Path, now: datetime) -> tuple[Path, bytes]:
     """Return the file of a new entry and its bytes (requirements §6.2; one file per entry)."""
-    first_line = next(line for line in draft.text.splitlines() if line.strip())
+    first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
     name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
     folder = scope_folder / KINDS[draft.kind].folder
     if draft.kind == "episode":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -11,9 +12,13 @@ from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
 from memory_kb.retrieval.query import parse_words
 from memory_kb.text import jaccard, tokens
-from memory_kb.words import LIVE_STATUSES
+from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES
 
 _FORGOTTEN = ("retired", "rejected")
+_WORD = re.compile(r"\w+")
+_NEGATIONS = frozenset(
+    "no not never none without nor nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни".split()  # noqa: SIM905
+)
 _CANDIDATES = 30
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -27,18 +32,53 @@ class Twin:
 
 
 def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
-    """Return the closest entry at the same place that is more than 0.95 alike, live ones first."""
-    statuses = (*sorted(LIVE_STATUSES), *_FORGOTTEN)
-    filters = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
-    twins = [twin for entry in _similar(index, draft, filters) if (twin := _judge(index, draft, entry))]
-    live = [(alike, twin) for alike, twin in twins if not twin.is_forgotten]
+    """Return the entry that says the same at the same place, live ones first, or the tombstone of one.
+
+    What was forgotten stays away from its place and from every narrower one, as whatever kind it
+    comes back. MEMORY.md belongs to the people: what stands there is not reinforced.
+    """
+    here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
+    live = [
+        (alike, entry)
+        for entry in _similar(index, draft, here)
+        if entry.metadata and not _is_peoples(entry) and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
+    ]
     if live:
-        return max(live, key=itemgetter(0))[1]
+        return Twin(max(live, key=itemgetter(0))[1], is_forgotten=False)
+    wider = SCOPES[SCOPES.index(place.scope) :]
+    gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
     tombstone = fingerprint(draft.text)
-    for entry in index.entries(filters._replace(statuses=_FORGOTTEN)):
+    for entry in index.entries(gone):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
-    return max(twins, key=itemgetter(0))[1] if twins else None
+    forgotten = (entry for entry in _similar(index, draft, gone) if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY)
+    return next((Twin(entry, is_forgotten=True) for entry in forgotten), None)
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how much two texts say the same: the Jaccard of their words, or 0 where a difference matters.
+
+    Words in another order, another number or a negation turn a sentence round, however many
+    other words it shares.
+
+    Example:
+        >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")
+        (1.0, 0.0)
+        >>> likeness("Wait for 8 seconds " * 20, "Wait for 30 seconds " * 20)
+        0.0
+    """
+    words, others = (list(dict.fromkeys(_WORD.findall(text.casefold()))) for text in (one, other))
+    shared = set(words) & set(others)
+    different = set(words) ^ set(others)
+    if any(word in _NEGATIONS or any(sign.isdigit() for sign in word) for word in different):
+        return 0.0
+    if [word for word in words if word in shared] != [word for word in others if word in shared]:
+        return 0.0
+    return jaccard(tokens(one), tokens(other))
+
+
+def _is_peoples(entry: StoredEntry) -> bool:
+    return entry.source.rpartition("/")[2] == "MEMORY.md"
 
 
 def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
@@ -50,11 +90,3 @@ def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
     places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
     entries = (entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id))
     return [entry for entry in entries if (entry.entry_id, entry.source) in places]
-
-
-def _judge(index: Index, draft: Draft, entry: StoredEntry) -> tuple[float, Twin] | None:
-    """Return how alike an entry is, if it is a twin; a note without frontmatter has nothing to reinforce."""
-    alike = jaccard(tokens(draft.text), tokens(index.contents(entry)))
-    if alike <= TWIN_SIMILARITY or not entry.metadata:
-        return None
-    return alike, Twin(entry, is_forgotten=entry.status not in LIVE_STATUSES)

@@ -76,13 +76,14 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
     position = 0
     head = _HEAD.match(text)
     if head:
-        block = _read_block(text, Span(text.index("-"), head.end()), path, problems, is_head=True)
+        block = _read_block(text, Span(text.index("-"), head.end()), path, problems, _LineCounter(text), is_head=True)
         position = block.span.end if block else head.end()
         if block:
             yield block
     if text.find("\n---", max(0, position - 1)) < 0:
         return
     fences: _Fences | None = None
+    lines = _LineCounter(text)
     # One character back: the line end of a closing `---` may be the first half of a blank line.
     opening = _OPENING.search(text, max(0, position - 1))
     while opening:
@@ -90,21 +91,21 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
         start = text.rindex("---", 0, opening.end())
         found = None
         if not fences.contain(start):
-            found = _read_block(text, Span(start, opening.end()), path, problems, is_head=False)
+            found = _read_block(text, Span(start, opening.end()), path, problems, lines, is_head=False)
         if found:
             yield found
             fences.restart(found.span.end)
         opening = _OPENING.search(text, found.span.end - 1 if found else opening.end() - 1)
 
 
-def _read_block(text: str, opening: Span, path: str, problems: list[Problem], *, is_head: bool) -> Block | None:
+def _read_block(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter, *, is_head: bool) -> Block | None:
     closing = _CLOSING.search(text, opening.end)
     inner = Span(opening.end, closing.start() if closing else len(text))
     if not is_head and not (closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK))):
         return None
     if closing is None:
         if re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[inner.start : inner.start + 200]):
-            line = text.count("\n", 0, opening.start) + 1
+            line = lines.line_at(opening.start)
             problems.append(Problem(path, line, "the frontmatter opened here is never closed with a `---` line; read as plain text"))
         return None
     try:
@@ -112,7 +113,7 @@ def _read_block(text: str, opening: Span, path: str, problems: list[Problem], *,
     except InvalidBlock as exc:
         meant = _HEAD_KEY.match(text, inner.start, inner.end) if is_head else _ENTRY_KEY.search(text, inner.start, inner.end)
         if meant:
-            line = text.count("\n", 0, opening.start) + 1
+            line = lines.line_at(opening.start)
             problems.append(Problem(path, line + 1 + exc.line, f"{exc}; read as plain text"))
         return None
     if not metadata.keys() & {"id", "kind", "type"} and (not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)):
@@ -264,5 +265,5 @@ def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
         return heading
     if is_only and not entry.has_own_id:
         return path.rpartition("/")[2].rpartition(".")[0]
-    line = next((line.strip() for line in body.splitlines() if line.strip()), "")
+    line = next((line.strip() for line in body.splitlines() if any(sign.isalnum() for sign in line)), "")
     return " ".join(line.split())[:120] or entry.id

@@ -19,7 +19,7 @@ from memory_kb.words import DOMAINS, KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITI
 #: Importance of an entry that names neither kind nor priority (S3-48).
 DEFAULT_IMPORTANCE = 0.5
 
-_DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?![\d-])")
+_DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
 _EVIDENCE = frozenset({"confidence", "quality_score", "success_count", "failure_count", "usage_count", "last_applied", "promoted_at"})
 _MAX_LISTED = 200
 _MAX_TEXT = 1_000

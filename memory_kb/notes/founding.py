@@ -11,13 +11,15 @@ from memory_kb.notes.machine import prepare_machine
 from memory_kb.notes.vault import MACHINE
 
 _CONFIG = """\
-# Settings of this vault; what is not set here has its default. The manual lists them all.
+# Settings of this vault; what is not set here has its default. docs/settings.md lists them all.
 # ranking:
 #   half_life_days: 90        # an entry counts half after this long without use
 #   prominence_exponent: 1.0  # 0 ranks by the words alone
 # ignore: [node_modules, drafts]
 """
 
+#: Files beside `memory/` that belong to the vault.
+_TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
 _MEMORY = """\
 # Memory
 
@@ -31,6 +33,7 @@ class Founded:
 
     folder: Path
     created: tuple[Path, ...]
+    notes_beside: int = 0
 
 
 def found_vault(folder: str) -> Founded:
@@ -52,7 +55,8 @@ def found_vault(folder: str) -> Founded:
         prepare_machine(memory / MACHINE)
     except OSError as exc:
         raise VaultNotFound(f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to") from exc
-    return Founded(Path(os.path.realpath(place)), tuple(created))
+    beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
+    return Founded(Path(os.path.realpath(place)), tuple(created), beside)
 
 
 def _write_new(file: Path, text: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memory_kb.errors import VaultNotFound
+from memory_kb.notes.vault import PLAIN_MARK, Vault
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
 
@@ -27,20 +28,32 @@ def prepare_machine(folder: Path) -> Path:
     return folder
 
 
-def choose_machine(wanted: Path, configured: str | None, environ: Mapping[str, str]) -> Path:
+def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Path:
     """Return a machine folder that can be written: the vault's own, the configured one, or one in the user's cache.
 
-    `configured` is `index.path`, a folder for the machine folders of all vaults.
+    `configured` is `index.path`, a folder for the machine folders of all vaults. Where nothing at
+    all can be written, a temporary folder makes one command work.
 
     Raises:
-        VaultNotFound: not even the cache can be written.
+        VaultNotFound: the configured folder cannot be written.
     """
+    wanted = vault.machine
     if configured:
         return _prepare_named(Path(configured).expanduser() / _name_of(wanted))
     try:
-        return prepare_machine(wanted)
+        is_new = not wanted.exists()
+        machine = prepare_machine(wanted)
+        if is_new and vault.memory is None:
+            (machine / PLAIN_MARK).write_text("The notes beside this folder are a plain folder, not the inside of a vault.\n", encoding="utf-8")
+        return machine
     except OSError:
-        return _prepare_named(_cache_folder(environ) / _name_of(wanted))
+        pass
+    try:
+        return prepare_machine(_cache_folder(environ) / _name_of(wanted))
+    except (OSError, RuntimeError):
+        import tempfile
+
+        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")))
 
 
 def _prepare_named(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,9 @@ GLOBAL_PREFIX = "~global/"
 #: `~/MEMORY.md`, which belongs to the default home without lying in it.
 HOME_NOTE = "~global/~/MEMORY.md"
 
-_MARKERS = ("config.yaml", MACHINE, "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
+#: A file in the machine folder of a plain folder of notes.
+PLAIN_MARK = "plain-folder"
+_MARKERS = ("config.yaml", "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
 
@@ -51,15 +54,20 @@ class Vault(NamedTuple):
         project = Root("memory/", self.memory, top) if self.memory else Root("", self.folder)
         if self.home in (self.folder, self.memory):
             return (project,)
-        return project, Root(GLOBAL_PREFIX, self.home, (self.home_note,) if self.home_note else ())
+        is_apart = self.home_note is not None and self.home_note.parent != self.folder
+        return project, Root(GLOBAL_PREFIX, self.home, (self.home_note,) if self.home_note and is_apart else ())
 
     def resolve(self, path: str) -> Path:
         """Return the file that a path in output stands for."""
         if path == HOME_NOTE and self.home_note:
             return self.home_note
-        if path.startswith(GLOBAL_PREFIX):
-            return self.home / path.removeprefix(GLOBAL_PREFIX)
-        return self.folder / path
+        root, inner = (self.home, path.removeprefix(GLOBAL_PREFIX)) if path.startswith(GLOBAL_PREFIX) else (self.folder, path)
+        file = root / inner
+        if "\\x" in inner and not file.exists():
+            # A name that is not UTF-8, which output spells with its bytes in hexadecimal.
+            raw = re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), inner.encode())
+            return root / os.fsdecode(raw)
+        return file
 
     def scope_folder(self, scope: str, job: str | None = None, task: str | None = None) -> Path:
         """Return the folder that holds the entries of a scope."""
@@ -80,8 +88,15 @@ class Vault(NamedTuple):
 
 
 def is_memory_folder(folder: Path) -> bool:
-    """Tell whether a folder has the inside of a vault."""
-    return folder.is_dir() and any((folder / marker).exists() for marker in _MARKERS)
+    """Tell whether a folder has the inside of a vault.
+
+    A machine folder counts, unless it says that it belongs to a plain folder of notes: reading
+    `notes/memory` by itself must not change what `notes` is.
+    """
+    if not folder.is_dir():
+        return False
+    has_machine = (folder / MACHINE).is_dir() and not (folder / MACHINE / PLAIN_MARK).exists()
+    return has_machine or any((folder / marker).exists() for marker in _MARKERS)
 
 
 def find_vault(
@@ -96,8 +111,13 @@ def find_vault(
     Raises:
         VaultNotFound: there is none.
     """
+    if folder is not None and not os.fspath(folder):
+        raise VaultNotFound("the name of the vault is empty", "is a variable unset?")
     named = folder or environ.get("MEMORY_KB_VAULT")
-    place = _named_folder(Path(named).expanduser()) if named else _enclosing_folder(cwd)
+    try:
+        place = _named_folder(Path(named).expanduser()) if named else _enclosing_folder(cwd)
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise VaultNotFound(f"the vault {str(named)[:80]} cannot be opened: {getattr(exc, 'strerror', None) or exc}") from exc
     memory = place / "memory"
     is_memory = is_memory_folder(memory)
     named_home = home or environ.get("MEMORY_KB_HOME")
@@ -115,14 +135,15 @@ def find_vault(
 def _named_folder(folder: Path) -> Path:
     place = Path(os.path.realpath(folder))
     if not place.is_dir():
-        problem = "is not a folder" if place.exists() else "does not exist"
-        raise VaultNotFound(f"the vault {folder} {problem}", f"`memory-kb init {folder}` makes a new one")
+        if place.exists():
+            raise VaultNotFound(f"the vault {folder} is not a folder", f"name the folder it is in: --vault {folder.parent}")
+        raise VaultNotFound(f"the vault {folder} does not exist", f"`memory-kb init {folder}` makes a new one")
     return place.parent if _is_inside(place) else place
 
 
 def _is_inside(place: Path) -> bool:
     """Tell whether a folder is the `memory/` of a vault rather than the folder that holds it."""
-    has_marker = any((place / marker).exists() for marker in _MARKERS if marker != MACHINE)
+    has_marker = any((place / marker).exists() for marker in _MARKERS)
     return place.name == "memory" and has_marker and not is_memory_folder(place / "memory")
 
 

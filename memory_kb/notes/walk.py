@@ -137,6 +137,8 @@ class _Walker:
             if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
                 _explain_link(entry.path, path, self._root.folder, self._problems)
         elif entry.is_dir(follow_symlinks=False):
+            if path + "/" == GLOBAL_PREFIX:
+                self._problems.append(Problem(path, 1, "a folder of this name stands for the global home in output; skipped, rename it"))
             if entry.path not in self._skipped and not only_note and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX:
                 found.append((path + "/", entry.path))
         elif not (only_note and name != "MEMORY.md") and not (self._is_memory and name in _NOT_NOTES) and not self._is_ignored(path):

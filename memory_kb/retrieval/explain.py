@@ -6,8 +6,8 @@ from memory_kb.retrieval.folding import Group
 from memory_kb.retrieval.relevance import TextScore
 
 
-def explain(group: Group, text: TextScore | None) -> tuple[str, ...]:
-    """Return a line for every factor of a hit's score."""
+def explain(group: Group, text: TextScore | None, rank: int, place: int | None) -> tuple[str, ...]:
+    """Return a line for every factor of a hit's score; `place` is its rank by score alone, None beyond the candidates."""
     best, candidate = group.best, group.best.candidate
     lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
     if candidate.is_superseded:
@@ -17,6 +17,10 @@ def explain(group: Group, text: TextScore | None) -> tuple[str, ...]:
         lines.append(f"relevance: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
     age = f"{best.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
     lines.append(f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}")
+    if place is None:
+        lines.append("relevance: beyond the candidates that compete; by BM25 alone")
+    elif place != rank:
+        lines.append(f"variety: rank {rank} instead of {place}, since {'others say' if rank < place else 'hits above it say'} much the same")
     if len(group.chunks) > 1:
         lines.append(f"text: {len(group.chunks)} neighbouring passages that match, shown as one")
     return tuple(lines)

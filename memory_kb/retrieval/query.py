@@ -38,6 +38,7 @@ class TextQuery(NamedTuple):
     excluded: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    is_cut: bool = False
 
     @property
     def whole(self) -> str | None:
@@ -58,9 +59,9 @@ class TextQuery(NamedTuple):
             wanted = f"{' AND '.join(self.phrases)} AND ({wanted})"
         return f"({wanted}) NOT ({' OR '.join(self.excluded)})" if self.excluded else wanted
 
-    def without_phrases(self) -> TextQuery:
-        """Return the query with its phrases as ordinary words."""
-        return _make_query([*self.words, *" ".join(self.phrases).split()], excluded=self.excluded)
+    def loosened(self) -> TextQuery:
+        """Return the query with its phrases and excluded words as ordinary words."""
+        return _make_query([*self.words, *" ".join((*self.phrases, *self.excluded)).split()])
 
 
 def parse_query(text: str) -> TextQuery:
@@ -121,7 +122,7 @@ def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple
             terms[term] = None
             last = "" if term.endswith("*") else term
     kept = tuple(terms or dropped)[:MAX_TERMS]
-    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words))
+    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), len(terms or dropped) > MAX_TERMS)
 
 
 def _word_terms(word: str) -> Iterator[tuple[str, str]]:

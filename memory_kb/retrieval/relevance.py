@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from memory_kb.ports import Candidate, Index
 from memory_kb.retrieval.query import TextQuery
+from memory_kb.retrieval.stopwords import stop_words
 from memory_kb.text import jaccard, tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
@@ -57,7 +58,7 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     for pair in query.pairs:
         for key, rank in index.ranks(pair, WEIGHTS, keys).items():
             pairs[key] -= PAIR_SHARE * rank
-    words = tokens(" ".join(query.words))
+    words = _content_words(" ".join(query.words))
     bonus = {candidate.key: heading_bonus(words, candidate.title, candidate.headings) for candidate in candidates}
     for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
         bonus[key] += WHOLE_BONUS
@@ -81,12 +82,19 @@ def heading_bonus(words: frozenset[str], title: str, headings: str) -> float:
         >>> heading_bonus(frozenset({"deploy"}), "Deploy", "")
         0.3
     """
-    best = max(jaccard(words, _cached_tokens(heading)) for heading in headings.split(" > ")) if headings else 0.0
-    return HEADING_BONUS * (jaccard(words, _cached_tokens(title)) + best)
+    best = max(jaccard(words, _content_words(heading)) for heading in headings.split(" > ")) if headings else 0.0
+    return HEADING_BONUS * (jaccard(words, _content_words(title)) + best)
 
 
-# The passages of a long note share its title and its upper headings.
-_cached_tokens = functools.lru_cache(maxsize=512)(tokens)
+@functools.lru_cache(maxsize=512)
+def _content_words(text: str) -> frozenset[str]:
+    """Return the words of a title or query that carry meaning, English plurals as their singular.
+
+    Cached, because the passages of a long note share its title and its upper headings.
+    """
+    words = tokens(text)
+    kept = words - stop_words(sorted(words)) or words
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word for word in kept)
 
 
 def normalise(scores: Mapping[int, TextScore]) -> dict[int, float]:

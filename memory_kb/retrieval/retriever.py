@@ -41,10 +41,11 @@ def retrieve(index: Index, request: Request, ranking: Ranking, today: date) -> t
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     scored = score_candidates(found.candidates, normalise(texts) if found.query else None, ranking, today)
     groups = _groups(index, scored, request.filters)
+    places = {group.best.candidate.key: place for place, group in enumerate(groups, 1)}
     ordered = diversify(groups, ranking.mmr_lambda, request.limit)
     if request.limit > len(ordered):
         ordered += _further(index, found, request, ranking, today)
-    hits = (_make_hit(rank, group, request, texts) for rank, group in enumerate(ordered[: request.limit], 1))
+    hits = (_make_hit(rank, group, request, texts, places) for rank, group in enumerate(ordered[: request.limit], 1))
     return fit_budget(tuple(hits), request.max_chars), found.notes
 
 
@@ -59,8 +60,8 @@ class Found(NamedTuple):
 def find_candidates(index: Index, request: Request) -> Found:
     """Return the chunks that fit a request by their words, or by their file alone.
 
-    A question that quotes a phrase which stands nowhere is asked again with the phrase's words;
-    a phrase asked for by itself is not.
+    A question with a phrase that stands nowhere, or whose excluded words leave nothing, is asked
+    again in its plain words; a phrase asked for by itself is not.
     """
     query = parse_query(request.text)
     if query.is_empty:
@@ -68,18 +69,20 @@ def find_candidates(index: Index, request: Request) -> Found:
             return Found(None, index.newest(request.filters, CANDIDATES))
         return Found(None, [], ("the query has no words to look for",))
     candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES)
-    if candidates or not (query.phrases and query.terms):
-        return Found(query, candidates)
-    loose = query.without_phrases()
-    note = f"nothing says {', '.join(query.phrases)}; looked for the words instead"
-    return Found(loose, index.match(loose.expression, WEIGHTS, request.filters, CANDIDATES), (note,))
+    notes = (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
+    if candidates or not query.terms or not (query.phrases or query.excluded):
+        return Found(query, candidates, notes)
+    loose = query.loosened()
+    without = f" without {', '.join(query.excluded)}" if query.excluded else ""
+    note = f"nothing says {', '.join(query.phrases or query.terms[:3])}{without}; looked for all the words instead"
+    return Found(loose, index.match(loose.expression, WEIGHTS, request.filters, CANDIDATES), (*notes, note))
 
 
 def _groups(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Group]:
     """Fold the pool into groups; equal scores stand in the order of the files."""
     chunks = index.chunks(scored.candidate.key for scored in pool)
     kept = _without_shadowed(index, pool, chunks, filters)
-    kept.sort(key=lambda scored: (-scored.score, chunks[scored.candidate.key].source, chunks[scored.candidate.key].position))
+    kept.sort(key=lambda scored: (-scored.score, -scored.relevance, chunks[scored.candidate.key].source, chunks[scored.candidate.key].position))
     return fold(kept, chunks)
 
 
@@ -113,7 +116,10 @@ def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Gr
     Those past the first `DIVERSE` stay in place.
     """
     head, tail = groups[:DIVERSE], groups[DIVERSE:]
-    order = mmr_order([group.best.score for group in head], [tokens(group.text) for group in head], mmr_lambda, limit)
+    scores = [group.best.score for group in head]
+    if not any(scores):  # retired entries, say: what is left is how well they fit
+        scores = [group.best.relevance for group in head]
+    order = mmr_order(scores, [tokens(group.text) for group in head], mmr_lambda, limit)
     return [head[place] for place in order] + list(tail)
 
 
@@ -129,7 +135,7 @@ def fit_budget(hits: tuple[Hit, ...], max_chars: int) -> tuple[Hit, ...]:
     return hits
 
 
-def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore]) -> Hit:
+def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, int]) -> Hit:
     first, best = group.chunks[0], group.best
     return Hit(
         rank=rank,
@@ -151,7 +157,7 @@ def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, Tex
             scope=best.scope,
         ),
         text=group.text,
-        explanation=explain(group, texts.get(best.candidate.key)) if request.explain else (),
+        explanation=explain(group, texts.get(best.candidate.key), rank, places.get(best.candidate.key)) if request.explain else (),
     )
 
 
