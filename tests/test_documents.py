@@ -69,6 +69,10 @@ def test_readme_transcripts_are_what_happens(sample: Path) -> None:
         assert renewed == text
 
 
+def test_the_sample_vault_has_nothing_to_mend(sample: Path) -> None:
+    assert _execute("memory-kb lint", sample) == "Nothing to mend.\n"
+
+
 def test_readme_python_runs(sample: Path) -> None:
     for code in _PYTHON.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")):
         done = subprocess.run(
