@@ -1,4 +1,4 @@
-"""memory-kb: memories for agents and people, kept as Markdown, found through a disposable index."""
+"""memory-kb: memories for agents and people, in Markdown, with a disposable index."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.reports", "memory_kb.err
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first used, so that starting costs only what is needed."""
+    """Load a public name when it is first used.
+
+    Starting costs only what is needed.
+    """
     if name in __all__:
         for home in _HOMES:
             module = importlib.import_module(home)

@@ -1,4 +1,4 @@
-"""`python -m memory_kb` is the command `memory-kb`."""
+"""The command `memory-kb`, run as `python -m memory_kb`."""
 
 from memory_kb.cli import main
 

@@ -37,7 +37,9 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def find_secret(text: str) -> str | None:
-    """Name the first credential the text seems to hold, or return None. The value is never echoed.
+    """Name the first credential the text seems to hold, or return None.
+
+    The value is never echoed.
 
     Example:
         >>> find_secret("deploy with AKIAABCDEFGHIJKLMNOP")

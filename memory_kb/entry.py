@@ -27,11 +27,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One memory: what its frontmatter says, with every default filled in, and where its text is.
+    """One memory: what its frontmatter says, and where its text is.
 
-    `metadata` is the frontmatter as parsed, unknown keys included; the other attributes are the
-    checked reading of it. `span` covers frontmatter and body, `body` the body alone. `dated` is
-    the day the entry is about, `seen` the day its age counts from; None means it has no date.
+    Every default is filled in. `metadata` is the frontmatter as parsed, unknown keys included;
+    the other attributes are the checked reading of it. `span` covers frontmatter and body, `body`
+    the body alone. `dated` is the day the entry is about, `seen` the day its age counts from;
+    None means it has no date.
     """
 
     id: str
@@ -73,11 +74,12 @@ class Document:
 
 
 class Chunk(NamedTuple):
-    """One searchable piece of an entry; the fields are the columns of the `chunks` table.
+    """One searchable piece of an entry.
 
-    A tuple rather than a dataclass because a large vault makes a hundred thousand at once and
-    each goes straight into an SQL statement. `content` is `text[char_offset:][:len(content)]`
-    of the file decoded as UTF-8 with replacement; `part` counts the chunks of one entry from 0.
+    The fields are the columns of the `chunks` table. A tuple rather than a dataclass because a
+    large vault makes a hundred thousand at once and each goes straight into an SQL statement.
+    `content` is `text[char_offset:][:len(content)]` of the file decoded as UTF-8 with
+    replacement; `part` counts the chunks of one entry from 0.
     """
 
     source: str

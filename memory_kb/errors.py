@@ -37,14 +37,14 @@ class MemoryKBError(Exception):
 
 
 class UsageError(MemoryKBError):
-    """The call contradicts itself or leaves out what it needs."""
+    """A call that contradicts itself or leaves out what it needs."""
 
     exit_code = 2
     code = "usage"
 
 
 class SecretRefused(UsageError):
-    """The text to store looks like a credential."""
+    """A text to store that looks like a credential."""
 
     code = "secret"
 
@@ -56,7 +56,7 @@ class SecretRefused(UsageError):
 
 
 class AmbiguousId(UsageError):
-    """A shortened id fits several entries."""
+    """A shortened id that fits several entries."""
 
     code = "ambiguous"
 
@@ -72,21 +72,21 @@ class VaultNotFound(MemoryKBError):
 
 
 class InvalidSettings(MemoryKBError):
-    """A configuration file or variable cannot be used."""
+    """A configuration file or variable that cannot be used."""
 
     exit_code = 3
     code = "config"
 
 
 class UnreadableInput(MemoryKBError):
-    """A file the caller named cannot be read."""
+    """A file the caller named that cannot be read."""
 
     exit_code = 4
     code = "unreadable"
 
 
 class UnknownEntry(UnreadableInput):
-    """No entry has this id, or none stands at this place."""
+    """An id that no entry has, or a place where none stands."""
 
     code = "unknown-entry"
 
@@ -95,7 +95,7 @@ class UnknownEntry(UnreadableInput):
 
 
 class ChangedOnDisk(MemoryKBError):
-    """The file is no longer what the change was made for."""
+    """A file that is no longer what the change was made for."""
 
     exit_code = 6
     code = "changed-on-disk"
@@ -105,7 +105,7 @@ class ChangedOnDisk(MemoryKBError):
 
 
 class CannotSplice(MemoryKBError):
-    """An entry cannot be changed without touching bytes that are not its own."""
+    """An entry that cannot change without touching bytes not its own."""
 
     exit_code = 6
     code = "cannot-edit"
@@ -115,7 +115,7 @@ class CannotSplice(MemoryKBError):
 
 
 class Forgotten(MemoryKBError):
-    """The text to store was deliberately forgotten before."""
+    """A text to store that was deliberately forgotten before."""
 
     exit_code = 6
     code = "forgotten"
@@ -125,7 +125,7 @@ class Forgotten(MemoryKBError):
 
 
 class VaultBusy(MemoryKBError):
-    """Another process holds the lock for longer than we wait."""
+    """A lock that another process holds for longer than we wait."""
 
     exit_code = 6
     code = "busy"

@@ -13,10 +13,10 @@ from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, 
 
 
 class FilterWords(TypedDict, total=False):
-    """The filters of search and list, in the words of the caller; each list may also be one word.
+    """The filters of search and list, in the words of the caller.
 
-    `file` is a path relative to the project, `since` the first day, and `job` and `task` say whose
-    siblings are hidden.
+    Each list may also be one word. `file` is a path relative to the project, `since` the first
+    day, and `job` and `task` say whose siblings are hidden.
     """
 
     kind: Sequence[str]
@@ -32,7 +32,9 @@ class FilterWords(TypedDict, total=False):
 
 
 def make_filters(**words: Unpack[FilterWords]) -> Filters:
-    """Return filters; aliases of kinds and scopes resolve, and a word from nowhere is an error.
+    """Return filters from the words of a caller.
+
+    Aliases of kinds and scopes resolve, and a word from nowhere is an error.
 
     Raises:
         UsageError: a word is not one of the format's, or a task is named without its job.

@@ -48,7 +48,9 @@ def fits(path: str, pattern: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def name_matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function that tells whether one name, without slashes, fits a pattern.
+    """Return a function that tells whether one name fits a pattern.
+
+    A name has no slashes.
 
     Example:
         >>> bool(name_matcher("*.p[yi]")("a.py")), bool(name_matcher("[^a]")("a"))
@@ -58,12 +60,18 @@ def name_matcher(pattern: str) -> Callable[[str], object]:
 
 
 def _name_expression(pattern: str) -> str:
-    """Return the expression for a name; a class that means nothing stands for itself."""
+    """Return the expression for a name.
+
+    A class that means nothing stands for itself.
+    """
     return f"{fnmatch.translate(pattern.replace('[^', '[!'))}|{re.escape(pattern)}\\Z"
 
 
 class Ignore:
-    """Patterns for what a walk leaves out. Folders are left out whole, so their contents need no test."""
+    """Patterns for what a walk leaves out.
+
+    Folders are left out whole, so their contents need no test.
+    """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         cleaned = [pattern.removeprefix("./").rstrip("/") for pattern in patterns]

@@ -1,4 +1,7 @@
-"""KnowledgeBase: the one way in. It wires the rooms together and holds no rules of its own."""
+"""KnowledgeBase: the one way in.
+
+It wires the rooms together and holds no rules of its own.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,9 @@ class KnowledgeBase:
         environ: Mapping[str, str] | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> KnowledgeBase:
-        """Open the vault at a folder, or the one that `MEMORY_KB_VAULT` or the working folder tells.
+        """Open the vault at a folder, or the one the surroundings tell.
+
+        Without a folder, `MEMORY_KB_VAULT` or the working folder tells.
 
         Args:
             vault: any folder of Markdown files, or one that holds `memory/`.
@@ -81,11 +86,13 @@ class KnowledgeBase:
         self.close()
 
     def close(self) -> None:
-        """Close the index; the knowledge base opens it again when it is used again."""
+        """Close the index; it is opened again when it is used again."""
         self._keeper.close()
 
     def sync(self, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
-        """Bring the index to what the files say; `rebuild` starts from nothing but keeps vectors.
+        """Bring the index to what the files say.
+
+        `rebuild` starts from nothing but keeps vectors.
 
         Raises:
             VaultBusy: another process has been indexing for a minute.
@@ -148,7 +155,9 @@ class KnowledgeBase:
         return SearchResult(request.text, "text", hits, (*self._keeper.take_notices(), *degraded, *notes), freshness)
 
     def show(self, wanted: str) -> EntryView:
-        """Return an entry with its source text, by id, a unique beginning of one, or `path.md:LINE`.
+        """Return an entry with its source text.
+
+        It is named by its id, a unique beginning of one, or `path.md:LINE`.
 
         Raises:
             UnknownEntry: there is none.
@@ -159,14 +168,20 @@ class KnowledgeBase:
         return self._reading(lambda index: inventory.show(self.vault, index, wanted))
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
-        """Return the entries that pass the filters, which are those of `search`, in path order."""
+        """Return the entries that pass the filters, in path order.
+
+        The filters are those of `search`.
+        """
         from memory_kb.index import inventory
 
         chosen = make_filters(**filters)
         return self._reading(lambda index: inventory.list_entries(index, chosen))
 
     def links(self, wanted: str) -> LinkReport:
-        """Return what an entry links to and what links to it: typed relations and `[[wikilinks]]`."""
+        """Return what an entry links to and what links to it.
+
+        Links are typed relations and `[[wikilinks]]`.
+        """
         from memory_kb.index import inventory
 
         return self._reading(lambda index: inventory.links(self.vault, index, wanted))
@@ -210,7 +225,9 @@ class KnowledgeBase:
         source: str | None = None,
         force: bool = False,
     ) -> Learned:
-        """Store a learning as a file of its own, or reinforce the one that already says it.
+        """Store a learning, or reinforce the entry that already says it.
+
+        A new one becomes a file of its own.
 
         Raises:
             SecretRefused: the text holds what looks like a credential.
@@ -247,7 +264,9 @@ class KnowledgeBase:
         return Learned(entry_id, path, "reinforced" if twin else "created")
 
     def forget(self, wanted: str, *, delete: bool = False) -> EntryView:
-        """Retire an entry, leaving a tombstone; `delete` takes its text out of the file too.
+        """Retire an entry, leaving a tombstone.
+
+        `delete` takes its text out of the file too.
 
         Raises:
             UnknownEntry: there is none.
@@ -279,7 +298,10 @@ class KnowledgeBase:
     # -- findings --------------------------------------------------------------------------
 
     def doctor(self, *, fix: bool = False) -> Findings:
-        """Examine notes and index; `fix` brings the index to what the files say and sweeps up after killed writes."""
+        """Examine notes and index.
+
+        `fix` brings the index to what the files say and sweeps up after killed writes.
+        """
         from memory_kb.index import doctor
         from memory_kb.reports import Findings
 
@@ -294,7 +316,10 @@ class KnowledgeBase:
         return Findings((*problems, *self.lint()), tuple(repaired))
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
-        """Return what should be mended in the notes, or in those at or below one of `paths`."""
+        """Return what should be mended in the notes.
+
+        With `paths`, only those at or below one of them are examined.
+        """
         from memory_kb.index import doctor
 
         return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths))
@@ -309,7 +334,10 @@ def _working_folder() -> Path:
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
-    """Return the clock, stopped where `MEMORY_KB_NOW` says so, which makes answers repeatable."""
+    """Return the clock, stopped where `MEMORY_KB_NOW` says so.
+
+    A stopped clock makes answers repeatable.
+    """
     fixed = environ.get("MEMORY_KB_NOW")
     if not fixed:
         return lambda: datetime.now(UTC)

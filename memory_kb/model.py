@@ -29,7 +29,10 @@ class Location(NamedTuple):
 
 
 class FileStat(NamedTuple):
-    """A Markdown file as the walk finds it: `path` as shown, `location` as the system opens it."""
+    """A Markdown file as the walk finds it.
+
+    `path` is as shown, `location` as the system opens it.
+    """
 
     path: str
     location: str
@@ -39,10 +42,10 @@ class FileStat(NamedTuple):
 
 
 class Filters(NamedTuple):
-    """Which entries a search or a list may return; an empty tuple or None leaves all in.
+    """The entries that a search or a list may return.
 
-    `file` is a path relative to the project; it keeps entries whose `applies_to` globs match
-    it. `since` keeps entries dated on or after that day.
+    An empty tuple or None leaves all in. `file` is a path relative to the project; it keeps
+    entries whose `applies_to` globs match it. `since` keeps entries dated on or after that day.
     """
 
     kinds: tuple[str, ...] = ()
@@ -58,7 +61,10 @@ class Filters(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The factors of a hit's score: `score = relevance * prominence * scope` (halved if superseded)."""
+    """The factors of a hit's score.
+
+    `score = relevance * prominence * scope` (halved if superseded).
+    """
 
     bm25: float | None
     vector: float | None
@@ -69,7 +75,10 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer to a search. `path` is relative to the vault, `line` and `end_line` count from 1."""
+    """One answer to a search.
+
+    `path` is relative to the vault, `line` and `end_line` count from 1.
+    """
 
     rank: int
     id: str
@@ -88,7 +97,10 @@ class Hit:
 
 
 class Freshness(NamedTuple):
-    """Which state of the index answered, and how many files on disk it does not hold yet; None if nobody looked."""
+    """The state of the index that answered, and what it lacks.
+
+    That is how many files on disk it does not hold yet; None if nobody looked.
+    """
 
     generation: int
     pending: int | None

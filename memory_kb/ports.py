@@ -1,4 +1,7 @@
-"""What the rooms ask of storage, so that none of them knows which engine stands behind."""
+"""What the rooms ask of storage.
+
+None of them knows which engine stands behind.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ class Candidate(NamedTuple):
 
 
 class StoredChunk(NamedTuple):
-    """A chunk as it was indexed, with its key; `entry_key` is the key of its entry's first chunk."""
+    """A chunk as it was indexed, with its key.
+
+    `entry_key` is the key of its entry's first chunk.
+    """
 
     key: int
     entry_key: int
@@ -70,7 +76,10 @@ class StoredChunk(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """An entry as the index knows it; `line` is where its text begins, `metadata` is JSON or None."""
+    """An entry as the index knows it.
+
+    `line` is where its text begins, `metadata` is JSON or None.
+    """
 
     entry_id: str
     title: str
@@ -107,7 +116,10 @@ class Index(Protocol):
 
     @property
     def generation(self) -> int:
-        """A number that grows by one with every visible change; 0 before the first."""
+        """A number that grows by one with every visible change.
+
+        It is 0 before the first.
+        """
 
     def window(self) -> SyncWindow:
         """Return when the disk was last read for writing."""
@@ -125,7 +137,10 @@ class Index(Protocol):
         """Return the number of files that are larger than what was indexed of them."""
 
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
-        """Begin a change; leaving the context by an exception leaves the index as it was."""
+        """Begin a change.
+
+        Leaving the context by an exception leaves the index as it was.
+        """
 
     def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
         """Return the best chunks for a full-text expression, best first."""
@@ -146,7 +161,10 @@ class Index(Protocol):
         """Return the entries whose id starts with `prefix`."""
 
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
-        """Return at which scopes each of these ids stands, among the jobs and tasks that the filters show."""
+        """Return at which scopes each of these ids stands.
+
+        Only the jobs and tasks that the filters show count.
+        """
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""

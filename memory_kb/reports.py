@@ -12,7 +12,10 @@ from memory_kb.model import Problem
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Where a learning went, and whether it is new or strengthened one that was there."""
+    """Where a learning went, and whether it is new.
+
+    One that is not new strengthened one that was there.
+    """
 
     id: str
     path: str
@@ -21,7 +24,10 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry as `show`, `list` and `links` give it; `text` is its source, when asked for."""
+    """An entry as `show`, `list` and `links` give it.
+
+    `text` is its source, when asked for.
+    """
 
     id: str
     title: str
@@ -40,7 +46,10 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One end of a link: the entry it leads to, or only the written target when there is none."""
+    """One end of a link: the entry it leads to, or the written target.
+
+    There is only the written target when there is no such entry.
+    """
 
     relation: str
     target: str

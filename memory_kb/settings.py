@@ -18,7 +18,7 @@ TOKENIZERS = ("porter unicode61 remove_diacritics 2", "unicode61 remove_diacriti
 
 
 class ScopeWeights(NamedTuple):
-    """What a hit's score is multiplied with for the scope it comes from (S3-48)."""
+    """The factor of a hit's score for each scope it may come from (S3-48)."""
 
     task: float = 1.5
     job: float = 1.2
@@ -41,7 +41,10 @@ class Ranking(NamedTuple):
 
 
 class IndexSettings(NamedTuple):
-    """Where the index is and what goes in. `path` replaces the `.memory-kb` folder; None leaves it."""
+    """Where the index is and what goes in.
+
+    `path` replaces the `.memory-kb` folder; None leaves it.
+    """
 
     path: str | None = None
     tokenizer: str = TOKENIZERS[0]
@@ -104,7 +107,10 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Turn `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` into `{"ranking": {"half_life_days": "30"}}`."""
+    """Turn environment variables into a mapping of settings.
+
+    `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` becomes `{"ranking": {"half_life_days": "30"}}`.
+    """
     values: dict[str, Any] = {}
     for section in ("ranking", "index"):
         for name in getattr(Settings(), section)._fields:
@@ -117,7 +123,9 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def merge(settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool) -> tuple[Settings, list[str]]:
-    """Lay a mapping of values over settings; unknown keys come back as warnings.
+    """Lay a mapping of values over settings.
+
+    Unknown keys come back as warnings.
 
     Example:
         >>> merge(Settings(), {"ranking": {"half_life_days": 30}, "colour": 1}, "config.yaml", is_trusted=False)[1]

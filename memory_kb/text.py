@@ -1,4 +1,7 @@
-"""Words: how text is cut into tokens, on both sides of the index and for comparing texts."""
+"""Words: how text is cut into tokens.
+
+The same cut serves both sides of the index and comparing texts.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ CHARS_PER_TOKEN = 4
 
 @functools.cache
 def _cjk_run() -> re.Pattern[str]:
-    """Return the expression for a CJK run; it is costly to compile and most vaults never need it."""
+    """Return the expression for a CJK run.
+
+    It is costly to compile and most vaults never need it.
+    """
     return re.compile(f"[{_CJK}]+")
 
 
@@ -73,7 +79,9 @@ def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
 
 
 def cjk_terms(text: str) -> str:
-    """Return the extra search terms of a text: its CJK words as bigrams, their Latin parts apart.
+    """Return the extra search terms of a text.
+
+    They are its CJK words as bigrams, their Latin parts apart.
 
     Example:
         >>> cjk_terms("use Obsidian同期 here")
@@ -122,13 +130,15 @@ def tokens(text: str) -> frozenset[str]:
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Return how much of two token sets is shared; two empty sets share nothing.
+    """Return how much of two token sets is shared.
+
+    Two empty sets share nothing.
 
     Example:
         >>> jaccard(frozenset("abc"), frozenset("bcd")), jaccard(frozenset(), frozenset())
         (0.5, 0.0)
     """
-    if not a or not b:
+    if a.isdisjoint(b):
         return 0.0
     shared = len(a & b)
     return shared / (len(a) + len(b) - shared)
@@ -145,7 +155,9 @@ def count_tokens(text: str) -> int:
 
 
 def slugify(text: str, limit: int = 60) -> str:
-    """Turn a title into a file name that is safe everywhere; letters of every script stay.
+    """Turn a title into a file name that is safe everywhere.
+
+    Letters of every script stay.
 
     Example:
         >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…")
@@ -172,7 +184,9 @@ def shorten(text: str, limit: int = 120) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that can be stored and printed: bytes from the shell that are no UTF-8 become question marks.
+    """Return a text that can be stored and printed.
+
+    Bytes from the shell that are no UTF-8 become question marks.
 
     Example:
         >>> printable("a\\udcff")

@@ -171,4 +171,4 @@ def test_the_neighbours_lend_half_of_their_lead(own: float, neighbour: float, ga
     ids=["title", "title and heading", "half", "singular with a stop word", "none", "empty"],
 )
 def test_the_bonus_for_title_and_headings(title: str, headings: str, bonus: float) -> None:
-    assert heading_bonus(frozenset({"flaky", "test"}), title, headings) == pytest.approx(bonus)
+    assert heading_bonus(frozenset({"flaky", "test"}), frozenset({"the"}), title, headings) == pytest.approx(bonus)

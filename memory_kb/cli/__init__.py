@@ -9,7 +9,10 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command and leave with its exit code; Ctrl-C ends with 130 even while starting."""
+    """Run the command and leave with its exit code.
+
+    Ctrl-C ends with 130 even while starting.
+    """
     # A command makes little garbage that counting references does not free.
     gc.set_threshold(100_000)
     for name in ("stdout", "stderr"):

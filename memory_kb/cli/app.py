@@ -54,7 +54,10 @@ class Options:
 
 
 class _Verbs(click.Group):
-    """Loads the module of a verb when the verb is used: starting fast is a feature."""
+    """A group that loads the module of a verb when it is used.
+
+    Starting fast is a feature.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
         return list(_VERBS)
@@ -89,7 +92,10 @@ def _store(name: str) -> Callable[[click.Context, click.Parameter, object], obje
 
 
 def shared_options(function: _F) -> _F:
-    """Add `--vault`, `--home` and `--json`; what they say is in the context's `Options`."""
+    """Add `--vault`, `--home` and `--json`.
+
+    What they say is in the context's `Options`.
+    """
     shared: dict[str, Any] = {"expose_value": False, "is_eager": True}
     for option in (
         click.option("--json", is_flag=True, help="Print JSON on stdout.", callback=_store("as_json"), **shared),
@@ -125,7 +131,10 @@ def cli() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code. Errors are one sentence and what to do next."""
+    """Run the command; return its exit code.
+
+    Errors are one sentence and what to do next.
+    """
     as_json = "--json" in arguments
     _prepare_streams()
     try:

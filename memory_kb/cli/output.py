@@ -1,4 +1,7 @@
-"""What reaches the terminal: data on stdout, talk on stderr, colour only where a person looks."""
+"""What reaches the terminal: data on stdout, talk on stderr.
+
+There is colour only where a person looks.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ def say(message: str) -> None:
 
 
 def clean(text: str) -> str:
-    """Return text with its control characters made visible: a note may not drive the terminal.
+    """Return text with its control characters made visible.
+
+    A note may not drive the terminal.
 
     Example:
         >>> clean("a\\x1b[31mb")
@@ -45,7 +50,9 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text that stays on one line: a path may hold a line break, and fake a line of ours.
+    """Return text that stays on one line.
+
+    A path may hold a line break, and fake a line of ours.
 
     Example:
         >>> one_line("a\\nb")
@@ -65,7 +72,7 @@ def style(text: str, **how: Any) -> str:
 
 
 def print_hit(hit: Hit, words: Sequence[str]) -> None:
-    """Print one hit of a search: what it is, where it is, and the part that fits."""
+    """Print one hit of a search: what and where it is, and the part that fits."""
     lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
     click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}")
@@ -85,7 +92,9 @@ def print_entry_line(entry: EntryView) -> None:
 
 
 def short_id(entry_id: str) -> str:
-    """Return an id as short as it stays telling: uuids are cut, readable ids are not.
+    """Return an id as short as it stays telling.
+
+    Uuids are cut, readable ids are not.
 
     Example:
         >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("ep-2026-03-24-001")
@@ -119,13 +128,19 @@ def highlight(text: str, words: Sequence[str]) -> str:
 
 
 def _any_of(words: Sequence[str]) -> str:
-    """Return an expression for words and their inflections: long words match by their beginning."""
+    """Return an expression for words and their inflections.
+
+    Long words match by their beginning.
+    """
     stems = sorted({word if len(word) < 5 else word[: max(4, len(word) - 2)] for word in words}, key=len, reverse=True)
     return r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*" if all(word.isascii() for word in words) else "|".join(map(re.escape, words))
 
 
 def print_problems(problems: Sequence[Problem], *, limit: int = _SHOWN_PROBLEMS) -> None:
-    """Tell what should be mended; a long list is cut and says where the rest is."""
+    """Tell what should be mended.
+
+    A long list is cut and says where the rest is.
+    """
     for problem in problems[:limit]:
         say(str(problem))
     if len(problems) > limit:
@@ -140,7 +155,10 @@ def print_table(rows: Mapping[str, object]) -> None:
 
 
 class FileProgress:
-    """A line on stderr that counts files, shown only to a person and only when it takes a while."""
+    """A line on stderr that counts files.
+
+    It is shown only to a person and only when it takes a while.
+    """
 
     def __init__(self, word: str = "Indexing") -> None:
         self._word = word

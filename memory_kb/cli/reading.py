@@ -33,7 +33,10 @@ class _Day(click.ParamType[Any]):
 
 
 def filter_options(function: _F) -> _F:
-    """Add the filters that search and list share; each may be given several times."""
+    """Add the filters that search and list share.
+
+    Each may be given several times.
+    """
     many: dict[str, Any] = {"multiple": True}
     for option in (
         click.option("--since", type=_Day(), help="Only entries dated on or after this day."),

@@ -1,7 +1,8 @@
-"""A Markdown text as blocks that should stay whole: headings, paragraphs, list items, tables, fences.
+"""A Markdown text as blocks that should stay whole.
 
-A line scanner rather than a CommonMark parser, because it runs over every byte of a vault; the
-tests hold it against markdown-it.
+Blocks are headings, paragraphs, list items, tables and fences. A line scanner rather than a
+CommonMark parser, because it runs over every byte of a vault; the tests hold it against
+markdown-it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Block = tuple[int, int, int, str]
 
 
 def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
-    """Yield the blocks between two places of a text, in order, without the blank lines between them.
+    """Yield the blocks between two places of a text, in order.
 
-    One loop over the lines with all its state in local variables: this is the innermost loop of
-    indexing, and calls made it three times slower.
+    The blank lines between them are left out. One loop over the lines with all its state in local
+    variables: this is the innermost loop of indexing, and calls made it three times slower.
 
     Example:
         >>> text = "# One\\npara\\n\\n- item\\n  more\\n- next\\n"
@@ -112,7 +113,7 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
 
 
 def _closing_of(bare: str) -> str:
-    """Return what ends the fence or comment that a line opens, or an empty text."""
+    """Return what ends the fence or comment that a line opens, or no text."""
     if bare[0] == "<":
         return "-->" if bare.startswith("<!--") and "-->" not in bare[4:] else ""
     fence = _FENCE.match(bare)

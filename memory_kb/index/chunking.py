@@ -1,4 +1,7 @@
-"""Entries into chunks: pieces small enough to be an answer, cut where the text itself pauses."""
+"""Entries into chunks: pieces small enough to be an answer.
+
+They are cut where the text itself pauses.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def split_text(text: str, start: int, end: int) -> list[Piece]:
 
 
 def _pack(text: str, blocks: Iterator[Block]) -> Iterator[Piece]:
-    """Join neighbouring blocks up to the target size; a heading always goes with what follows it."""
+    """Join neighbouring blocks up to the target size.
+
+    A heading always goes with what follows it.
+    """
     path: list[tuple[int, str]] = []
     under: tuple[str, ...] = ()
     start = stop = held = held_stop = -1
@@ -116,9 +122,10 @@ def _merge_runt(pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def cut_long(text: str, start: int, end: int, *, is_whole: bool) -> Iterator[tuple[int, int]]:
-    """Cut a unit that is too long at its lines or sentences, as late as the limit allows.
+    """Cut a unit that is too long at its lines or sentences.
 
-    A fence, table or list item (`is_whole`) of up to `SHORT` characters is left whole.
+    Each cut is as late as the limit allows. A fence, table or list item (`is_whole`) of up to
+    `SHORT` characters is left whole.
 
     Example:
         >>> [b - a for a, b in cut_long("word " * 500, 0, 2499, is_whole=False)]
@@ -141,7 +148,10 @@ def cut_long(text: str, start: int, end: int, *, is_whole: bool) -> Iterator[tup
 
 
 def _last_break(text: str, start: int, limit: int) -> int:
-    """Return the last good place to cut before `limit`: after a sentence or line, else a word."""
+    """Return the last good place to cut before `limit`.
+
+    That is after a sentence or line, else a word.
+    """
     best = -1
     for found in _SENTENCE_END.finditer(text, start, limit):
         best = found.end()

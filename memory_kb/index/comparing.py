@@ -43,11 +43,11 @@ _NOWHERE = FileStat("", "", 0, 0, 0)
 
 
 def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
-    """Merge two streams sorted by path, holding neither, and yield where they differ.
+    """Merge two streams sorted by path and yield where they differ.
 
-    A file whose size, time and inode agree is the same, unless it was saved so close to its last
-    reading that a second save may hide behind the same time; that one is doubtful, and its
-    content decides.
+    Neither is held in memory. A file whose size, time and inode agree is the same, unless it was
+    saved so close to its last reading that a second save may hide behind the same time; that one
+    is doubtful, and its content decides.
     """
     remembered = iter(known)
     old = next(remembered, None)
@@ -71,7 +71,10 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
 
 
 def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem]) -> Iterator[Difference]:
-    """Compare all of the vault's files with the index; what the walk could not read is added to `problems`."""
+    """Compare all of the vault's files with the index.
+
+    What the walk could not read is added to `problems`.
+    """
     window = index.window()
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:
@@ -82,5 +85,8 @@ def differences(vault: Vault, index: Index, settings: Settings, problems: list[P
 
 
 def needs_writing(vault: Vault, index: Index, settings: Settings) -> bool:
-    """Tell whether any file stands differently on disk; the walk stops at the first."""
+    """Tell whether any file stands differently on disk.
+
+    The walk stops at the first.
+    """
     return next(differences(vault, index, settings, []), None) is not None

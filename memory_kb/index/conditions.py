@@ -10,7 +10,9 @@ from memory_kb.words import SEARCHED_STATUSES, WORKING_KINDS
 
 
 def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
-    """Return a condition with named values; it holds for the chunks that the filters let through.
+    """Return a condition with named values for some filters.
+
+    It holds for the chunks that the filters let through.
 
     Without a word on status, kind or learning type, what a search does not see is left out:
     retired, rejected and proposed entries, handoffs and ledgers, and `proxy.md` (architecture §2).
@@ -60,7 +62,10 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
 
 
 def visible(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
-    """Return the condition that hides sibling jobs and tasks; without a job everything is visible."""
+    """Return the condition that hides sibling jobs and tasks.
+
+    Without a job everything is visible.
+    """
     if not filters.job:
         return "1", {}
     same_task = f"({table}.task IS NULL OR {table}.task = :task)" if filters.task else f"{table}.task IS NULL"

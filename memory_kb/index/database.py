@@ -24,7 +24,10 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection in autocommit mode with our settings; nothing is checked yet."""
+    """Open a connection in autocommit mode with our settings.
+
+    Nothing is checked yet.
+    """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     with _closing_on_error(connection):
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -43,18 +46,21 @@ def _closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the application id and schema version; reading them also finds out a file that is no database."""
+    """Return the application id and schema version.
+
+    Reading them also finds out a file that is no database.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return application, version
 
 
 def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """Open the index, making or remaking it as needed; say what had to be remade.
+    """Open the index, making or remaking it as needed.
 
-    A file that is not a database, or not ours, is moved aside, under a lock, since other
-    processes may be opening it too. An index of another version is emptied inside a transaction;
-    vectors in it stay.
+    Say what had to be remade. A file that is not a database, or not ours, is moved aside, under a
+    lock, since other processes may be opening it too. An index of another version is emptied
+    inside a transaction; vectors in it stay.
     """
     notices: list[str] = []
     usual = _open_usual(path)
@@ -76,7 +82,10 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
 
 
 def _open_usual(path: Path) -> sqlite3.Connection | None:
-    """Return a connection to an index of ours, of this version, or None for anything else."""
+    """Return a connection to an index as we expect it, or None.
+
+    It is ours and of this version; anything else gives None.
+    """
     connection = None
     try:
         connection = connect(path)
@@ -91,7 +100,10 @@ def _open_usual(path: Path) -> sqlite3.Connection | None:
 
 
 def _is_unusable(path: Path) -> bool:
-    """Tell whether a file stands in our place that is no database, or somebody else's."""
+    """Tell whether what stands in our place is no index of ours.
+
+    Such a file is no database, or somebody else's.
+    """
     if not path.exists():
         return False
     connection = connect(path)
@@ -135,7 +147,10 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
 
 
 def replace_damaged(path: Path) -> str:
-    """Set a damaged database aside, for errors that only a query finds; return its new name."""
+    """Set a damaged database aside; return its new name.
+
+    This is for errors that only a query finds.
+    """
     with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
         return _set_aside(path)
 
@@ -153,6 +168,9 @@ def _set_aside(path: Path) -> str:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether an error means that the file itself is broken, rather than busy or misused."""
+    """Tell whether an error means that the file itself is broken.
+
+    Other errors mean that it is busy or misused.
+    """
     text = str(error)
     return any(sign in text for sign in _DAMAGE)

@@ -1,4 +1,7 @@
-"""Examinations: of the notes, for what a person should mend, and of the index, for what we should."""
+"""Examinations of the notes and of the index.
+
+The notes are searched for what a person should mend, the index for what we should.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _LEFTOVER_AGE = 3_600
 
 
 def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
-    """Return what should be mended in the notes: fields, blocks, ids, links and secrets."""
+    """Return what should be mended in the notes.
+
+    That is fields, blocks, ids, links and secrets.
+    """
     problems = [*survey(vault, index, settings).problems, *_cross_check(vault, index)]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
@@ -33,7 +39,9 @@ def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[s
 
 
 def _chosen(vault: Vault, path: str) -> str:
-    """Return a path to lint as it stands in output; it may be given from the vault or from here.
+    """Return a path to lint as it stands in output.
+
+    It may be given from the vault or from here.
 
     Raises:
         UnreadableInput: there is nothing there.
@@ -65,7 +73,10 @@ def _cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
 
 
 def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
-    """Yield a problem for every repetition of an id within one scope; other scopes may override it."""
+    """Yield a problem for every repetition of an id within one scope.
+
+    Other scopes may override it.
+    """
     first: dict[tuple[str, str, str], StoredEntry] = {}
     for entry in entries:
         if entry.metadata is None or '"id"' not in entry.metadata:
@@ -79,7 +90,10 @@ def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
 
 
 def check_index(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[Problem]:
-    """Yield every way in which the index is not what the files say, reading all of them again."""
+    """Yield every way in which the index is not what the files say.
+
+    All of them are read again.
+    """
     name = index.path.name
     for message in index.check():
         yield Problem(name, 1, message)

@@ -1,4 +1,7 @@
-"""Sync: the disk compared with the index, file by file, and the differences written in one transaction."""
+"""Sync: the disk compared with the index, file by file.
+
+The differences are written in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ class Changes(NamedTuple):
 
 
 def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
-    """Compare disk and index without changing either; doubtful files are read to be sure."""
+    """Compare disk and index without changing either.
+
+    Doubtful files are read to be sure.
+    """
     problems: list[Problem] = []
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
     for difference in differences(vault, index, settings, problems):
@@ -55,9 +61,10 @@ def _has_same_bytes(file: FileStat, known: KnownFile, settings: Settings) -> boo
 
 
 def sync(vault: Vault, index: Index, settings: Settings, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
-    """Bring the index to what the disk says, in one transaction that readers see whole or not at all.
+    """Bring the index to what the disk says, in one transaction.
 
-    Call it under the index lock. Files that cannot be read are problems and are left out.
+    Readers see it whole or not at all. Call it under the index lock. Files that cannot be read
+    are problems and are left out.
     """
     return _Sync(vault, index, settings, progress).run(rebuild=rebuild)
 

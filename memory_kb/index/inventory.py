@@ -1,4 +1,7 @@
-"""What a vault holds, without ranking it: entries, their links, counts, and how fresh the index is."""
+"""What a vault holds, without ranking it.
+
+That is entries, their links, counts, and how fresh the index is.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def list_entries(index: SqliteIndex, filters: Filters) -> tuple[EntryView, ...]:
 
 
 def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
-    """Return the entry that an id, a unique beginning of one, or `path.md:LINE` names.
+    """Return the entry that an id, its unique beginning or `path.md:LINE` names.
 
     Of the same id at several scopes the most specific one is meant.
 
@@ -88,7 +91,10 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
 
 
 def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
-    """Return the entry of a file that a line belongs to, frontmatter lines included."""
+    """Return the entry of a file that a line belongs to.
+
+    Frontmatter lines belong to their entry.
+    """
     source = inside[0].source
     text, _ = decode(read_note_text(source, vault.resolve(source)).data)
     starts = [entry.line for entry in parse_document(text, source).entries]
@@ -96,7 +102,10 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
 
 
 def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
-    """Return an entry with its text as it stands in its file, frontmatter included."""
+    """Return an entry with its text as it stands in its file.
+
+    The frontmatter is included.
+    """
     entry = find(vault, index, wanted)
     note = read_note_text(entry.source, vault.resolve(entry.source))
     text, _ = decode(note.data)
@@ -130,7 +139,10 @@ def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
 
 
 def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the `(relation, target)` pairs of an entry: its typed links, then the wikilinks of its text."""
+    """Yield the `(relation, target)` pairs of an entry.
+
+    Its typed links come first, then the wikilinks of its text.
+    """
     listed = read_metadata(entry).get("links")
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
@@ -140,7 +152,10 @@ def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
 
 
 def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
-    """Return what a link may call each entry: its id, its title, its file's name or path; ids win."""
+    """Return what a link may call each entry.
+
+    That is its id, its title, its file's name or path; ids win.
+    """
     names: dict[str, StoredEntry] = {}
     for entry in entries:
         path = entry.source.removesuffix(".md")

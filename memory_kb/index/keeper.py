@@ -1,4 +1,7 @@
-"""The index of one vault, opened when it is needed, repaired when it is broken, and kept fresh."""
+"""The index of one vault, opened when needed and kept fresh.
+
+It is repaired when it is broken.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ def count_files(number: int) -> str:
 
 
 class IndexKeeper:
-    """Hands out the index of a vault; what had to be mended on the way is told by `take_notices`."""
+    """The holder of a vault's index, which it hands out ready for use.
+
+    What had to be mended on the way is told by `take_notices`.
+    """
 
     def __init__(self, vault: Vault, machine: Path, settings: Settings) -> None:
         self._vault, self._settings = vault, settings
@@ -82,7 +88,10 @@ class IndexKeeper:
         return notices
 
     def use(self, work: Callable[[SqliteIndex], _T]) -> _T:
-        """Do something with the index; when its file turns out damaged, rebuild it and do it again."""
+        """Do something with the index, again if its file is damaged.
+
+        A file that turns out damaged is rebuilt in between.
+        """
         try:
             return work(self.index)
         except sqlite3.DatabaseError as exc:
@@ -110,7 +119,10 @@ class IndexKeeper:
         return report._replace(notices=self.take_notices())
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
-        """Bring the index up to date before reading from it, without waiting long for anybody."""
+        """Bring the index up to date before reading from it.
+
+        It waits long for nobody.
+        """
         index = self.index
         is_new = index.generation == 0 or index.stale_because(self._fingerprint) is not None
         if not is_new and not needs_writing(self._vault, index, self._settings):

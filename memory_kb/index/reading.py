@@ -25,7 +25,10 @@ _MAYBE_CJK = re.compile(rb"[\xe1\xe3-\xed\xef-\xf4]")
 
 
 class RawNote(NamedTuple):
-    """A file's bytes and the state they were read at; `is_cut` when there was more."""
+    """A file's bytes and the state they were read at.
+
+    `is_cut` says that there was more.
+    """
 
     stat: FileStat
     data: bytes
@@ -92,7 +95,10 @@ def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
 
 
 def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
-    """Turn a file's bytes into chunks and complaints; nothing that is in it can make this fail."""
+    """Turn a file's bytes into chunks and complaints.
+
+    Nothing that is in it can make this fail.
+    """
     text, problems = decode(raw.data)
     if raw.is_cut:
         size = f"{raw.stat.size / 1e6:.1f} MB"
@@ -129,12 +135,18 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
 
 
 def search_terms(text: str) -> str | None:
-    """Return the words to index beside a text: bigrams of its CJK runs, names spelled out; None for none."""
+    """Return the words to index beside a text, or None.
+
+    They are the bigrams of its CJK runs and its names spelled out.
+    """
     return " ".join(filter(None, (cjk_terms(text) if has_cjk(text) else "", symbol_terms(text)))) or None
 
 
 def _leading_columns(entry: Entry, location: Location) -> tuple[str, str, str, str, str, str | None, str | None, str, float, int, str | None, int]:
-    """Return the columns from `entry_id` to `is_superseded`, which all chunks of an entry share."""
+    """Return the columns that all chunks of an entry share.
+
+    They run from `entry_id` to `is_superseded`.
+    """
     return (
         entry.id,
         entry.kind,

@@ -1,4 +1,7 @@
-"""The tables of `.memory.db`. There are no migrations: another version is rebuilt from the notes."""
+"""The tables of `.memory.db`.
+
+There are no migrations: another version is rebuilt from the notes.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ _CHUNK = "rowid, rowid - part, source, position, part, entry_id, kind, type, sta
 
 
 class SqliteIndex:
-    """An open `.memory.db`; see `memory_kb.ports.Index` for what its methods promise."""
+    """An open `.memory.db`.
+
+    See `memory_kb.ports.Index` for what its methods promise.
+    """
 
     def __init__(self, path: Path, tokenizer: str) -> None:
         self.path = path
@@ -59,7 +62,10 @@ class SqliteIndex:
         return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
 
     def is_intact(self) -> bool:
-        """Tell whether the rowids are the ones we gave; a `VACUUM` from outside changes them."""
+        """Tell whether the rowids are the ones we gave.
+
+        A `VACUUM` from outside changes them.
+        """
         (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
         return self.read_meta("last_rowid") in (None, str(last or 0))
 

@@ -25,10 +25,11 @@ _PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 
 class SqliteWriter:
-    """Gathers rows and writes them in batches, all inside one transaction.
+    """A writer that gathers rows and writes them in batches.
 
-    Building the full-text index is one SQL statement per batch, which runs in a thread without
-    holding Python back, so that the next batch is read and parsed meanwhile.
+    All of it happens inside one transaction. Building the full-text index is one SQL statement
+    per batch, which runs in a thread without holding Python back, so that the next batch is read
+    and parsed meanwhile.
     """
 
     def __init__(self, connection: sqlite3.Connection, tokenizer: str, *, rebuild: bool) -> None:
@@ -113,7 +114,10 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
     def _flush(self) -> None:
-        """Write what was gathered, then index it; a large batch is indexed in the background."""
+        """Write what was gathered, then index it.
+
+        A large batch is indexed in the background.
+        """
         self._join()
         self._connection.executemany(_PUT_FILE, self._files)
         self._connection.executemany(INSERT_CHUNK, self._rows)

@@ -33,7 +33,10 @@ _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A learning before it has an id; `kind` and `priority` are words of the file format."""
+    """A learning before it has an id.
+
+    `kind` and `priority` are words of the file format.
+    """
 
     text: str
     kind: str = "fact"
@@ -75,7 +78,10 @@ def check_draft(draft: Draft) -> Draft:
 
 
 def plan_entry(draft: Draft, entry_id: str, scope_folder: Path, now: datetime) -> tuple[Path, bytes]:
-    """Return the file of a new entry and its bytes (requirements §6.2; one file per entry)."""
+    """Return the file of a new entry and its bytes.
+
+    There is one file per entry (requirements §6.2).
+    """
     first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
     name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
     folder = scope_folder / KINDS[draft.kind].folder
@@ -107,11 +113,17 @@ def render(draft: Draft, entry_id: str, now: datetime) -> str:
 
 @functools.cache
 def _note_dumper() -> type[yaml.SafeDumper]:
-    """Return a dumper that writes one key a line and lists in brackets, as people do."""
+    """Return a dumper that writes YAML as people do.
+
+    It writes one key a line and lists in brackets.
+    """
     import yaml
 
     class NoteDumper(yaml.SafeDumper):
-        """The safe dumper with lists on one line, and quotes where a reader would fold a line break."""
+        """The safe dumper with lists on one line.
+
+        Quotes stand where a reader would fold a line break.
+        """
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         style = '"' if any(sign in text for sign in _ODD_BREAKS) else None
@@ -157,7 +169,10 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
 
 
 def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:
-    """Plan to count one more sighting of an entry and to restart its clock (S1-30, S1-33)."""
+    """Plan to count one more sighting of an entry.
+
+    That also restarts its clock (S1-30, S1-33).
+    """
     text = note.text
     for key in ("reinforcement_count", "last_reinforced"):
         entry = find_entry(text, note.path, entry_id)
@@ -167,7 +182,10 @@ def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:
 
 
 def plan_retirement(note: NoteText, entry_id: str) -> Change:
-    """Plan to set an entry's status to retired; a note without frontmatter gets a block of its own."""
+    """Plan to set an entry's status to retired.
+
+    A note without frontmatter gets a block of its own.
+    """
     text = note.text
     entry = find_entry(text, note.path, entry_id)
     if entry.has_frontmatter:
@@ -181,7 +199,10 @@ def plan_retirement(note: NoteText, entry_id: str) -> Change:
 
 
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
-    """Plan to take an entry's text out and leave a tombstone that keeps it from coming back."""
+    """Plan to take an entry's text out and leave a tombstone.
+
+    The tombstone keeps it from coming back.
+    """
     text = note.text
     entry = find_entry(text, note.path, entry_id)
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -194,7 +215,9 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
 
 
 def fingerprint(text: str) -> str:
-    """Return what a tombstone remembers of a text: the same for any spacing or case.
+    """Return what a tombstone remembers of a text.
+
+    It is the same for any spacing or case.
 
     Example:
         >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")

@@ -25,17 +25,21 @@ _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """An entry of the same kind and place with the same text, or the tombstone of one."""
+    """An entry of the same kind and place with the same text.
+
+    It may also be the tombstone of one.
+    """
 
     entry: StoredEntry
     is_forgotten: bool
 
 
 def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
-    """Return the entry that says the same at the same place, live ones first, or the tombstone of one.
+    """Return the entry that says the same at the same place.
 
-    What was forgotten stays away from its place and from every narrower one, as whatever kind it
-    comes back. MEMORY.md belongs to the people: what stands there is not reinforced.
+    Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
+    its place and from every narrower one, as whatever kind it comes back. MEMORY.md belongs to
+    the people: what stands there is not reinforced.
     """
     here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
     live = [
@@ -56,10 +60,10 @@ def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return how much two texts say the same: the Jaccard of their words, or 0 where a difference matters.
+    """Return how much two texts say the same.
 
-    Words in another order, another number or a negation turn a sentence round, however many
-    other words it shares.
+    That is the Jaccard of their words, or 0 where a difference matters. Words in another order,
+    another number or a negation turn a sentence round, however many other words it shares.
 
     Example:
         >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")

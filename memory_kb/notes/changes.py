@@ -1,4 +1,4 @@
-"""Writing notes: a planned change, applied only to the bytes it was planned against."""
+"""Writing notes: a change applied only to the bytes it was planned against."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from memory_kb.errors import ChangedOnDisk, UnreadableInput
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file's bytes before and after; `before` None makes a new file, `after` None removes it."""
+    """A file's bytes before and after.
+
+    `before` None makes a new file, `after` None removes it.
+    """
 
     path: str
     file: Path
@@ -23,7 +26,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """A file as it is to be changed: undecodable bytes are kept as surrogates, line ends as they are."""
+    """A file as it is to be changed.
+
+    Undecodable bytes are kept as surrogates, line ends as they are.
+    """
 
     path: str
     file: Path
@@ -52,9 +58,9 @@ def read_note_text(path: str, file: Path) -> NoteText:
 
 
 def apply(change: Change) -> None:
-    """Carry out a change: complete or not at all, and never over somebody else's writing.
+    """Carry out a change, complete or not at all.
 
-    Call it under the lock of the scope's root.
+    It never goes over somebody else's writing. Call it under the lock of the scope's root.
 
     Raises:
         ChangedOnDisk: the file is not what the change was planned against.
@@ -109,7 +115,10 @@ def _replace(change: Change) -> None:
 
 
 def _write_beside(file: Path, data: bytes) -> str:
-    """Write a temporary file in the same folder and force it to the disk; its name is hidden from the walk."""
+    """Write a temporary file in the same folder, forced to the disk.
+
+    Its name is hidden from the walk.
+    """
     descriptor, name = tempfile.mkstemp(prefix=".memory-kb-", suffix=".tmp", dir=file.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -1,9 +1,10 @@
-"""The file grammar (requirements §6.3): a text into entries, each with the exact span it stands at.
+"""The file grammar (requirements §6.3): a text into entries.
 
-A file is a preamble and any number of entries. An entry is a `---` line, a YAML mapping, a `---`
-line and a body that runs to the next entry. Away from the start of the file a `---` line opens
-an entry only after a blank line, outside a code fence, and when the mapping has `id`, `kind` or
-`type`; any other `---` is a horizontal rule. Nothing is ever lost: what is no entry is text.
+Each comes with the exact span it stands at. A file is a preamble and any number of entries. An
+entry is a `---` line, a YAML mapping, a `---` line and a body that runs to the next entry. Away
+from the start of the file a `---` line opens an entry only after a blank line, outside a code
+fence, and when the mapping has `id`, `kind` or `type`; any other `---` is a horizontal rule.
+Nothing is ever lost: what is no entry is text.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A frontmatter block: `span` from its opening `---` to the end of its closing line."""
+    """A frontmatter block.
+
+    `span` runs from its opening `---` to the end of its closing line.
+    """
 
     span: Span
     yaml: Span
@@ -44,7 +48,9 @@ class Block:
 
 
 def parse_document(text: str, path: str, default_status: str = "active") -> Document:
-    """Split a file's text into entries; `path` is used for provisional ids, dates and problems.
+    """Split a file's text into entries.
+
+    `path` is used for provisional ids, dates and problems.
 
     Example:
         >>> text = "---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n"
@@ -72,7 +78,10 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
 
 
 def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block]:
-    """Yield the frontmatter blocks of a text in order; complaints are added to `problems`."""
+    """Yield the frontmatter blocks of a text in order.
+
+    Complaints are added to `problems`.
+    """
     position = 0
     head = _HEAD.match(text)
     if head:
@@ -122,7 +131,10 @@ def _read_block(text: str, opening: Span, path: str, problems: list[Problem], li
 
 
 class _Fences:
-    """Which places of a text are inside a code fence, told in one pass from left to right."""
+    """The places of a text that are inside a code fence.
+
+    They are told in one pass from left to right.
+    """
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -208,7 +220,9 @@ def _date_in(path: str) -> date | None:
 
 
 def provisional_id(path: str, body: str) -> str:
-    """Return the id of an entry that has none: a uuid5 of its path and body (requirements §6.3).
+    """Return the id of an entry that has none.
+
+    It is a uuid5 of its path and body (requirements §6.3).
 
     Example:
         >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
@@ -222,7 +236,10 @@ def provisional_id(path: str, body: str) -> str:
 
 
 def _readable(text: str) -> bytes:
-    """Return a text as bytes, undecodable bytes in it as a reader would see them."""
+    """Return a text as bytes.
+
+    Undecodable bytes in it are as a reader would see them.
+    """
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
     except UnicodeEncodeError:
@@ -242,7 +259,9 @@ def first_heading(body: str) -> str | None:
 
 
 def heading_text(line: str) -> str:
-    """Return what a heading says, from the text behind its signs: closing signs are no part of it.
+    """Return what a heading says, from the text behind its signs.
+
+    Closing signs are no part of it.
 
     Example:
         >>> heading_text("  Retry  twice ## "), heading_text(" C#")
@@ -254,9 +273,10 @@ def heading_text(line: str) -> str:
 
 
 def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
-    """Return what to call an entry: its title, its first heading, its file's name or its first line.
+    """Return what to call an entry.
 
-    The file's name stands in for a note that has the file to itself (`is_only`) and no id.
+    That is its title, its first heading, its file's name or its first line. The file's name
+    stands in for a note that has the file to itself (`is_only`) and no id.
     """
     if entry.title:
         return entry.title

@@ -1,7 +1,7 @@
-"""The checked reading of frontmatter: every field has a coercer that returns a value and never raises.
+"""The checked reading of frontmatter.
 
-A value outside its range becomes the nearest good one or the default, and a complaint says so;
-the text on disk is left as it is.
+Every field has a coercer that returns a value and never raises. A value outside its range becomes
+the nearest good one or the default, and a complaint says so; the text on disk is left as it is.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def read_text(value: object) -> str | None:
 
 
 def read_words(value: object) -> tuple[str, ...]:
-    """Return a list of words from a YAML list or a comma-separated text, without repeats.
+    """Return a list of words, without repeats.
+
+    They come from a YAML list or a comma-separated text.
 
     Example:
         >>> read_words(["a", 2, None, "a"]), read_words("x, #y")
@@ -100,7 +102,9 @@ def read_words(value: object) -> tuple[str, ...]:
 
 
 def read_kind(kind: object, type_: object) -> tuple[str, str]:
-    """Return the kind and type for what the frontmatter names; aliases resolve, nothing known is a fact.
+    """Return the kind and type for what the frontmatter names.
+
+    Aliases resolve, nothing known is a fact.
 
     Example:
         >>> read_kind("workflow", None), read_kind(None, "directive"), read_kind("page", "docs")
@@ -119,7 +123,9 @@ def _word(value: object) -> str:
 
 
 def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]:
-    """Read a frontmatter mapping; what cannot be used is replaced by its default and reported.
+    """Read a frontmatter mapping.
+
+    What cannot be used is replaced by its default and reported.
 
     Example:
         >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})

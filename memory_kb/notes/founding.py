@@ -37,7 +37,9 @@ class Founded:
 
 
 def found_vault(folder: str) -> Founded:
-    """Make `folder/memory` with what a vault needs, leaving alone everything that is there.
+    """Make `folder/memory` with what a vault needs.
+
+    Everything that is there is left alone.
 
     Raises:
         VaultNotFound: the folder cannot be made.

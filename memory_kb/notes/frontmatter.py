@@ -2,8 +2,7 @@
 
 PyYAML does the parsing, through libyaml where it is installed. On top of its safe loader: dates
 and clock times stay the strings people wrote, an unknown `!tag` is ignored, `<<` merges nothing,
-and a block whose
-aliases multiply into something huge is refused before it is expanded.
+and a block whose aliases multiply into something huge is refused before it is expanded.
 """
 
 from __future__ import annotations
@@ -32,7 +31,10 @@ _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][
 
 
 class InvalidBlock(Exception):
-    """A block is not a usable YAML mapping; `line` counts from 0 within the block."""
+    """A block that is not a usable YAML mapping.
+
+    `line` counts from 0 within the block.
+    """
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -40,14 +42,20 @@ class InvalidBlock(Exception):
 
 
 class _Budget(NamedTuple):
-    """How many values a block was made of so far; one list shared by the whole walk."""
+    """The number of values a block was made of so far.
+
+    One list is shared by the whole walk.
+    """
 
     spent: list[int]
 
 
 @functools.cache
 def yaml_loader() -> type[yaml.SafeLoader]:
-    """Return the safe loader class that all frontmatter and configuration is read with."""
+    """Return the safe loader class for frontmatter and configuration.
+
+    All of it is read with this one.
+    """
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -109,7 +117,10 @@ def load_mapping(block: str) -> dict[str, Any]:
 
 
 def _check_depth(block: str) -> None:
-    """Refuse a block that is nested too deeply, before anything recursive reads it."""
+    """Refuse a block that is nested too deeply.
+
+    This comes before anything recursive reads it.
+    """
     if sum(1 for _ in itertools.islice(_NESTING.finditer(block), _MANY_NESTINGS + 1)) <= _MANY_NESTINGS:
         return
     import yaml
@@ -126,7 +137,10 @@ def _plain_key(key: object) -> str:
 
 
 def _plain_number(number: int) -> int | str:
-    """Return a number that can be printed, or the hexadecimal digits of one that is beyond all use."""
+    """Return a number that can be printed.
+
+    One that is beyond all use becomes its hexadecimal digits.
+    """
     return number if number.bit_length() <= _MAX_BITS else hex(number)[:40] + "…"
 
 

@@ -1,4 +1,7 @@
-"""The folder of what belongs to this machine alone: index, logs and locks, never in git."""
+"""The folder of what belongs to this machine alone.
+
+It holds the index, logs and locks, and is never in git.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,11 @@ def prepare_machine(folder: Path) -> Path:
 
 
 def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Path:
-    """Return a machine folder that can be written: the vault's own, the configured one, or one in the user's cache.
+    """Return a machine folder that can be written.
 
-    `configured` is `index.path`, a folder for the machine folders of all vaults. Where nothing at
-    all can be written, a temporary folder makes one command work.
+    That is the vault's own, the configured one, or one in the user's cache. `configured` is
+    `index.path`, a folder for the machine folders of all vaults. Where nothing at all can be
+    written, a temporary folder makes one command work.
 
     Raises:
         VaultNotFound: the configured folder cannot be written.
@@ -64,7 +68,10 @@ def _prepare_named(folder: Path) -> Path:
 
 
 def _name_of(machine: Path) -> str:
-    """Return a folder name for a vault elsewhere: its own name, made unique by its place."""
+    """Return a folder name for a vault elsewhere.
+
+    It is the vault's own name, made unique by its place.
+    """
     vault = machine.parent.parent if machine.parent.name == "memory" else machine.parent
     import hashlib
 

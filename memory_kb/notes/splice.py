@@ -1,7 +1,8 @@
-"""Change one value of one entry's frontmatter, and no other byte of the file (architecture §1.2).
+"""Change one value of one entry's frontmatter (architecture §1.2).
 
-The value's place comes from the YAML parser's own marks. Every result is parsed again and must
-differ in exactly the value that was meant, else nothing is returned.
+No other byte of the file changes. The value's place comes from the YAML parser's own marks. Every
+result is parsed again and must differ in exactly the value that was meant, else nothing is
+returned.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ Value = str | int | float | bool | list[str]
 
 
 def set_value(text: str, block: Span, key: str, value: Value) -> str:
-    """Return `text` with `key` set to `value` in the YAML between the two places of `block`.
+    """Return `text` with `key` set to `value` in one block.
 
-    An existing value is replaced in its own quoting style; a new key becomes the last line.
+    The YAML stands between the two places of `block`. An existing value is replaced in its own
+    quoting style; a new key becomes the last line.
 
     Raises:
         CannotSplice: the change would not be read back as meant.
@@ -79,7 +81,10 @@ def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str
 
 
 def _content_end(block: str, node: yaml.Node) -> int:
-    """Return where a node's own text ends; a block collection's mark runs on over comments behind it."""
+    """Return where a node's own text ends.
+
+    A block collection's mark runs on over comments behind it.
+    """
     import yaml
 
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
@@ -92,7 +97,9 @@ def _content_end(block: str, node: yaml.Node) -> int:
 
 
 def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> str:
-    """Return a value as one line of YAML that reads back the same, inside braces if `is_flow`.
+    """Return a value as one line of YAML that reads back the same.
+
+    It does so inside braces if `is_flow`.
 
     Example:
         >>> emit("yes"), emit("a, b"), emit("a, b", is_flow=True), emit(["x", "2026-01-01"])

@@ -1,4 +1,4 @@
-"""A vault on disk: where it is, what shape it has, and which scope a path belongs to."""
+"""A vault on disk: where it is, its shape, and the scope of each path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
 
 
 class Root(NamedTuple):
-    """A folder whose Markdown files are notes; `prefix` goes before their paths in all output."""
+    """A folder whose Markdown files are notes.
+
+    `prefix` goes before their paths in all output.
+    """
 
     prefix: str
     folder: Path
@@ -106,7 +109,9 @@ def find_vault(
     environ: Mapping[str, str],
     cwd: Path,
 ) -> Vault:
-    """Locate the vault: the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`.
+    """Locate the vault.
+
+    That is the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`.
 
     Raises:
         VaultNotFound: there is none.
@@ -142,7 +147,10 @@ def _named_folder(folder: Path) -> Path:
 
 
 def _is_inside(place: Path) -> bool:
-    """Tell whether a folder is the `memory/` of a vault rather than the folder that holds it."""
+    """Tell whether a folder is the `memory/` of a vault.
+
+    The other case is the folder that holds it.
+    """
     has_marker = any((place / marker).exists() for marker in _MARKERS)
     return place.name == "memory" and has_marker and not is_memory_folder(place / "memory")
 
@@ -189,7 +197,9 @@ def locate(path: str, *, is_memory: bool) -> Location:
 
 
 def default_status(path: str, *, is_memory: bool) -> str:
-    """Return the status of an entry that names none: its folder's, else active.
+    """Return the status of an entry that names none.
+
+    It is its folder's, else active.
 
     Example:
         >>> default_status("memory/review/a.md", is_memory=True), default_status("archive/a.md", is_memory=False)

@@ -1,4 +1,7 @@
-"""The walk: every Markdown file of a root, in the order of its path, and what could not be read."""
+"""The walk: every Markdown file of a root, in the order of its path.
+
+It also tells what could not be read.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,10 @@ class _Walker:
         self._skipped = {str(other) for other in others if other != root.folder}
 
     def files(self) -> Iterator[FileStat]:
-        """Yield the files below the root, depth first, folders sorted as if their name ended in a slash."""
+        """Yield the files below the root, depth first.
+
+        Folders are sorted as if their name ended in a slash.
+        """
         stack = [iter(self._list(str(self._root.folder), self._root.prefix, is_top=True))]
         while stack:
             for item in stack[-1]:
@@ -167,7 +173,10 @@ def _path_of(item: FileStat | tuple[str, str]) -> str:
 
 
 def _readable(name: str) -> str:
-    """Return a file name that can be printed and stored: undecodable bytes as `\\xff`."""
+    """Return a file name that can be printed and stored.
+
+    Undecodable bytes become `\\xff`.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,7 @@
-"""Candidates into scores: every factor of a hit, kept apart so that it can be explained."""
+"""Candidates into scores, every factor of a hit kept apart.
+
+That way a hit can be explained.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from memory_kb.settings import Ranking
 
 
 class Scored(NamedTuple):
-    """A candidate with the factors of its score. A part that the query does not use is None."""
+    """A candidate with the factors of its score.
+
+    A part that the query does not use is None.
+    """
 
     candidate: Candidate
     bm25: float | None

@@ -7,7 +7,10 @@ from memory_kb.retrieval.relevance import TextScore
 
 
 def explain(group: Group, text: TextScore | None, rank: int, place: int | None) -> tuple[str, ...]:
-    """Return a line for every factor of a hit's score; `place` is its rank by score alone, None beyond the candidates."""
+    """Return a line for every factor of a hit's score.
+
+    `place` is its rank by score alone, None beyond the candidates.
+    """
     best, candidate = group.best, group.best.candidate
     lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
     if candidate.is_superseded:

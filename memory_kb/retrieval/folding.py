@@ -1,4 +1,4 @@
-"""Chunks that lie side by side in one entry become one hit."""
+"""Chunks that lie side by side in one entry, joined into one hit."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Group(NamedTuple):
 
 
 def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Group]:
-    """Join each chunk to a better neighbour where both are good, in the order of the pool.
+    """Join each chunk to a better neighbour where both are good.
 
-    The pool does not depend on how many hits are asked for, so neither do the groups.
+    This goes in the order of the pool. The pool does not depend on how many hits are asked for,
+    so neither do the groups.
     """
     groups: list[Group] = []
     place_of: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What people type into a full-text expression that cannot fail, whatever they typed."""
+"""What people type, turned into a full-text expression that cannot fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class TextQuery(NamedTuple):
 
     @property
     def whole(self) -> str | None:
-        """The query as one phrase, stop words and all, or None when it is a single word."""
+        """The query as one phrase, stop words and all.
+
+        None when it is a single word.
+        """
         phrase = _phrase(" ".join(self.words))
         return phrase if len(_TOKEN.findall(phrase)) > 1 else None
 
@@ -65,10 +68,10 @@ class TextQuery(NamedTuple):
 
 
 def parse_query(text: str) -> TextQuery:
-    """Read a query: words, `"exact phrases"`, `-excluded` ones; anything else is a word too.
+    """Read a query: words, `"exact phrases"` and `-excluded` ones.
 
-    Stop words are left out unless there is nothing else. A name such as `foo-bar` or `v1.2.3` is
-    looked for as it stands and in its parts, CJK runs as bigrams.
+    Anything else is a word too. Stop words are left out unless there is nothing else. A name such
+    as `foo-bar` or `v1.2.3` is looked for as it stands and in its parts, CJK runs as bigrams.
 
     Example:
         >>> parse_query('How do I fix "flaky tests" in user_name -legacy?').expression
@@ -105,7 +108,10 @@ def parse_words(text: str) -> TextQuery:
 
 
 def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) -> TextQuery:
-    """Return the query for some words: their distinct terms without stop words, and neighbouring terms as pairs."""
+    """Return the query for some words.
+
+    It has their distinct terms without stop words, and neighbouring terms as pairs.
+    """
     stop = stop_words([token.lower() for word in words for token in _TOKEN.findall(word)])
     terms: dict[str, None] = {}
     dropped: dict[str, None] = {}
@@ -159,7 +165,10 @@ def _cjk_terms(word: str) -> Iterator[tuple[str, str]]:
 
 
 def _phrase(text: str) -> str:
-    """Return a phrase to be found as it stands; its CJK runs are chains of bigrams."""
+    """Return a phrase to be found as it stands.
+
+    Its CJK runs are chains of bigrams.
+    """
     words: list[str] = []
     symbols = symbol_terms(text)
     if symbols and len(text.split()) == 1:

@@ -1,8 +1,8 @@
-"""How well a passage answers a query by its words, its surroundings and its headings.
+"""How well a passage answers a query.
 
-A passage is about what stands around it, too. Rather than indexing every text three times, each
-term's BM25 in the neighbouring passages is looked up when a query is answered; the decision
-record on context gives the figures.
+Its words, its surroundings and its headings tell. A passage is about what stands around it, too.
+Rather than indexing every text three times, each term's BM25 in the neighbouring passages is
+looked up when a query is answered; the decision record on context gives the figures.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ HEADING_BONUS = 0.3
 
 
 class TextScore(NamedTuple):
-    """The parts of a passage's text score; each is at least 0, and `total` is what ranks it.
+    """The parts of a passage's text score.
 
-    `bonus` is for titles and headings like the query, and for saying the query as it stands.
+    Each is at least 0, and `total` is what ranks the passage. `bonus` is for titles and headings
+    like the query, and for saying the query as it stands.
     """
 
     own: float
@@ -58,8 +59,10 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     for pair in query.pairs:
         for key, rank in index.ranks(pair, WEIGHTS, keys).items():
             pairs[key] -= PAIR_SHARE * rank
-    words = _content_words(" ".join(query.words))
-    bonus = {candidate.key: heading_bonus(words, candidate.title, candidate.headings) for candidate in candidates}
+    text = " ".join(query.words)
+    stop = stop_words(text.casefold().split())
+    words = content_words(text, stop)
+    bonus = {candidate.key: heading_bonus(words, stop, candidate.title, candidate.headings) for candidate in candidates}
     for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
         bonus[key] += WHOLE_BONUS
     return {candidate.key: TextScore(-candidate.rank, context[candidate.key], pairs[candidate.key], bonus[candidate.key]) for candidate in candidates}
@@ -75,33 +78,37 @@ def share_context(own: float, neighbour: float) -> float:
     return CONTEXT_SHARE * max(0.0, neighbour - own)
 
 
-def heading_bonus(words: frozenset[str], title: str, headings: str) -> float:
+def heading_bonus(words: frozenset[str], stop: frozenset[str], title: str, headings: str) -> float:
     """Return the bonus for a title and a heading that share words with the query.
 
     Example:
-        >>> heading_bonus(frozenset({"deploy"}), "Deploy", "")
+        >>> heading_bonus(frozenset({"deploy"}), frozenset({"the"}), "The deploys", "")
         0.3
     """
-    best = max(jaccard(words, _content_words(heading)) for heading in headings.split(" > ")) if headings else 0.0
-    return HEADING_BONUS * (jaccard(words, _content_words(title)) + best)
+    best = max([jaccard(words, content_words(heading, stop)) for heading in headings.split(" > ")]) if headings else 0.0
+    return HEADING_BONUS * (jaccard(words, content_words(title, stop)) + best)
 
 
-@functools.lru_cache(maxsize=512)
-def _content_words(text: str) -> frozenset[str]:
-    """Return the words of a title or query that carry meaning, English plurals as their singular.
+@functools.lru_cache(maxsize=4096)
+def content_words(text: str, stop: frozenset[str]) -> frozenset[str]:
+    """Return the words that carry meaning, English plurals as their singular.
 
     Cached, because the passages of a long note share its title and its upper headings.
+
+    Example:
+        >>> sorted(content_words("The hotkeys of a class", frozenset({"the", "of", "a"})))
+        ['class', 'hotkey']
     """
     words = tokens(text)
-    kept = words - stop_words(sorted(words)) or words
-    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word for word in kept)
+    kept = words - stop or words
+    return frozenset([word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in kept])
 
 
 def normalise(scores: Mapping[int, TextScore]) -> dict[int, float]:
-    """Return the scores relative to the best: 1 for it, above 0 for every match (S3-35).
+    """Return the scores relative to the best (S3-35).
 
-    In a small vault a word that most passages say has a BM25 of nearly 0; where all are 0 all
-    are equally good.
+    That is 1 for the best, above 0 for every match. In a small vault a word that most passages
+    say has a BM25 of nearly 0; where all are 0 all are equally good.
 
     Example:
         >>> normalise({1: TextScore(8.0, 0.0, 0.0, 0.0), 2: TextScore(2.0, 0.0, 0.0, 0.0)})

@@ -8,12 +8,12 @@ from memory_kb.text import jaccard
 
 
 def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lambda: float, limit: int) -> list[int]:
-    """Return the first `limit` hits to show: the best one, then the best that says something new.
+    """Return the first `limit` hits to show.
 
-    Each next one maximises `lambda * relevance - (1 - lambda) * similarity`, where relevance is
-    the score min-max scaled over the pool and similarity the largest Jaccard to those before it.
-    The first is always the best score, and the first k of the order do not depend on what comes
-    after them.
+    The best one comes first, then the best that says something new. Each next one maximises
+    `lambda * relevance - (1 - lambda) * similarity`, where relevance is the score min-max scaled
+    over the pool and similarity the largest Jaccard to those before it. The first is always the
+    best score, and the first k of the order do not depend on what comes after them.
 
     Example:
         >>> twin, other = frozenset("abc"), frozenset("xyz")

@@ -26,7 +26,10 @@ DIVERSE = 30
 
 
 class Request(NamedTuple):
-    """One search: what for, among which entries, and how much of it. `max_chars` 0 is no budget."""
+    """One search: what for, among which entries, and how much of it.
+
+    `max_chars` 0 is no budget.
+    """
 
     text: str
     filters: Filters = Filters()
@@ -36,7 +39,10 @@ class Request(NamedTuple):
 
 
 def retrieve(index: Index, request: Request, ranking: Ranking, today: date) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Return the hits for a request, best first, and what the asker should know about them."""
+    """Return the hits for a request, best first.
+
+    With them comes what the asker should know about them.
+    """
     found = find_candidates(index, request)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     scored = score_candidates(found.candidates, normalise(texts) if found.query else None, ranking, today)
@@ -50,7 +56,10 @@ def retrieve(index: Index, request: Request, ranking: Ranking, today: date) -> t
 
 
 class Found(NamedTuple):
-    """The chunks that fit a request; `query` is None where they were found without words."""
+    """The chunks that fit a request.
+
+    `query` is None where they were found without words.
+    """
 
     query: TextQuery | None
     candidates: list[Candidate]
@@ -79,7 +88,10 @@ def find_candidates(index: Index, request: Request) -> Found:
 
 
 def _groups(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Group]:
-    """Fold the pool into groups; equal scores stand in the order of the files."""
+    """Fold the pool into groups.
+
+    Equal scores stand in the order of the files.
+    """
     chunks = index.chunks(scored.candidate.key for scored in pool)
     kept = _without_shadowed(index, pool, chunks, filters)
     kept.sort(key=lambda scored: (-scored.score, -scored.relevance, chunks[scored.candidate.key].source, chunks[scored.candidate.key].position))
@@ -98,7 +110,10 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
 
 
 def _further(index: Index, found: Found, request: Request, ranking: Ranking, today: date) -> list[Group]:
-    """Return hits beyond the competing candidates, each chunk by itself, in the order of the index."""
+    """Return hits beyond the competing candidates.
+
+    Each chunk stands by itself, in the order of the index.
+    """
     if found.query is None or len(found.candidates) < CANDIDATES:
         return []
     more = index.match(found.query.expression, WEIGHTS, request.filters, CANDIDATES + request.limit)[CANDIDATES:]
@@ -124,7 +139,10 @@ def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Gr
 
 
 def fit_budget(hits: tuple[Hit, ...], max_chars: int) -> tuple[Hit, ...]:
-    """Return the leading hits whose texts fit a budget together; the first that does not ends the list (S3-41)."""
+    """Return the leading hits whose texts fit a budget together (S3-41).
+
+    The first that does not ends the list.
+    """
     if max_chars <= 0:
         return hits
     spent = 0
@@ -162,5 +180,8 @@ def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, Tex
 
 
 def _round(value: float) -> float:
-    """Return a number to six significant digits: a weak match beside a strong one is still above 0."""
+    """Return a number to six significant digits.
+
+    A weak match beside a strong one is still above 0.
+    """
     return float(f"{value:.6g}")

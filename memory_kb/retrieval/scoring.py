@@ -1,4 +1,7 @@
-"""The formulas: decay, prominence, relevance and their product. Pure functions of numbers."""
+"""The formulas: decay, prominence, relevance and their product.
+
+They are pure functions of numbers.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ SUPERSEDED_FACTOR = 0.5
 
 
 def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
-    """Return what is left of 1 after some days: `max(floor, 0.5 ** (days / half_life))` (S3-46).
+    """Return what is left of 1 after some days (S3-46).
 
-    Days before now count as none.
+    That is `max(floor, 0.5 ** (days / half_life))`. Days before now count as none.
 
     Example:
         >>> decay(0), decay(90), decay(180), decay(3650, floor=0.1)
@@ -32,7 +35,9 @@ def activation(weight: float, days: float, count: int, *, half_life: float = 90.
 
 
 def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:
-    """Return how strongly an entry surfaces by itself (S3-45 to S3-47); a retired one does not.
+    """Return how strongly an entry surfaces by itself (S3-45 to S3-47).
+
+    A retired one does not.
 
     Example:
         >>> round(prominence(0.9, 3650, 0, "active", Ranking()), 4), prominence(0.9, 0, 5, "retired", Ranking())
@@ -45,7 +50,9 @@ def prominence(importance: float, days: float, count: int, status: str, ranking:
 
 
 def age_in_days(seen: str | None, today: date) -> float:
-    """Return the days since an ISO date; an entry without a date, or from the future, has age 0.
+    """Return the days since an ISO date.
+
+    An entry without a date, or from the future, has age 0.
 
     Example:
         >>> age_in_days("2026-01-01", date(2026, 4, 1)), age_in_days(None, date(2026, 4, 1))
@@ -57,7 +64,9 @@ def age_in_days(seen: str | None, today: date) -> float:
 
 
 def final_score(relevance: float, prominence: float, scope: float, *, is_superseded: bool) -> float:
-    """Return a hit's score: `relevance * prominence * scope`, halved when a newer entry replaces it.
+    """Return a hit's score: `relevance * prominence * scope`.
+
+    It is halved when a newer entry replaces the hit's.
 
     Example:
         >>> round(final_score(0.65, 1.0, 1.5, is_superseded=False), 4)

@@ -1,4 +1,7 @@
-"""Words too common to search for, by language; a query is read in the language it shares most with."""
+"""Words too common to search for, by language.
+
+A query is read in the language it shares most with.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +63,10 @@ _LISTS: Mapping[str, frozenset[str]] = {
 
 
 def stop_words(words: Sequence[str]) -> frozenset[str]:
-    """Return the stop words of the language that a query's words look most like, else the English ones.
+    """Return the stop words of the language of a query.
 
-    One word proves nothing: `c` and `die` are words of other languages that may carry meaning.
+    The language is the one that the query's words look most like, else English. One word proves
+    nothing: `c` and `die` are words of other languages that may carry meaning.
 
     Example:
         >>> "die" in stop_words("wie kann ich die notiz finden".split()), "die" in stop_words("did the dog die".split())
