@@ -51,14 +51,13 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     keys = [candidate.key for candidate in candidates]
     around = sorted({place for key in keys for place in (key - 1, key, key + 1)})
     context = dict.fromkeys(keys, 0.0)
-    pairs = dict.fromkeys(keys, 0.0)
     for term in (*query.phrases, *query.terms):
         ranks = index.ranks(term, WEIGHTS, around)
         for key in keys:
             context[key] += share_context(-ranks.get(key, 0.0), -min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0)))
-    for pair in query.pairs:
-        for key, rank in index.ranks(pair, WEIGHTS, keys).items():
-            pairs[key] -= PAIR_SHARE * rank
+    # BM25 adds up over the phrases of an expression, so all pairs are one look.
+    paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
+    pairs = {key: -PAIR_SHARE * paired.get(key, 0.0) for key in keys}
     text = " ".join(query.words)
     stop = stop_words(text.casefold().split())
     words = content_words(text, stop)
