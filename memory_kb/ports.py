@@ -52,13 +52,9 @@ class Candidate(NamedTuple):
 
 
 class StoredChunk(NamedTuple):
-    """A chunk as it was indexed, with its key.
-
-    `entry_key` is the key of its entry's first chunk.
-    """
+    """A chunk as it was indexed, with its key."""
 
     key: int
-    entry_key: int
     source: str
     position: int
     part: int

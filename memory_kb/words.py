@@ -61,8 +61,6 @@ RELATIONS = (
     "supersedes",
     "superseded_by",
 )
-MATURITIES = ("nascent", "established", "proven")
-OUTCOMES = ("success", "failure", "mixed")
 #: Scopes from the most specific to the widest; other words for them are in `SCOPE_ALIASES`.
 SCOPES = ("task", "job", "project", "global")
 SCOPE_ALIASES: Mapping[str, str] = {"team": "task", "dispatch": "task", "session": "job"}

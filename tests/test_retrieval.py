@@ -384,3 +384,9 @@ def test_a_plain_folder_of_notes_needs_no_frontmatter_and_has_project_scope(vaul
         ("archive/b.md", "project", "active"),
         ("jobs/x/a.md", "project", "active"),
     ]
+
+
+def test_an_explanation_of_nothing_is_no_negative_number(vault: Vault, open_kb: Open) -> None:
+    """In a vault of one note every word has a BM25 of nearly 0."""
+    (hit,) = open_kb(vault({"a.md": "Deploys need approvals.\n"})).search("approvals", explain=True).hits
+    assert "own words 0.00 + neighbouring passages 0.00 + words side by side 0.00" in hit.explanation[1]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings"
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
-_CHUNK = "rowid, rowid - part, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
+_CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
 
 class SqliteIndex:

@@ -57,7 +57,7 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
             context[key] += share_context(-ranks.get(key, 0.0), -min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0)))
     # BM25 adds up over the phrases of an expression, so all pairs are one look.
     paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
-    pairs = {key: -PAIR_SHARE * paired.get(key, 0.0) for key in keys}
+    pairs = {key: PAIR_SHARE * abs(paired.get(key, 0.0)) for key in keys}
     text = " ".join(query.words)
     stop = stop_words(text.casefold().split())
     words = content_words(text, stop)
