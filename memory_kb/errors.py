@@ -8,6 +8,8 @@ MemoryKBError
 ├── InvalidSettings       3
 ├── UnreadableInput       4   a file named by the caller
 │   └── UnknownEntry
+├── ProviderFailed        5   a model that cannot be asked
+│   └── SpendLimitReached
 ├── ChangedOnDisk         6   somebody else wrote first
 ├── CannotSplice          6
 ├── Forgotten             6
@@ -92,6 +94,29 @@ class UnknownEntry(UnreadableInput):
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"no entry {wanted!r}", "`memory-kb list` shows what there is; an id may be cut to a unique prefix")
+
+
+class ProviderFailed(MemoryKBError):
+    """An embedding or language model that did not answer as it should.
+
+    The message names the provider and says what it said, on one line and without any key.
+
+    Attributes:
+        is_passing: whether the same call may succeed later, as after a time-out or a full quota.
+    """
+
+    exit_code = 5
+    code = "provider"
+
+    def __init__(self, message: str, hint: str | None = None, *, is_passing: bool = False) -> None:
+        super().__init__(message, hint)
+        self.is_passing = is_passing
+
+
+class SpendLimitReached(ProviderFailed):
+    """The day's budget for a language model is spent."""
+
+    code = "spend"
 
 
 class ChangedOnDisk(MemoryKBError):

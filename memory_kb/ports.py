@@ -1,18 +1,94 @@
-"""What the rooms ask of storage.
+"""What the rooms ask of storage and of models.
 
-None of them knows which engine stands behind.
+None of them knows which engine or provider stands behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from memory_kb.model import FileStat, Filters, Problem
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from memory_kb.entry import Chunk
+
+    #: One vector per row, float32, each of length 1.
+    Vectors = NDArray[np.float32]
+
+#: What a text is embedded for; some models treat the two differently.
+Purpose = Literal["document", "query"]
+
+
+class Space(NamedTuple):
+    """The model that vectors come from; only vectors of one space can be compared.
+
+    `dimension` 0 stands for one that is not known before the model has answered once.
+    """
+
+    provider: str
+    model: str
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.model}"
+
+
+class Limits(NamedTuple):
+    """What a provider takes at once.
+
+    `texts` and `tokens` are for one request, `parallel` is the number of requests at a time, and
+    `price` is in US dollars for a million tokens, 0 where it costs nothing, None if unknown.
+    """
+
+    texts: int
+    tokens: int
+    parallel: int = 1
+    price: float | None = 0.0
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors.
+
+    Making one is cheap; whatever is heavy is loaded by the first call of `embed`.
+    """
+
+    @property
+    def space(self) -> Space:
+        """The space of its vectors."""
+
+    @property
+    def limits(self) -> Limits:
+        """What it takes at once."""
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        """Return a vector of length 1 for every text, in their order.
+
+        A text longer than the model reads is cut or windowed, never refused. It may be called
+        from several threads.
+
+        Raises:
+            ProviderFailed: the model cannot be reached or loaded, or does not answer as it should.
+        """
+
+    def close(self) -> None:
+        """Give connections and memory back."""
+
+
+class Llm(Protocol):
+    """A language model that fills in a form."""
+
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
+        """Return an object that fits a JSON schema.
+
+        Raises:
+            ProviderFailed: there is no such answer within `timeout` seconds.
+            SpendLimitReached: the day's budget is spent.
+        """
 
 
 class KnownFile(NamedTuple):

@@ -1,7 +1,8 @@
 """Settings: their defaults, where they may be set, and who may set what.
 
 defaults < `$MEMORY_KB_HOME/config.yaml` < the vault's `config.yaml` < `MEMORY_KB_*` < flags.
-A vault's own file comes with a cloned repository, so it may not say where files are written.
+A vault's own file comes with a cloned repository, so it may not say where files are written or
+texts are sent.
 """
 
 from __future__ import annotations
@@ -31,13 +32,19 @@ class ScopeWeights(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """How hits are ordered. Half-life and floor are S3-46, lambda is S3-40."""
+    """How hits are ordered.
+
+    Half-life and floor are S3-46, lambda is S3-40, the weights of the two sides S3-33.
+    """
 
     prominence_exponent: float = 1.0
     half_life_days: float = 90.0
     decay_floor: float = 0.1
     mmr_lambda: float = 0.7
     scope: ScopeWeights = ScopeWeights()
+    fusion: str = "weighted"
+    vector_weight: float = 0.7
+    text_weight: float = 0.3
 
 
 class IndexSettings(NamedTuple):
@@ -51,18 +58,62 @@ class IndexSettings(NamedTuple):
     max_file_bytes: int = 4_000_000
 
 
+class EmbeddingSettings(NamedTuple):
+    """Where vectors come from.
+
+    `model` None is the provider's usual one, `dimensions` 0 as many as the model gives.
+    """
+
+    provider: str = "auto"
+    base_url: str | None = None
+    model: str | None = None
+    dimensions: int = 0
+
+
+class LlmSettings(NamedTuple):
+    """Which language model may be asked; none unless somebody chose one.
+
+    `daily_spend` is in US dollars.
+    """
+
+    provider: str = "none"
+    base_url: str | None = None
+    model: str | None = None
+    daily_spend: float = 1.0
+
+
+class WatchSettings(NamedTuple):
+    """How files are watched; in seconds."""
+
+    debounce: float = 0.3
+    reconcile_seconds: float = 60.0
+    poll: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
     ranking: Ranking = field(default_factory=Ranking)
     index: IndexSettings = field(default_factory=IndexSettings)
+    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
     ignore: tuple[str, ...] = ("node_modules",)
 
 
-#: Settings that a vault's own file may not have: they name places outside it.
-_NOT_FROM_VAULT = frozenset({"index.path"})
+_CHOICES = {
+    "index.tokenizer": TOKENIZERS,
+    "ranking.fusion": ("weighted", "rrf"),
+    "embeddings.provider": ("auto", "openai", "gemini", "local", "none"),
+    "llm.provider": ("none", "openai", "gemini", "anthropic", "offline"),
+}
+#: Settings that a vault's own file may not have: they say where files are written, where texts
+#: are sent, or what is spent.
+_NOT_FROM_VAULT = frozenset({"index.path", "embeddings.base_url", "llm.provider", "llm.base_url", "llm.model", "llm.daily_spend"})
+_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
+_ABOVE_ZERO = frozenset({"half_life_days", "reconcile_seconds"})
 
 
 class LoadedSettings(NamedTuple):
@@ -112,7 +163,7 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` becomes `{"ranking": {"half_life_days": "30"}}`.
     """
     values: dict[str, Any] = {}
-    for section in ("ranking", "index"):
+    for section in ("ranking", "index", "embeddings", "llm", "watch"):
         for name in getattr(Settings(), section)._fields:
             text = environ.get(f"MEMORY_KB_{section}_{name}".upper())
             if text is not None and name != "scope":
@@ -145,8 +196,8 @@ def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str
         name = f"{prefix}{key}"
         if key not in known:
             warnings.append(f"{origin}: unknown setting {name}")
-        elif name in _NOT_FROM_VAULT and not is_trusted:
-            warnings.append(f"{origin}: {name} is ignored here; a vault may not say where files are written, your own configuration may")
+        elif not is_trusted and _reaches_outside(name, value, getattr(target, known[key])):
+            warnings.append(f"{origin}: {name} is ignored here; a vault may not say where files are written or sent, your own configuration may")
         elif value is not None:
             old = getattr(target, known[key])
             if hasattr(old, "_fields"):
@@ -158,21 +209,38 @@ def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str
     return dataclasses.replace(target, **changes) if isinstance(target, Settings) else target._replace(**changes)
 
 
+def _reaches_outside(name: str, value: Any, old: Any) -> bool:
+    """Tell whether a vault's own file asks for more than it may.
+
+    It may name a model but no path to one, and a provider unless the person chose another.
+    """
+    if name == "embeddings.provider":
+        return old not in ("auto", value) and value != "none"
+    if name == "embeddings.model":
+        return str(value)[:1] in "./~\\" or str(value)[1:2] == ":"
+    return name in _NOT_FROM_VAULT
+
+
 def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
     leaf = name.rpartition(".")[2]
     if isinstance(old, tuple):
         words = value if isinstance(value, list) else [value]
         return tuple(str(word) for word in words)
-    if name == "index.tokenizer":
-        if value not in TOKENIZERS:
-            raise InvalidSettings(f"{origin}: {name} is {value!r}", f"it may be one of: {', '.join(TOKENIZERS)}")
-        return value
+    if name in _CHOICES:
+        word = str(value).lower()
+        if word not in _CHOICES[name]:
+            raise InvalidSettings(f"{origin}: {name} is {value!r}", f"it may be one of: {', '.join(_CHOICES[name])}")
+        return word
+    if isinstance(old, bool):
+        if str(value).lower() not in _TRUTH:
+            raise InvalidSettings(f"{origin}: {name} takes true or false, not {str(value)[:60]!r}")
+        return _TRUTH[str(value).lower()]
     if isinstance(old, (int, float)):
         try:
             number = type(old)(value)
         except (TypeError, ValueError, OverflowError) as exc:
             raise InvalidSettings(f"{origin}: {name} takes a number, not {str(value)[:60]!r}") from exc
-        if not 0 <= number < 1e15 or (leaf in _AT_MOST_ONE and number > 1) or (leaf == "half_life_days" and number == 0):
+        if not 0 <= number < 1e15 or (leaf in _AT_MOST_ONE and number > 1) or (leaf in _ABOVE_ZERO and number == 0):
             raise InvalidSettings(f"{origin}: {name} is out of range: {str(value)[:60]}")
         return number
     return str(value)

@@ -32,6 +32,10 @@ def test_the_defaults(tmp_path: Path) -> None:
     ranking = loaded.settings.ranking
     assert (ranking.prominence_exponent, ranking.half_life_days, ranking.decay_floor, ranking.mmr_lambda) == (1.0, 90.0, 0.1, 0.7)
     assert [ranking.scope.of(scope) for scope in ("task", "job", "project", "global")] == [1.5, 1.2, 1.2, 1.0]
+    assert (ranking.fusion, ranking.vector_weight, ranking.text_weight) == ("weighted", 0.7, 0.3)
+    assert loaded.settings.embeddings == ("auto", None, None, 0)
+    assert loaded.settings.llm == ("none", None, None, 1.0)
+    assert loaded.settings.watch == (0.3, 60.0, False)
     assert loaded.settings.index == IndexSettings(None, "porter unicode61 remove_diacritics 2", 4_000_000)
 
 
@@ -85,7 +89,7 @@ def test_only_the_user_says_where_the_index_is(tmp_path: Path) -> None:
     from_vault = load(tmp_path, "", "index: {path: /elsewhere, max_file_bytes: 10}\n")
     assert from_vault.settings.index == IndexSettings(None, max_file_bytes=10)
     assert from_vault.warnings == (
-        f"{tmp_path / 'vault.yaml'}: index.path is ignored here; a vault may not say where files are written, your own configuration may",
+        f"{tmp_path / 'vault.yaml'}: index.path is ignored here; a vault may not say where files are written or sent, your own configuration may",
     )
     assert load(tmp_path, "index: {path: /mine}\n", "index: {path: /elsewhere}\n").settings.index.path == "/mine"
     assert load(tmp_path, "", "", {"MEMORY_KB_INDEX_PATH": "/env"}).settings.index.path == "/env"

@@ -1,0 +1,1 @@
+"""Models behind ports: what embeds texts and what fills in forms."""
