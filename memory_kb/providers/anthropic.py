@@ -1,0 +1,70 @@
+"""Language models of Anthropic; its package is an extra."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.ports import Llm
+from memory_kb.providers.calls import Calls, Timing
+from memory_kb.providers.llms import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
+from memory_kb.providers.refusals import Service
+from memory_kb.providers.spending import SpendLog, Usage
+from memory_kb.providers.wire import is_loopback, open_line, place_of
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+
+USUAL_ADDRESS = "https://api.anthropic.com"
+USUAL_MODEL = "claude-haiku-5-5"
+
+
+def anthropic_llm(model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None) -> Llm:
+    """Return a model of Anthropic, or of the server at `base_url`.
+
+    Raises:
+        ProviderFailed: its package is not installed.
+    """
+    if importlib.util.find_spec("anthropic") is None:
+        raise ProviderFailed("llm.provider is anthropic, but its package is not installed", "pip install 'memory-kb[anthropic]'")
+    name = model or USUAL_MODEL
+
+    def ask(client: anthropic.Anthropic, question: Question) -> Reply:
+        answer: Any = client.messages.create(
+            model=name,
+            max_tokens=OUTPUT_TOKENS,
+            messages=[{"role": "user", "content": question.prompt}],
+            timeout=question.seconds,
+            **_format_of(question),
+        )
+        blocks = getattr(answer, "content", None) or []
+        text = "".join(block.text for block in blocks if getattr(block, "type", None) == "text")
+        usage = getattr(answer, "usage", None)
+        known = None if usage is None else Usage(usage.input_tokens, usage.output_tokens)
+        return Reply(text, known, getattr(answer, "stop_reason", None) == "max_tokens")
+
+    service = Service(
+        "Anthropic" if base_url is None else f"the server at {place_of(base_url)}",
+        key,
+        "check ANTHROPIC_API_KEY",
+        "set llm.model to a model your key may use",
+    )
+    is_free = is_loopback(base_url)
+    return RemoteLlm(Model("anthropic", name, is_free), Calls(service, timing), log, lambda: _open_client(base_url or USUAL_ADDRESS, key), ask)
+
+
+def _format_of(question: Question) -> dict[str, Any]:
+    if question.level != "schema":
+        return {}
+    import anthropic
+
+    return {"output_config": {"format": {"type": "json_schema", "schema": anthropic.transform_schema(dict(question.schema))}}}
+
+
+def _open_client(address: str, key: str) -> tuple[anthropic.Anthropic, httpx2.Client]:
+    import anthropic
+
+    line = open_line(address, {"x-api-key": key})
+    return anthropic.Anthropic(api_key=key, base_url=address, http_client=line, max_retries=0, open_telemetry=False), line

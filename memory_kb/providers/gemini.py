@@ -1,0 +1,142 @@
+"""Embeddings from Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.ports import Limits, Purpose, Space
+from memory_kb.providers.calls import DOCUMENTS, QUERY, Calls, Pace, Timing
+from memory_kb.providers.refusals import Service
+from memory_kb.providers.vectors import check_vectors, embed_all
+from memory_kb.providers.wire import Connection, is_loopback, open_line, place_of
+
+if TYPE_CHECKING:
+    import httpx2
+    from google import genai
+
+    from memory_kb.ports import Vectors
+
+USUAL_ADDRESS = "https://generativelanguage.googleapis.com"
+USUAL_MODEL = "gemini-embedding-001"
+#: Dimension, and dollars for a million tokens.
+_KNOWN = {"gemini-embedding-001": (3072, 0.15)}
+_TOKENS_PER_TEXT = 2_048
+_TASKS: dict[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
+
+
+def service_of(base_url: str | None, key: str, setting: str) -> Service:
+    """Return who is asked; `setting` is the group of settings that chose it."""
+    name = "Gemini" if base_url is None else f"the server at {place_of(base_url)}"
+    return Service(name, key, "check GOOGLE_API_KEY or GEMINI_API_KEY", f"set {setting}.model to a model your key may use")
+
+
+def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Client]:
+    """Return a client of the package that takes nothing from the environment, and its line."""
+    import logging
+    import ssl
+
+    from google import genai
+    from google.genai.client import DebugConfig
+    from google.genai.types import HttpOptions
+
+    address = base_url or USUAL_ADDRESS
+    line = open_line(address, {"x-goog-api-key": key})
+    # Clients for asynchronous calls, which are never made, would load all certificates twice.
+    empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    options = HttpOptions(base_url=address, api_version="v1beta", httpx_client=line, async_client_args={"verify": empty, "ssl": empty})
+    # It would warn of two keys in the environment, though it is given one.
+    logger = logging.getLogger("google_genai._api_client")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        client = genai.Client(
+            vertexai=False,
+            api_key=key,
+            debug_config=DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
+            http_options=options,
+        )
+    except (ImportError, ValueError) as exc:
+        line.close()
+        raise ProviderFailed(f"the google-genai package cannot start: {exc}", "unset GOOGLE_GENAI_* variables") from exc
+    finally:
+        logger.disabled = was_disabled
+    return client, line
+
+
+class GeminiEmbedder:
+    """An embedding model of Gemini.
+
+    Args:
+        model: None is the usual one.
+        base_url: None is Google itself.
+        dimensions: how many the model is asked for; 0 takes as many as it gives.
+        key: the key.
+        expects: how many it must give without being asked; 0 if that is not known.
+        documents, query: the time limits for the two purposes.
+        timing: the clocks.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        base_url: str | None = None,
+        dimensions: int = 0,
+        *,
+        key: str,
+        expects: int = 0,
+        documents: Pace = DOCUMENTS,
+        query: Pace = QUERY,
+        timing: Timing | None = None,
+    ) -> None:
+        self._model = (model or USUAL_MODEL).removeprefix("models/")
+        self._asked = dimensions or None
+        self._paces: dict[Purpose, Pace] = {"document": documents, "query": query}
+        known, price = _KNOWN.get(self._model, (0, None))
+        self._dimension = dimensions or expects or known
+        # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
+        self._limits = Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price)
+        self._calls = Calls(service_of(base_url, key, "embeddings"), timing)
+        self._connection = Connection(lambda: open_client(base_url, key))
+
+    @property
+    def space(self) -> Space:
+        return Space("gemini", self._model, self._dimension)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        client, pace = self._connection.get(), self._paces[purpose]
+        deadline = self._calls.deadline(pace)
+        return embed_all(texts, _TOKENS_PER_TEXT, self._limits, lambda batch: self._ask(client, batch, purpose, deadline), self._calls)
+
+    def close(self) -> None:
+        self._calls.close()
+        self._connection.close()
+
+    def _ask(self, client: genai.Client, texts: Sequence[str], purpose: Purpose, deadline: float | None) -> Vectors:
+        import numpy as np
+        from google.genai.types import Content, EmbedContentConfig, HttpOptions, Part
+
+        # Plain texts would be parts of one content to some models, which answer with one vector then.
+        contents = [Content(parts=[Part(text=text)]) for text in texts]
+
+        def request(seconds: float) -> list[list[float]]:
+            answer = client.models.embed_content(
+                model=self._model,
+                contents=list(contents),
+                config=EmbedContentConfig(
+                    task_type=_TASKS[purpose], output_dimensionality=self._asked, http_options=HttpOptions(timeout=max(1, int(1000 * seconds)))
+                ),
+            )
+            return [item.values or [] for item in answer.embeddings or []]
+
+        rows = self._calls.call(request, self._paces[purpose], deadline)
+        name = self._calls.service.name
+        if len({len(row) for row in rows}) > 1:
+            raise ProviderFailed(f"{name} answered with vectors of different lengths")
+        vectors = check_vectors(np.array(rows or np.zeros((0, 0)), np.float32), len(texts), self._dimension, name)
+        self._dimension = self._dimension or vectors.shape[1]
+        return vectors

@@ -1,0 +1,150 @@
+"""What all language models over the network share: the budget, the form, and a second try."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.providers.calls import Calls, Pace, Refused
+from memory_kb.providers.forms import Misfilled, read_form
+from memory_kb.providers.refusals import quote, read_refusal
+from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.providers.vectors import estimate_tokens
+from memory_kb.providers.wire import Connection
+
+if TYPE_CHECKING:
+    import httpx2
+
+C = TypeVar("C")
+
+#: What a model may write at most, its thinking included.
+OUTPUT_TOKENS = 8_000
+_RETRIES = 2
+_LONGEST_WAIT = 10.0
+
+
+class Question(NamedTuple):
+    """One request for a form.
+
+    `level` says how the schema is enforced: by the provider ("schema"), as any JSON object
+    ("object"), or only in words ("text"); the words are in the prompt then.
+    """
+
+    prompt: str
+    schema: Mapping[str, Any]
+    level: str
+    seconds: float
+
+
+class Reply(NamedTuple):
+    """What a model wrote; `usage` is None if it did not say what it took."""
+
+    text: str
+    usage: Usage | None
+    is_cut: bool = False
+
+
+class Model(NamedTuple):
+    """A model, and whether asking it costs nothing."""
+
+    provider: str
+    name: str
+    is_free: bool
+
+
+class RemoteLlm(Generic[C]):
+    """A language model over the network.
+
+    Args:
+        model: which one.
+        calls: the calls to its provider.
+        log: where its cost is noted.
+        open_client: makes a client of the provider's package, and its line.
+        ask: puts a question to it.
+        levels: the ways of enforcing a schema, tried in this order when the provider refuses one.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        calls: Calls,
+        log: SpendLog,
+        open_client: Callable[[], tuple[C, httpx2.Client]],
+        ask: Callable[[C, Question], Reply],
+        levels: tuple[str, ...] = ("schema", "text"),
+    ) -> None:
+        self._model = model
+        self._calls = calls
+        self._log = log
+        self._open_client = open_client
+        self._ask = ask
+        self._levels = levels
+
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
+        pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT, is_capped=False)
+        connection = Connection(self._open_client)
+        try:
+            client = connection.get()
+            deadline = self._calls.deadline(pace)
+            try:
+                return read_form(self._reply(client, prompt, schema, pace, deadline), schema)
+            except Misfilled as exc:
+                again = f"{prompt}\n\nYour last answer could not be used: {exc}. Answer again, with one JSON object that fits the schema."
+            return read_form(self._reply(client, again, schema, pace, deadline), schema)
+        except Misfilled as exc:
+            service = self._calls.service
+            raise ProviderFailed(
+                f"{service.name} did not fill in the form: {quote(str(exc), service.key)}", service.model_hint, is_passing=True
+            ) from None
+        finally:
+            connection.close()
+
+    def _reply(self, client: C, prompt: str, schema: Mapping[str, Any], pace: Pace, deadline: float | None) -> str:
+        for level in self._levels:
+            words = (
+                prompt if level == "schema" else f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
+            )
+            try:
+                reply = self._ask_once(client, Question(words, schema, level, 0.0), pace, deadline)
+            except Refused as refused:
+                if level == self._levels[-1] or refused.refusal.kind == "long":
+                    raise self._calls.note_failure(refused.refusal) from None
+                continue
+            self._levels = self._levels[self._levels.index(level) :]
+            if reply.is_cut:
+                raise Misfilled(f"the answer is longer than {OUTPUT_TOKENS} tokens")
+            return reply.text
+        raise AssertionError
+
+    def _ask_once(self, client: C, question: Question, pace: Pace, deadline: float | None) -> Reply:
+        expected = Usage(estimate_tokens(question.prompt) + estimate_tokens(json.dumps(question.schema)), OUTPUT_TOKENS)
+        self._log.check(self._price(expected))
+        is_open = False
+
+        def request(seconds: float) -> Reply:
+            nonlocal is_open
+            is_open = True
+            try:
+                reply = self._ask(client, question._replace(seconds=seconds))
+            except Exception as exc:
+                is_open = read_refusal(exc, 0.0).is_unanswered
+                raise
+            is_open = False
+            return reply
+
+        try:
+            reply = self._calls.call(request, pace, deadline)
+        except ProviderFailed:
+            if is_open:  # it may well be on the bill
+                self._note(expected)
+            raise
+        self._note(reply.usage or Usage(expected.input_tokens, estimate_tokens(reply.text)))
+        return reply
+
+    def _price(self, usage: Usage) -> float:
+        return 0.0 if self._model.is_free else cost(self._model.provider, self._model.name, usage)
+
+    def _note(self, usage: Usage) -> None:
+        self._log.note(self._model.provider, self._model.name, usage, self._price(usage))

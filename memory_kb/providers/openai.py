@@ -1,0 +1,142 @@
+"""Embeddings from OpenAI, or any server that speaks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.ports import Limits, Purpose, Space
+from memory_kb.providers.calls import DOCUMENTS, QUERY, Calls, Pace, Refused, Timing
+from memory_kb.providers.refusals import Service
+from memory_kb.providers.vectors import check_vectors, embed_all
+from memory_kb.providers.wire import Connection, is_loopback, open_line, place_of
+
+if TYPE_CHECKING:
+    import httpx2
+    import numpy as np
+    import openai
+    from numpy.typing import NDArray
+
+    from memory_kb.ports import Vectors
+
+USUAL_ADDRESS = "https://api.openai.com/v1"
+USUAL_MODEL = "text-embedding-3-small"
+#: Dimension, and dollars for a million tokens.
+_KNOWN = {"text-embedding-3-small": (1536, 0.02), "text-embedding-3-large": (3072, 0.13), "text-embedding-ada-002": (1536, 0.10)}
+_TOKENS_PER_TEXT = 8_191
+#: Servers without a key still want a header.
+_NO_KEY = "none"
+
+
+def service_of(base_url: str | None, key: str | None, setting: str) -> Service:
+    """Return who is asked; `setting` is the group of settings that chose it."""
+    if base_url is None:
+        return Service("OpenAI", key or "", "check OPENAI_API_KEY", f"set {setting}.model to a model your key may use")
+    return Service(
+        f"the server at {place_of(base_url)}",
+        key or "",
+        "set OPENAI_API_KEY to the key that server expects",
+        f"check {setting}.model and {setting}.base_url (it usually ends in /v1), and that the server has that model",
+        f"is it running? {setting}.base_url says where it is asked",
+    )
+
+
+def open_client(base_url: str | None, key: str | None) -> tuple[openai.OpenAI, httpx2.Client]:
+    """Return a client of the package that takes nothing from the environment, and its line."""
+    import openai
+
+    address = base_url or USUAL_ADDRESS
+    line = open_line(address, {"authorization": f"Bearer {key or _NO_KEY}"})
+    return openai.OpenAI(api_key=key or _NO_KEY, base_url=address, http_client=line, max_retries=0), line
+
+
+class OpenAIEmbedder:
+    """An embedding model of OpenAI, or of a server at `base_url` that speaks like it.
+
+    Args:
+        model: None is the usual one.
+        base_url: None is OpenAI itself.
+        dimensions: how many the model is asked for; 0 takes as many as it gives.
+        key: may be None for servers that want none.
+        expects: how many it must give without being asked; 0 if that is not known.
+        documents, query: the time limits for the two purposes.
+        timing: the clocks.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        base_url: str | None = None,
+        dimensions: int = 0,
+        *,
+        key: str | None = None,
+        expects: int = 0,
+        documents: Pace = DOCUMENTS,
+        query: Pace = QUERY,
+        timing: Timing | None = None,
+    ) -> None:
+        self._model = model or USUAL_MODEL
+        self._wanted = {"dimensions": dimensions} if dimensions else {}
+        self._paces: dict[Purpose, Pace] = {"document": documents, "query": query}
+        known, price = _KNOWN.get(self._model, (0, None))
+        self._dimension = dimensions or expects or known
+        self._limits = Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price)
+        self._format: Literal["base64", "float"] = "base64"
+        self._calls = Calls(service_of(base_url, key, "embeddings"), timing)
+        self._connection = Connection(lambda: open_client(base_url, key))
+
+    @property
+    def space(self) -> Space:
+        return Space("openai", self._model, self._dimension)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        client, pace = self._connection.get(), self._paces[purpose]
+        deadline = self._calls.deadline(pace)
+        return embed_all(texts, _TOKENS_PER_TEXT, self._limits, lambda batch: self._ask(client, batch, pace, deadline), self._calls)
+
+    def close(self) -> None:
+        self._calls.close()
+        self._connection.close()
+
+    def _ask(self, client: openai.OpenAI, texts: Sequence[str], pace: Pace, deadline: float | None) -> Vectors:
+        def request(seconds: float) -> object:
+            wanted: dict[str, Any] = self._wanted
+            return client.embeddings.create(input=list(texts), model=self._model, encoding_format=self._format, timeout=seconds, **wanted)
+
+        try:
+            answer = self._calls.call(request, pace, deadline)
+        except Refused as refused:
+            if self._format == "float" or not any(word in refused.refusal.said for word in ("encoding_format", "base64")):
+                raise
+            self._format = "float"
+            answer = self._calls.call(request, pace, deadline)
+        name = self._calls.service.name
+        vectors = check_vectors(_rows_of(answer, name), len(texts), self._dimension, name)
+        self._dimension = self._dimension or vectors.shape[1]
+        return vectors
+
+
+def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
+    """Return the vectors of an answer in the order of its texts, be they text or numbers."""
+    import base64
+    import binascii
+
+    import numpy as np
+
+    try:
+        data = list(answer.data)  # type: ignore[attr-defined]
+        numbers = [item.index for item in data]
+        if set(numbers) == set(range(len(data))):
+            data.sort(key=lambda item: item.index)
+        elif set(numbers) - {0, None}:  # some servers number none of them
+            raise ValueError("the vectors are not numbered")  # noqa: TRY301 - told like any other
+        found = [item.embedding for item in data]
+        rows = [np.frombuffer(base64.b64decode(row), "<f4") if isinstance(row, str) else np.array(row, np.float32) for row in found]
+        return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+    except (AttributeError, TypeError, ValueError, binascii.Error) as exc:
+        raise ProviderFailed(f"{name} answered with something other than vectors", "check embeddings.base_url; it usually ends in /v1") from exc

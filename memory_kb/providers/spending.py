@@ -1,0 +1,192 @@
+"""What language models have cost today, and whether there is anything left to spend."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import ProviderFailed, SpendLimitReached, VaultBusy
+from memory_kb.locks import hold_lock
+
+_LOCK_SECONDS = 10.0
+#: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
+_PRICES: dict[str, dict[str, tuple[float, float]]] = {
+    "openai": {
+        "gpt-4.1": (2.0, 8.0),
+        "gpt-4.1-mini": (0.4, 1.6),
+        "gpt-4.1-nano": (0.1, 0.4),
+        "gpt-4o": (2.5, 10.0),
+        "gpt-4o-mini": (0.15, 0.6),
+        "gpt-5": (1.25, 10.0),
+        "gpt-5-mini": (0.25, 2.0),
+        "gpt-5-nano": (0.05, 0.4),
+        "gpt-5.4": (2.5, 15.0),
+        "gpt-5.4-mini": (0.75, 4.5),
+        "gpt-5.4-nano": (0.2, 1.25),
+        "gpt-5.5": (5.0, 30.0),
+        "gpt-5.5-pro": (30.0, 180.0),
+        "gpt-5.6-luna": (1.0, 6.0),
+    },
+    "gemini": {
+        "gemini-2.5-flash": (0.3, 2.5),
+        "gemini-2.5-flash-lite": (0.1, 0.4),
+        "gemini-2.5-pro": (1.25, 10.0),
+        "gemini-3.1-pro-preview": (2.0, 12.0),
+        "gemini-3.5-flash": (1.5, 9.0),
+        "gemini-3.5-flash-lite": (0.3, 2.5),
+        "gemini-3.8-flash": (1.5, 7.5),
+    },
+    "anthropic": {
+        "claude-fable-5-1": (10.0, 50.0),
+        "claude-haiku-4-5": (1.0, 5.0),
+        "claude-haiku-5-5": (0.1, 0.5),
+        "claude-opus-5": (5.0, 25.0),
+        "claude-opus-5-5": (4.0, 20.0),
+        "claude-sonnet-4-6": (3.0, 15.0),
+        "claude-sonnet-5-5": (2.0, 10.0),
+    },
+}
+#: Above this many tokens in, every provider charges up to five times as much.
+_LONG_PROMPT = 100_000
+_LONG_FACTOR = 5.0
+
+
+class Usage(NamedTuple):
+    """The tokens of one call."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+def cost(provider: str, model: str, usage: Usage) -> float:
+    """Return what a call costs in dollars.
+
+    An unknown model is taken for the dearest known one of its provider.
+
+    Example:
+        >>> cost("anthropic", "claude-haiku-4-5", Usage(1_000, 100)), cost("openai", "new", Usage(1_000, 100))
+        (0.0015, 0.048)
+    """
+    prices = _PRICES[provider]
+    price_in, price_out = prices.get(_undated(model), max(prices.values()))
+    factor = _LONG_FACTOR if usage.input_tokens > _LONG_PROMPT else 1.0
+    return round(factor * (usage.input_tokens * price_in + usage.output_tokens * price_out) / 1e6, 9)
+
+
+def _undated(model: str) -> str:
+    """Return the name of a model without the day it was made.
+
+    Example:
+        >>> _undated("gpt-5-mini-2025-08-07"), _undated("claude-haiku-4-5-20251001"), _undated("gpt-5.5")
+        ('gpt-5-mini', 'claude-haiku-4-5', 'gpt-5.5')
+    """
+    import re
+
+    return re.sub(r"-\d{4}-?\d{2}-?\d{2}$", "", model)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SpendLog:
+    """A ledger of calls, one JSON line each, that several processes write to.
+
+    Args:
+        file: where it is; it is made with the first line.
+        daily: dollars that may be spent on one day (UTC).
+        clock: tells the time.
+    """
+
+    def __init__(self, file: Path, daily: float, clock: Callable[[], datetime] = _now) -> None:
+        self._file = file
+        self._daily = daily
+        self._clock = clock
+
+    def spent_today(self) -> float:
+        """Return the dollars spent since midnight UTC."""
+        today = f'"time": "{self._clock().astimezone(UTC).date()}'.encode()
+        try:
+            with self._file.open("rb") as lines:
+                return sum(_dollars(line) for line in lines if today in line)
+        except FileNotFoundError:
+            return 0.0
+
+    def check(self, usd: float) -> None:
+        """Make sure that a call of this cost fits into what is left of the day.
+
+        A call that costs nothing always fits.
+
+        Raises:
+            SpendLimitReached: it does not.
+            ProviderFailed: the ledger cannot be written.
+        """
+        if usd <= 0:
+            return
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+        spent = self.spent_today()
+        if spent + usd > self._daily:
+            now = self._clock().astimezone(UTC)
+            midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+            hours, minutes = divmod(int((midnight - now).total_seconds() // 60), 60)
+            raise SpendLimitReached(
+                f"the language model was not asked: ${spent:.2f} of ${self._daily:.2f} for today is spent and the call may cost ${usd:.4f};"
+                f" the day ends at 00:00 UTC, in {hours} h {minutes} min",
+                "raise llm.daily_spend in your own configuration, or wait",
+                is_passing=True,
+            )
+
+    def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
+        """Write down a call."""
+        line = {
+            "time": self._clock().astimezone(UTC).isoformat(timespec="seconds"),
+            "provider": provider,
+            "model": model,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "usd": round(usd, 9),
+        }
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.ExitStack() as stack:
+                # One write of a line this short is whole anyway; the lock serves the look at the end of the file.
+                with contextlib.suppress(VaultBusy):
+                    stack.enter_context(hold_lock(self._file.with_suffix(".lock"), _LOCK_SECONDS))
+                self._append(json.dumps(line).encode() + b"\n")
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+
+    def _append(self, line: bytes) -> None:
+        descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            if os.lseek(descriptor, 0, os.SEEK_END) > 0:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+    def _unwritable(self, exc: OSError) -> ProviderFailed:
+        return ProviderFailed(f"the language model was not asked: {self._file}, where its cost is noted, cannot be written ({exc.strerror})")
+
+
+def _dollars(line: bytes) -> float:
+    """Return the cost that a line holds; a torn one holds none.
+
+    Example:
+        >>> _dollars(b'{"usd": 0.5}'), _dollars(b'{"usd": 0.'), _dollars(b'{"usd": -1}')
+        (0.5, 0.0, 0.0)
+    """
+    try:
+        return max(0.0, float(json.loads(line)["usd"]))
+    except (ValueError, KeyError, TypeError):
+        return 0.0

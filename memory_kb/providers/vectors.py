@@ -1,0 +1,143 @@
+"""Texts before they are sent to an embedding model, and its vectors after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.ports import Limits
+from memory_kb.providers.calls import Calls, Refused
+from memory_kb.text import printable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory_kb.ports import Vectors
+
+    #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
+    Ask = Callable[[Sequence[str]], Vectors]
+
+#: What stands for a text of which nothing can be embedded; providers refuse empty ones.
+STAND_IN = "."
+#: Plain English has about four characters to a token, dense code three.
+_ASCII_PER_TOKEN = 3
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text, rather too many than too few.
+
+    Example:
+        >>> estimate_tokens("abcdef"), estimate_tokens("検索"), estimate_tokens("")
+        (2, 2, 0)
+    """
+    plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+    return math.ceil(plain / _ASCII_PER_TOKEN) + len(text) - plain
+
+
+def fit(text: str, tokens: int) -> str:
+    """Return a text a provider takes: not empty, no half characters, cut to `tokens`.
+
+    Example:
+        >>> fit(" \\n", 10), fit("x" * 100, 3), fit("as it is", 10)
+        ('.', 'xxxxxxxxx', 'as it is')
+    """
+    text = printable(text)
+    if estimate_tokens(text) > tokens:
+        text = text[: tokens * _ASCII_PER_TOKEN]
+        while estimate_tokens(text) > tokens:
+            text = text[: int(len(text) * tokens / estimate_tokens(text))]
+    return text if text.strip() else STAND_IN
+
+
+def batches(texts: Sequence[str], limits: Limits) -> Iterator[Sequence[str]]:
+    """Yield the texts in batches of what a provider takes at once.
+
+    Example:
+        >>> [len(batch) for batch in batches(["abc"] * 5, Limits(texts=3, tokens=2))]
+        [2, 2, 1]
+    """
+    start = size = 0
+    for position, text in enumerate(texts):
+        tokens = estimate_tokens(text)
+        if position > start and (position - start >= limits.texts or size + tokens > limits.tokens):
+            yield texts[start:position]
+            start, size = position, 0
+        size += tokens
+    if start < len(texts):
+        yield texts[start:]
+
+
+def embed_all(texts: Sequence[str], tokens: int, limits: Limits, ask: Ask, calls: Calls) -> Vectors:
+    """Return the vectors of any number of texts, each cut to `tokens`."""
+    import numpy as np
+
+    # Who keeps to the limits by a milder estimate of tokens is not sent twice; they are far below what is refused.
+    widened = limits._replace(tokens=2 * limits.tokens)
+    parts = [ask_all(batch, ask, calls) for batch in batches([fit(text, tokens) for text in texts], widened)]
+    return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+
+def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
+    """Return the vectors of a batch, even if some of its texts are refused.
+
+    A refused batch is halved until the text at fault is found, and that text is cut in half
+    until what is left of it is taken.
+
+    Raises:
+        ProviderFailed: even the simplest text is refused.
+    """
+    import numpy as np
+
+    try:
+        return ask(texts)
+    except Refused as refused:
+        if len(texts) == 1:
+            return _ask_less(texts[0], ask, calls, refused)
+    middle = len(texts) // 2
+    return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
+
+
+def _ask_less(text: str, ask: Ask, calls: Calls, refused: Refused) -> Vectors:
+    stand_in = None
+    if refused.refusal.kind != "long":
+        try:
+            stand_in = ask([STAND_IN])
+        except Refused:
+            raise calls.note_failure(refused.refusal) from None
+    while len(text) > 1:
+        text = text[: len(text) // 2]
+        try:
+            return ask([text if text.strip() else STAND_IN])
+        except Refused as again:
+            refused = again
+    if stand_in is None:
+        raise calls.note_failure(refused.refusal) from None
+    return stand_in
+
+
+def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
+    """Return vectors as float32 of length 1, if they are what was asked for.
+
+    `dimension` 0 takes any.
+
+    Raises:
+        ProviderFailed: there are too few or too many, they have another dimension, or one has no direction.
+    """
+    import numpy as np
+
+    if rows.ndim != 2 or len(rows) != count:
+        raise ProviderFailed(f"{name} answered with {len(rows) if rows.ndim else 0} vectors for {count} texts")
+    if rows.shape[1] == 0 or dimension not in (0, rows.shape[1]):
+        raise ProviderFailed(
+            f"{name} answered with vectors of {rows.shape[1]} dimensions, not {dimension}",
+            "set embeddings.dimensions to what the model gives, or choose another embeddings.model",
+        )
+    wide = rows.astype(np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all() or not lengths.all():
+        raise ProviderFailed(f"{name} answered with a vector that is zero or no number", "choose another embeddings.model", is_passing=True)
+    vectors: Vectors = (wide / lengths).astype(np.float32)
+    return vectors

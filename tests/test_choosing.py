@@ -1,0 +1,240 @@
+"""Which model is asked: by the settings and keys there are, and by nothing else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from fake_provider import FakeProvider
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.ports import Space
+from memory_kb.providers.choosing import choose_embedder, choose_embedder_for, choose_llm
+from memory_kb.providers.gemini import GeminiEmbedder
+from memory_kb.providers.offline import OfflineLlm
+from memory_kb.providers.openai import OpenAIEmbedder
+from memory_kb.providers.spending import SpendLog
+from memory_kb.providers.wire import is_loopback
+from memory_kb.settings import EmbeddingSettings, LlmSettings
+
+OPENAI = {"OPENAI_API_KEY": "key-one"}
+GOOGLE = {"GOOGLE_API_KEY": "key-two"}
+GEMINI = {"GEMINI_API_KEY": "key-three"}
+LOCAL_URL = "http://localhost:11434/v1"
+FAR_URL = "https://models.example.org/v1"
+SMALL = Space("openai", "text-embedding-3-small", 1536)
+GECKO = Space("gemini", "gemini-embedding-001", 3072)
+NEAR = Space("local", "tiny@abc", 128)
+
+
+class FakeLocal:
+    """What stands for a model on this machine."""
+
+    def __init__(self, folder: Path, dimensions: int = 0) -> None:
+        self.folder = folder
+        self.space = Space("local", f"{folder.name}@abc", dimensions or 128)
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch: pytest.MonkeyPatch) -> dict[str | None, Path]:
+    """The local models that are there, by name."""
+    found: dict[str | None, Path] = {}
+    module = ModuleType("memory_kb.providers.local")
+    module.find_model = lambda name, _environ: found.get(name)  # type: ignore[attr-defined]
+    module.LocalEmbedder = FakeLocal  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "memory_kb.providers.local", module)
+    return found
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeProvider]:
+    with FakeProvider() as running:
+        yield running
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> SpendLog:
+    return SpendLog(tmp_path / "spend.jsonl", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "space"),
+    [
+        (EmbeddingSettings(), OPENAI, SMALL),
+        (EmbeddingSettings(), OPENAI | GOOGLE | GEMINI, SMALL),
+        (EmbeddingSettings(), GOOGLE, GECKO),
+        (EmbeddingSettings(), GEMINI, GECKO),
+        (EmbeddingSettings(), {"OPENAI_API_KEY": " "} | GEMINI, GECKO),
+        (EmbeddingSettings(), {}, None),
+        (EmbeddingSettings(base_url=LOCAL_URL, model="nomic"), {}, Space("openai", "nomic", 0)),
+        (EmbeddingSettings(base_url=LOCAL_URL, model="nomic"), GOOGLE, Space("openai", "nomic", 0)),
+        (EmbeddingSettings("openai", dimensions=256), OPENAI, SMALL._replace(dimension=256)),
+        (EmbeddingSettings("openai", base_url=LOCAL_URL), {}, SMALL),
+        (EmbeddingSettings("gemini", dimensions=768), OPENAI | GEMINI, GECKO._replace(dimension=768)),
+        (EmbeddingSettings("none"), OPENAI | GEMINI, None),
+        (EmbeddingSettings("none", base_url=LOCAL_URL), OPENAI, None),
+    ],
+)
+def test_the_settings_and_keys_choose(settings: EmbeddingSettings, environ: Mapping[str, str], space: Space | None) -> None:
+    embedder = choose_embedder(settings, environ)
+    assert (embedder and embedder.space) == space
+
+
+def test_a_broken_address_is_on_no_machine() -> None:
+    assert not is_loopback("http://[::1/v1")
+    assert not is_loopback(None)
+
+
+def test_a_local_model_is_taken_when_there_is_no_key(models: dict[str | None, Path]) -> None:
+    models[None] = Path("/models/tiny")
+    models["other"] = Path("/models/other")
+    assert str(choose_embedder(EmbeddingSettings(), {}).space) == "local tiny@abc"  # type: ignore[union-attr]
+    assert choose_embedder(EmbeddingSettings("local", model="other", dimensions=64), OPENAI).space == Space("local", "other@abc", 64)  # type: ignore[union-attr]
+    assert isinstance(choose_embedder(EmbeddingSettings(), OPENAI), OpenAIEmbedder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "words", "hint"),
+    [
+        (EmbeddingSettings("openai"), GEMINI, "no key", "OPENAI_API_KEY"),
+        (EmbeddingSettings("gemini"), OPENAI, "no key", "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        (EmbeddingSettings("local", model="big"), OPENAI, "no local model big", "memory-kb model fetch"),
+        (EmbeddingSettings(), {"OPENAI_API_KEY": "“key”"}, "OPENAI_API_KEY holds characters", "without quotes"),
+        (EmbeddingSettings(base_url="localhost:11434"), {}, "embeddings.base_url is no address", "http://localhost:11434/v1"),
+        (EmbeddingSettings(base_url="http://[::1/v1"), {}, "is no address", "http://"),
+        (EmbeddingSettings(base_url="file:///etc/passwd"), {}, "is no address", "http://"),
+    ],
+)
+def test_what_is_missing_is_named(settings: EmbeddingSettings, environ: Mapping[str, str], words: str, hint: str) -> None:
+    with pytest.raises(ProviderFailed) as caught:
+        choose_embedder(settings, environ)
+    assert words in str(caught.value)
+    assert hint in str(caught.value.hint)
+    assert not caught.value.is_passing
+
+
+def test_without_the_extra_there_is_no_local_model(models: dict[str | None, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    models[None] = Path("/models/tiny")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert choose_embedder(EmbeddingSettings(), {}) is None
+    with pytest.raises(ProviderFailed, match="not installed") as caught:
+        choose_embedder(EmbeddingSettings("local"), {})
+    assert "memory-kb[local]" in str(caught.value.hint)
+
+
+def test_keys_come_from_the_environment_handed_in(monkeypatch: pytest.MonkeyPatch, fake: FakeProvider) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "another-key")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another-key")
+    assert choose_embedder(EmbeddingSettings(), {}) is None
+    embedder = choose_embedder(EmbeddingSettings(base_url=fake.base_url, model="m"), {})
+    assert embedder is not None
+    embedder.embed(["one"], "query")
+    embedder.close()
+    assert fake.calls[0].headers["authorization"] == "Bearer none"
+
+
+# Older spaces.
+
+
+@pytest.mark.parametrize(
+    ("space", "settings", "environ", "is_there"),
+    [
+        (SMALL, EmbeddingSettings(), OPENAI, True),
+        (SMALL, EmbeddingSettings(), OPENAI | GOOGLE, True),
+        (SMALL, EmbeddingSettings("gemini"), OPENAI | GOOGLE, True),
+        (SMALL, EmbeddingSettings("openai", model="text-embedding-3-large"), OPENAI, True),
+        (SMALL, EmbeddingSettings(), GOOGLE, False),
+        (SMALL, EmbeddingSettings("none"), OPENAI, False),
+        (SMALL, EmbeddingSettings("local"), OPENAI, False),
+        (SMALL, EmbeddingSettings("gemini", base_url=LOCAL_URL), OPENAI | GOOGLE, False),
+        (SMALL._replace(dimension=256), EmbeddingSettings(), OPENAI, True),
+        (Space("openai", "nomic", 768), EmbeddingSettings(base_url=LOCAL_URL), {}, True),
+        (Space("openai", "nomic", 768), EmbeddingSettings(), {}, False),
+        (GECKO, EmbeddingSettings(), GEMINI, True),
+        (GECKO, EmbeddingSettings("openai"), OPENAI | GOOGLE, True),
+        (GECKO._replace(dimension=768), EmbeddingSettings("gemini"), GOOGLE, True),
+        (GECKO, EmbeddingSettings(), OPENAI, False),
+        (GECKO, EmbeddingSettings("local"), GOOGLE, False),
+        (GECKO, EmbeddingSettings(base_url=LOCAL_URL), GOOGLE, False),
+        (GECKO, EmbeddingSettings(base_url=FAR_URL), GOOGLE, True),
+        (NEAR, EmbeddingSettings(), OPENAI, True),
+        (NEAR, EmbeddingSettings("gemini"), {}, True),
+        (NEAR._replace(dimension=64), EmbeddingSettings(), {}, True),
+        (NEAR._replace(model="tiny@older"), EmbeddingSettings(), {}, False),
+        (NEAR._replace(model="gone@abc"), EmbeddingSettings(), {}, False),
+        (NEAR, EmbeddingSettings("none"), {}, False),
+        (Space("elsewhere", "m", 3), EmbeddingSettings(), OPENAI, False),
+    ],
+)
+def test_an_older_space_is_answered_if_it_can_be(
+    models: dict[str | None, Path], space: Space, settings: EmbeddingSettings, environ: Mapping[str, str], is_there: bool
+) -> None:
+    models["tiny"] = Path("/models/tiny")
+    embedder = choose_embedder_for(space, settings, environ)
+    assert (embedder is not None) is is_there
+    assert embedder is None or embedder.space == space
+
+
+def test_an_older_space_asks_for_its_own_dimension_only_where_it_must(fake: FakeProvider) -> None:
+    settings = EmbeddingSettings(base_url=fake.base_url, model="m", dimensions=32)
+    for space, asked in (
+        (Space("openai", "text-embedding-3-small", 1536), None),
+        (Space("openai", "text-embedding-3-small", 256), 256),
+        (Space("openai", "m", 32), 32),
+        (Space("openai", "older", 64), None),
+    ):
+        embedder = choose_embedder_for(space, settings, {})
+        assert embedder is not None
+        assert embedder.embed(["one"], "query").shape == (1, space.dimension)
+        embedder.close()
+        assert fake.calls[-1].body.get("dimensions") == asked
+        assert fake.calls[-1].body["model"] == space.model
+    changed = choose_embedder_for(Space("openai", "older", 99), settings, {})
+    assert changed is not None
+    with pytest.raises(ProviderFailed, match="64 dimensions, not 99"):
+        changed.embed(["one"], "query")
+    changed.close()
+
+
+def test_an_older_gemini_space_keeps_its_address(fake: FakeProvider) -> None:
+    settings = EmbeddingSettings("gemini", base_url=fake.base_url)
+    embedder = choose_embedder_for(GECKO._replace(dimension=128), settings, GEMINI)
+    assert isinstance(embedder, GeminiEmbedder)
+    assert embedder.embed(["one"], "query").shape == (1, 128)
+    embedder.close()
+
+
+# Language models.
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ"),
+    [
+        (LlmSettings("openai", model="m"), OPENAI),
+        (LlmSettings("openai", model="m"), {}),
+        (LlmSettings("gemini", model="m"), GEMINI),
+        (LlmSettings("anthropic", model="m"), {"ANTHROPIC_API_KEY": "key-four"}),
+    ],
+)
+def test_a_language_model_is_asked_where_the_settings_say(
+    fake: FakeProvider, log: SpendLog, settings: LlmSettings, environ: Mapping[str, str]
+) -> None:
+    llm = choose_llm(settings._replace(base_url=fake.base_url), environ, log)
+    assert llm is not None
+    form = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    assert llm.complete("Fill in.", form, timeout=20) == {"title": "text"}
+    assert (next(iter(environ.values()), "none")) in str(fake.calls[0].headers)
+
+
+def test_there_is_no_language_model_unless_one_is_chosen(log: SpendLog) -> None:
+    everything = OPENAI | GOOGLE | {"ANTHROPIC_API_KEY": "key-four"}
+    assert choose_llm(LlmSettings(), everything, log) is None
+    assert isinstance(choose_llm(LlmSettings("offline"), everything, log), OfflineLlm)
+    for provider, name in (("openai", "OPENAI_API_KEY"), ("gemini", "GEMINI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")):
+        assert choose_llm(LlmSettings(provider), everything, log) is not None
+        with pytest.raises(ProviderFailed, match=f"llm.provider is {provider}, but there is no key") as caught:
+            choose_llm(LlmSettings(provider), {}, log)
+        assert name in str(caught.value.hint)

@@ -1,0 +1,279 @@
+"""What goes wrong with a provider, and what is done about it: sentences, second tries, and no more of them."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from asking import EMBEDDERS, KEY, Clock, Make, failure_of, making
+from fake_provider import FakeProvider
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.providers.calls import DOCUMENTS, QUERY, Pace
+from memory_kb.providers.gemini import GeminiEmbedder
+from memory_kb.providers.openai import OpenAIEmbedder, _rows_of
+from memory_kb.providers.refusals import Refusal, Service, quote, read_refusal
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeProvider]:
+    with FakeProvider() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=EMBEDDERS)
+def make(request: pytest.FixtureRequest, fake: FakeProvider, clock: Clock) -> Iterator[Make]:
+    """A function that makes an embedder of either kind, which asks the fake and waits for nothing."""
+    with making(request.param, fake, clock) as make_one:
+        yield make_one
+
+
+@pytest.fixture
+def openai(fake: FakeProvider, clock: Clock) -> Iterator[OpenAIEmbedder]:
+    embedder = OpenAIEmbedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
+    yield embedder
+    embedder.close()
+
+
+# What goes wrong.
+
+
+@pytest.mark.parametrize(
+    ("kind", "tries", "is_passing", "words"),
+    [
+        ("bad-key", 1, False, "refused the key"),
+        ("forbidden", 1, False, "refused the key"),
+        ("unknown-model", 1, False, "does not know the model"),
+        ("no-quota", 1, True, "has no quota left"),
+        ("rate-limit", 6, True, "could not answer 6 times (429)"),
+        ("timeout-status", 6, True, "could not answer 6 times (408)"),
+        ("conflict", 6, True, "could not answer 6 times (409)"),
+        ("server-error", 6, True, "could not answer 6 times (500)"),
+        ("unavailable", 6, True, "could not answer 6 times (503)"),
+        ("malformed", 6, True, "an answer that cannot be read"),
+        ("drop", 6, True, "broke off its answer"),
+        ("wrong-dimension", 1, False, "65 dimensions, not 64"),
+        ("wrong-count", 1, False, "1 vectors for 2 texts"),
+        ("nan", 1, True, "zero or no number"),
+        ("zero", 1, True, "zero or no number"),
+    ],
+)
+def test_every_failure_has_its_sentence(make: Make, fake: FakeProvider, clock: Clock, kind: str, tries: int, is_passing: bool, words: str) -> None:
+    embedder = make()
+    embedder.embed(["one"], "document")
+    fake.fail(kind, times=None)
+    error = failure_of(embedder)
+    assert words in str(error)
+    assert fake.base_url.split("/")[2] in str(error)
+    assert error.is_passing is is_passing
+    assert len(fake.calls) - 1 == tries
+    assert len(clock.slept) == tries - 1
+
+
+def test_a_page_instead_of_vectors_is_told(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+    fake.fail("html")
+    error = failure_of(openai)
+    assert "something other than vectors" in str(error)
+    assert "/v1" in str(error.hint)
+
+
+def test_vectors_out_of_order_are_put_in_order(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+    expected = openai.embed(["one", "two", "three"], "document")
+    for kind in ("shuffled", "unnumbered"):
+        fake.fail(kind)
+        assert np.array_equal(openai.embed(["one", "two", "three"], "document"), expected)
+
+
+@pytest.mark.parametrize("numbers", [(0, 5), (1, 1), ("a", "b")])
+def test_vectors_numbered_at_random_are_none(numbers: tuple[object, ...]) -> None:
+    answer = SimpleNamespace(data=[SimpleNamespace(index=number, embedding=[1.0, 2.0]) for number in numbers])
+    with pytest.raises(ProviderFailed, match="something other than vectors"):
+        _rows_of(answer, "somebody")
+
+
+def test_hints_name_what_to_set(fake: FakeProvider, clock: Clock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    nobody = OpenAIEmbedder("m", f"http://127.0.0.1:{port}/v1", timing=clock.timing)
+    error = failure_of(nobody)
+    assert "cannot be reached" in str(error)
+    assert "embeddings.base_url" in str(error.hint)
+    nobody.close()
+    gemini = GeminiEmbedder("m", fake.base_url, key=KEY)
+    fake.fail("bad-key")
+    assert "GOOGLE_API_KEY or GEMINI_API_KEY" in str(failure_of(gemini).hint)
+    gemini.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Incorrect API key provided: {KEY}.",
+        f"no\nsuch key\r\n{KEY}\t" + "x " * 500,
+        "Incorrect API key provided: sk-abcd**********wxyz.",
+        "Bearer abcdefghijk is unknown",
+        "key AIzaSyA1234567890abcdefghijklmnop is unknown",
+        "token 0123456789abcdef0123456789abcdef is unknown",
+    ],
+)
+def test_what_looks_like_a_key_is_not_repeated(make: Make, fake: FakeProvider, said: str) -> None:
+    fake.fail("server-error", times=None, says=said)
+    shown = str(failure_of(make()))
+    for piece in ("0123456789", "abcd*", "wxyz", "abcdefghijk", "AIza"):
+        assert piece not in shown
+
+
+def test_a_quote_is_one_short_line() -> None:
+    assert quote("a\nb  c", "") == "a b c"
+    assert len(quote("word " * 100, "")) <= 200
+    plain = "the model text-embedding-nomic-embed-text-v1.5 is unknown"
+    assert quote(plain, "") == plain
+    assert quote("key begins with abcdefgh, ends with 12345678", "abcdefgh-something-12345678") == "key begins with …, ends with …"
+
+
+# Second tries.
+
+
+def test_a_failure_that_passes_is_not_noticed(make: Make, fake: FakeProvider, clock: Clock) -> None:
+    fake.fail("server-error", times=3)
+    assert len(make().embed(["one"], "document")) == 1
+    assert len(fake.calls) == 4
+    assert all(0 <= slept <= 2**number for number, slept in enumerate(clock.slept))
+    assert len(set(clock.slept)) == 3
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "slept"),
+    [("2", 2.0), ("0.25", 0.25), ("3600", 60.0), ("date", 7.0), ("soon", None)],
+    ids=["seconds", "fraction", "capped", "date", "nonsense"],
+)
+def test_a_wait_that_is_asked_for_is_kept(openai: OpenAIEmbedder, fake: FakeProvider, clock: Clock, retry_after: str, slept: float | None) -> None:
+    fake.fail("rate-limit", retry_after=formatdate(clock.time + 7, usegmt=True) if retry_after == "date" else retry_after)
+    openai.embed(["one"], "document")
+    assert len(clock.slept) == 1
+    assert clock.slept[0] <= 1 if slept is None else clock.slept == [slept]
+
+
+def test_gemini_says_in_its_own_way_how_long_to_wait(fake: FakeProvider, clock: Clock) -> None:
+    embedder = GeminiEmbedder("m", fake.base_url, key=KEY, timing=clock.timing)
+    fake.fail("rate-limit", retry_after=17)
+    embedder.embed(["one"], "document")
+    assert clock.slept == [17.0]
+    embedder.close()
+
+
+def test_a_query_is_tried_twice_and_waits_for_nobody(make: Make, fake: FakeProvider, clock: Clock) -> None:
+    embedder = make()
+    fake.fail("rate-limit", retry_after=1)
+    embedder.embed(["one"], "query")
+    assert clock.slept == [1.0]
+    fake.fail("rate-limit", retry_after=3)
+    assert "(429)" in str(failure_of(embedder, purpose="query"))
+    fake.fail("server-error", times=None)
+    before = len(fake.calls)
+    failure_of(embedder, purpose="query")
+    assert len(fake.calls) == before + 2
+    assert sum(clock.slept) < 3
+
+
+def test_the_usual_limits() -> None:
+    assert Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0, is_capped=False) == QUERY
+    assert Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0, is_capped=True) == DOCUMENTS
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [("slow", 5.0), ("trickle", 0.02)])
+def test_a_query_ends_in_time_whatever_the_server_does(make: Make, fake: FakeProvider, kind: str, seconds: float) -> None:
+    embedder = make(query=QUERY._replace(timeout=0.3, total=0.3), timing=None)
+    embedder.embed(["one"], "document")
+    fake.fail(kind, seconds=seconds, times=None)
+    started = time.monotonic()
+    error = failure_of(embedder, purpose="query")
+    assert time.monotonic() - started < 1.5
+    assert "did not answer in time" in str(error)
+    assert error.is_passing
+
+
+def test_documents_have_a_time_limit_too(make: Make, fake: FakeProvider) -> None:
+    embedder = make(documents=DOCUMENTS._replace(timeout=0.1, retries=1))
+    fake.fail("slow", seconds=5, times=None)
+    assert "did not answer in time 2 times" in str(failure_of(embedder))
+
+
+def test_closing_ends_the_wait_for_a_second_try(fake: FakeProvider) -> None:
+    embedder = OpenAIEmbedder("m", fake.base_url)
+    fake.fail("rate-limit", retry_after=50, times=None)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(embedder.embed, ["one"], "document")
+        while not fake.calls:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        embedder.close()
+        with pytest.raises(ProviderFailed, match="being closed"):
+            waiting.result(timeout=5)
+
+
+# When asking stops.
+
+
+def test_after_three_failures_asking_stops_for_a_while(make: Make, fake: FakeProvider, clock: Clock) -> None:
+    embedder = make(documents=DOCUMENTS._replace(retries=0))
+    fake.fail("unavailable", times=None)
+    for pause in (30, 60, 120, 240, 300, 300):
+        while len(fake.calls) < 3:
+            failure_of(embedder)
+        asked = len(fake.calls)
+        error = failure_of(embedder)
+        assert f"asked again in {pause} s" in str(error)
+        assert "(503)" in str(error)
+        assert error.is_passing
+        clock.time += pause - 1
+        failure_of(embedder)
+        assert len(fake.calls) == asked
+        clock.time += 1
+        failure_of(embedder)
+        assert len(fake.calls) == asked + 1
+    fake.heal()
+    clock.time += 300
+    embedder.embed(["one"], "document")
+    fake.fail("unavailable", times=2)
+    failure_of(embedder)
+    failure_of(embedder)
+    embedder.embed(["one"], "document")
+
+
+def test_an_empty_account_stops_asking_at_once(make: Make, fake: FakeProvider, clock: Clock) -> None:
+    embedder = make()
+    fake.fail("no-quota")
+    failure_of(embedder)
+    assert "has no quota left" in str(failure_of(embedder))
+    assert len(fake.calls) == 1
+    clock.time += 30
+    embedder.embed(["one"], "document")
+
+
+def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, clock: Clock) -> None:
+    embedder = make()
+    fake.fail("bad-key")
+    first = failure_of(embedder)
+    clock.time += 100_000
+    again = failure_of(embedder)
+    assert (str(again), again.hint, again.is_passing) == (str(first), first.hint, False)
+    assert len(fake.calls) == 1
+    embedder.close()
+    embedder.embed(["one"], "document")
+
+
+def test_what_no_package_should_raise_is_told_too() -> None:
+    assert read_refusal(RuntimeError("odd"), 0.0) == Refusal("other", None, "odd")
+    assert KEY not in repr(Service("x", KEY, "", ""))
