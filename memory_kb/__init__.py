@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from memory_kb.errors import MemoryKBError
     from memory_kb.kb import KnowledgeBase
     from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult, SyncReport
-    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Reference, Stats, Status
+    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Reference, Stats, Status, WatchReport
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Stats",
     "Status",
     "SyncReport",
+    "WatchReport",
     "__version__",
 ]
 

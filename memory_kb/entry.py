@@ -79,7 +79,8 @@ class Chunk(NamedTuple):
     The fields are the columns of the `chunks` table. A tuple rather than a dataclass because a
     large vault makes a hundred thousand at once and each goes straight into an SQL statement.
     `content` is `text[char_offset:][:len(content)]` of the file decoded as UTF-8 with
-    replacement; `part` counts the chunks of one entry from 0.
+    replacement; `part` counts the chunks of one entry from 0, and
+    `is_titled` is 0 where the title is only the file's name.
     """
 
     source: str
@@ -101,6 +102,7 @@ class Chunk(NamedTuple):
     line: int
     end_line: int
     title: str
+    is_titled: int
     headings: str
     content: str
     tags: str

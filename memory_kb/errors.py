@@ -113,6 +113,16 @@ class ProviderFailed(MemoryKBError):
         self.is_passing = is_passing
 
 
+def explain_failure(error: ProviderFailed) -> str:
+    """Return a failure with what to do about it.
+
+    Example:
+        >>> explain_failure(ProviderFailed("openai refuses the key", "set OPENAI_API_KEY"))
+        'openai refuses the key (set OPENAI_API_KEY)'
+    """
+    return f"{error}{f' ({error.hint})' if error.hint else ''}"
+
+
 class SpendLimitReached(ProviderFailed):
     """The day's budget for a language model is spent."""
 

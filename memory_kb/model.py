@@ -41,6 +41,17 @@ class FileStat(NamedTuple):
     inode: int
 
 
+class Region(NamedTuple):
+    """A folder whose notes are looked at, by itself or with all that is below it.
+
+    `path` is as shown, ending in a slash; it is empty for the vault's own folder.
+    """
+
+    path: str
+    location: str
+    is_deep: bool = False
+
+
 class Filters(NamedTuple):
     """The entries that a search or a list may return.
 
@@ -128,6 +139,7 @@ class SyncReport(NamedTuple):
     seconds: float = 0.0
     notices: tuple[str, ...] = ()
     unreadable: int = 0
+    embedded: int = 0
 
     @property
     def is_empty(self) -> bool:

@@ -38,6 +38,34 @@ class Space(NamedTuple):
         return f"{self.provider} {self.model}"
 
 
+class VectorTable(NamedTuple):
+    """The vectors of an index in one space.
+
+    `keys` are the chunks' keys, int64, ascending; `rows[i]` is the vector of the chunk `keys[i]`.
+    Chunks that are gone from the index may still be in it.
+    """
+
+    keys: NDArray[np.int64]
+    rows: Vectors
+
+
+class Question(NamedTuple):
+    """A question as a vector of length 1, and the vectors it is held against."""
+
+    vector: Vectors
+    table: VectorTable
+
+
+class Asked(NamedTuple):
+    """What became of a question: its vector form, if any, and what the asker should know."""
+
+    question: Question | None
+    reasons: tuple[str, ...] = ()
+
+
+NOT_ASKED = Asked(None)
+
+
 class Limits(NamedTuple):
     """What a provider takes at once.
 
@@ -199,6 +227,12 @@ class Index(Protocol):
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
         """Yield the files of the global home, or those of the vault, by path."""
 
+    def known_below(self, folder: str, *, is_deep: bool) -> Iterator[KnownFile]:
+        """Yield the files directly in a folder, or all below it, by path.
+
+        `folder` ends in a slash, or is empty for the vault's own folder; the home is never below that.
+        """
+
     def count_files(self) -> int:
         """Return the number of files in the index."""
 
@@ -220,6 +254,12 @@ class Index(Protocol):
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         """Return the BM25 of an expression in those of the chunks that it matches."""
 
+    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
+        """Return those of the chunks with these keys that pass the filters; their rank is 0."""
+
+    def frequency(self, expression: str) -> int:
+        """Return the number of chunks that a full-text expression matches."""
+
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         """Return chunks that pass the filters, without a query; their rank is 0."""
 
@@ -237,6 +277,9 @@ class Index(Protocol):
 
         Only the jobs and tasks that the filters show count.
         """
+
+    def keys_of(self, entry: StoredEntry) -> list[int]:
+        """Return the keys of an entry's chunks, in file order."""
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory_kb.model import Problem
 
@@ -93,11 +93,64 @@ class Status:
     changed: tuple[str, ...]
     removed: tuple[str, ...]
     problems: tuple[Problem, ...]
+    vectors: tuple[VectorCount, ...] = ()
 
     @property
     def pending(self) -> int:
         """Files that the next sync will add, replace or remove."""
         return len(self.added) + len(self.changed) + len(self.removed)
+
+
+class VectorCount(NamedTuple):
+    """The vectors of one embedding model, and how many chunks have none."""
+
+    provider: str
+    model: str
+    dimension: int
+    chunks: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Where a search lost an entry.
+
+    `step` is a word for scripts, `reason` a sentence; `score` and `needed` are on the scale of
+    that step. The step `found` means that it was not lost.
+    """
+
+    query: str
+    id: str
+    path: str
+    step: str
+    reason: str
+    rank: int | None = None
+    score: float | None = None
+    needed: float | None = None
+    details: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchReport:
+    """What one batch of changes brought into the index while it was watched.
+
+    Attributes:
+        cause: `start`; `events` that the system told of; `poll` and `reconcile`, a comparison of
+            everything; `overflow` after lost events; `reopened` after a replacement.
+        problems: what is to be mended and was not reported by the batches before.
+        generation: the state of the index from this batch on.
+        files: how many files the index holds.
+    """
+
+    cause: str
+    added: int
+    changed: int
+    removed: int
+    problems: tuple[Problem, ...]
+    seconds: float
+    generation: int
+    files: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,17 @@ _VERBS = {
     "init": "writing",
     "learn": "writing",
     "search": "reading",
+    "why-not": "reading",
     "show": "reading",
     "list": "reading",
     "links": "reading",
     "stats": "reading",
     "forget": "writing",
     "index": "indexing",
+    "watch": "watching",
     "status": "indexing",
+    "model": "models",
+    "cache": "models",
     "doctor": "indexing",
     "lint": "indexing",
     "completion": "completing",
@@ -67,7 +71,7 @@ class _Verbs(click.Group):
         if name not in _VERBS:
             return None
         module = importlib.import_module(f"memory_kb.cli.{_VERBS[name]}")
-        command = getattr(module, f"{name}_verb")
+        command = getattr(module, f"{name.replace('-', '_')}_verb")
         assert isinstance(command, click.Command)
         return command
 

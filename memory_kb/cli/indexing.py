@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, one_line, print_json, print_problems, print_table, say
+from memory_kb.cli.output import FileProgress, ShareProgress, one_line, print_json, print_problems, print_table, say
 from memory_kb.model import Problem
 
 #: Exit code of a verb that found something to mend.
@@ -18,25 +18,57 @@ FINDINGS = 7
 @click.command("index")
 @shared_options
 @click.option("--rebuild", is_flag=True, help="Start from nothing; searches see the old state until it is done.")
+@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be indexed and embedded, and what that costs; write nothing.")
 @click.pass_obj
-def index_verb(options: Options, /, rebuild: bool) -> None:
+def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool) -> None:
     """Bring the index to what the files say. Searches do this by themselves.
+
+    With an embedding provider, vectors are made too, for what has none yet. They are kept as they
+    come: Ctrl-C loses nothing, and nothing is paid for twice.
 
     \b
     memory-kb index
+    memory-kb index --dry-run
     memory-kb --vault ~/notes index --rebuild
     """
-    with options.open() as kb, FileProgress() as progress:
-        report = kb.sync(rebuild=rebuild, progress=progress, on_wait=lambda: say("waiting for another process that is indexing …"))
+    if dry_run:
+        _print_plan(options, embed=not no_embed)
+        return
+    with options.open() as kb, FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
+        report = kb.sync(
+            rebuild=rebuild,
+            embed=not no_embed,
+            progress=progress,
+            embed_progress=embedding.report,
+            on_wait=lambda: say("waiting for another process that is indexing …"),
+        )
     if options.as_json:
         problems = [dataclasses.asdict(problem) for problem in report.problems]
-        print_json(report._asdict() | {"embedded": 0, "problems": problems, "seconds": round(report.seconds, 3)})
+        print_json(report._asdict() | {"problems": problems, "seconds": round(report.seconds, 3)})
         return
     for notice in report.notices:
         say(f"note: {notice}")
     print_problems(report.problems)
     counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
-    click.echo(f"{counts} in {report.seconds:.2f} s")
+    embedded = f", {report.embedded:,} embedded" if report.embedded else ""
+    click.echo(f"{counts}{embedded} in {report.seconds:.2f} s")
+
+
+def _print_plan(options: Options, *, embed: bool) -> None:
+    """Tell what `index` would do."""
+    with options.open() as kb:
+        status = kb.status()
+        estimate = kb.estimate() if embed else None
+    counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
+    if options.as_json:
+        print_json(counts | {"embed": estimate and estimate._asdict(), "dry_run": True})
+        return
+    rows: dict[str, object] = {f"to be {name}": f"{count:,} files" for name, count in counts.items()}
+    if estimate:
+        price = "no price known" if estimate.usd is None else f"about ${estimate.usd:,.4f}" if estimate.usd else "free of charge"
+        rows["to be embedded"] = f"{estimate.texts:,} passages, about {estimate.tokens:,} tokens, {price}"
+    print_table(rows)
 
 
 @click.command("status")
@@ -51,7 +83,7 @@ def status_verb(options: Options) -> None:
     with options.open() as kb:
         status = kb.status()
     if options.as_json:
-        print_json(dataclasses.asdict(status) | {"pending": status.pending})
+        print_json(dataclasses.asdict(status) | {"pending": status.pending, "vectors": [one._asdict() for one in status.vectors]})
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
     pending = f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone" if status.pending else "none"
@@ -65,6 +97,7 @@ def status_verb(options: Options) -> None:
             "last change": f"{when} (generation {status.generation})",
             "problems": f"{len(status.problems):,}",
         }
+        | {f"vectors of {one.model}": f"{one.chunks:,} passages{f', {one.missing:,} still without' if one.missing else ''}" for one in status.vectors}
     )
 
 

@@ -108,6 +108,38 @@ def _print_result(result: SearchResult) -> None:
         say("Nothing found. Try other words, or `memory-kb status` to see what is indexed.")
 
 
+@click.command("why-not")
+@shared_options
+@click.argument("query")
+@click.argument("entry", metavar="ID")
+@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="The most hits the search would show.")
+@click.option("--max-chars", type=click.IntRange(0), default=0, help="The budget the search would have.")
+@click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How it would search.")
+@filter_options
+@click.pass_obj
+def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> None:
+    """Tell why a search for QUERY does not show the entry ID, and what it would need.
+
+    ID is an id, a unique beginning of one, or path.md:LINE.
+
+    \b
+    memory-kb why-not "flaky tests" 69712e00
+    memory-kb why-not deploy memory/rules/deploy.md --kind rule
+    """
+    with options.open() as kb:
+        answer = kb.why_not(query, entry, **chosen)
+    if options.as_json:
+        print_json(dataclasses.asdict(answer))
+        return
+    for reason in answer.degraded:
+        say(f"note: {reason}")
+    click.echo(f"{style(answer.step, bold=True)}: {clean(answer.reason)}")
+    if answer.score is not None and answer.needed is not None:
+        click.echo(f"  its score is {answer.score:.4f}; it needed {answer.needed:.4f}")
+    for line in answer.details:
+        click.echo(style(f"  {line}", dim=True))
+
+
 @click.command("show")
 @shared_options
 @click.argument("entry", metavar="ID")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from memory_kb.errors import VaultNotFound
 from memory_kb.model import FileStat, Problem
 from memory_kb.notes.vault import GLOBAL_PREFIX, Vault
-from memory_kb.notes.walk import walk_root
+from memory_kb.notes.walk import EVERYWHERE, Reach, walk_region, walk_root
 from memory_kb.ports import Index, KnownFile, SyncWindow
 from memory_kb.settings import Settings
 
@@ -51,7 +53,7 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
     """
     remembered = iter(known)
     old = next(remembered, None)
-    doubt_from, doubt_to = window.start_ns - _COARSE_TICK, window.end_ns + _TICK
+    doubt_from = window.start_ns - _COARSE_TICK
     for file in files:
         path, _, size, mtime, inode = file
         while old is not None and old.path < path:
@@ -62,7 +64,7 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
             continue
         if mtime != old.mtime_ns or size != old.size or inode != old.inode:
             yield Difference(Verdict.CHANGED, file, old)
-        elif doubt_from <= mtime <= doubt_to and (mtime >= window.start_ns - _TICK or mtime % 1_000_000_000 == 0):
+        elif mtime >= doubt_from and is_fresh(mtime, window):
             yield Difference(Verdict.DOUBTFUL, file, old)
         old = next(remembered, None)
     while old is not None:
@@ -70,23 +72,59 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
         old = next(remembered, None)
 
 
-def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem]) -> Iterator[Difference]:
-    """Compare all of the vault's files with the index.
+def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
+    """Tell whether a file read in a window may have been saved again behind the same time.
+
+    Example:
+        >>> window = SyncWindow(5_000_000_000, 6_000_000_000)
+        >>> is_fresh(4_990_000_000, window), is_fresh(4_900_000_000, window), is_fresh(4_000_000_000, window)
+        (True, False, True)
+    """
+    if not window.start_ns - _COARSE_TICK <= mtime_ns <= window.end_ns + _TICK:
+        return False
+    return mtime_ns >= window.start_ns - _TICK or mtime_ns % 1_000_000_000 == 0
+
+
+def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[Difference]:
+    """Compare the vault's files with the index.
 
     What the walk could not read is added to `problems`.
+
+    Raises:
+        VaultNotFound: the vault's folder is gone, which is not the same as an empty one.
     """
+    identify(vault)
     window = index.window()
+    if reach.regions is not None:
+        for region in reach.regions:
+            files = walk_region(vault, region, settings.ignore, problems, reach)
+            yield from compare(files, index.known_below(region.path, is_deep=region.is_deep), window)
+        return
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:
         known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
-        yield from compare(walk_root(vault, root, settings.ignore, problems), known, window)
+        yield from compare(walk_root(vault, root, settings.ignore, problems, reach), known, window)
     if not is_home_apart:
         yield from compare((), index.known_files(is_global=True), window)
 
 
-def needs_writing(vault: Vault, index: Index, settings: Settings) -> bool:
+def identify(vault: Vault) -> tuple[int, int]:
+    """Return what tells the folder of the vault's notes from another one in its place.
+
+    Raises:
+        VaultNotFound: it is gone.
+    """
+    folder = vault.roots[0].folder
+    try:
+        found = os.stat(folder)
+    except OSError as exc:
+        raise VaultNotFound(f"the vault's folder {folder} is gone ({exc.strerror})", "put it back, or name another with --vault") from exc
+    return found.st_dev, found.st_ino
+
+
+def needs_writing(vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE) -> bool:
     """Tell whether any file stands differently on disk.
 
     The walk stops at the first.
     """
-    return next(differences(vault, index, settings, []), None) is not None
+    return next(differences(vault, index, settings, [], reach), None) is not None

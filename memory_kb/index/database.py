@@ -13,13 +13,13 @@ from memory_kb.locks import hold_lock
 
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6231
-#: Versions: 1, the first.
-SCHEMA_VERSION = 1
+#: Versions: 1, the first; 2, is_titled and rowids that grow.
+SCHEMA_VERSION = 2
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The lock of whoever indexes, beside the database.
 LOCK = "index.lock"
-_DAMAGE = ("malformed", "not a database", "disk image", "vtable constructor failed", "no such table", "Could not decode")
+_DAMAGE = ("malformed", "not a database", "disk image", "vtable constructor failed", "no such table", "Could not decode", "invalid fts5")
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 

@@ -5,17 +5,22 @@ The differences are written in one transaction.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.index.comparing import Difference, Verdict, differences
+from memory_kb.errors import VaultNotFound
+from memory_kb.index.comparing import Difference, Verdict, differences, identify, is_fresh
 from memory_kb.model import FileStat, Problem, SyncReport
 from memory_kb.notes.vault import Vault, default_status, locate
-from memory_kb.notes.walk import walk
+from memory_kb.notes.walk import EVERYWHERE, Reach, walk
 from memory_kb.ports import Index, IndexWriter, KnownFile, SyncWindow
 from memory_kb.settings import Settings
+
+if TYPE_CHECKING:
+    from memory_kb.index.passages import Passage
 
 Progress = Callable[[int], None]
 
@@ -60,43 +65,61 @@ def _has_same_bytes(file: FileStat, known: KnownFile, settings: Settings) -> boo
         return False
 
 
-def sync(vault: Vault, index: Index, settings: Settings, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
+def sync(
+    vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, *, rebuild: bool = False, progress: Progress | None = None
+) -> SyncReport:
     """Bring the index to what the disk says, in one transaction.
 
     Readers see it whole or not at all. Call it under the index lock. Files that cannot be read
-    are problems and are left out.
+    are problems and are left out. With the regions of a `reach`, only these are compared;
+    a rebuild looks everywhere.
+
+    Raises:
+        VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
     """
-    return _Sync(vault, index, settings, progress).run(rebuild=rebuild)
+    return _Sync(vault, index, settings, reach, progress).run(rebuild=rebuild)
 
 
 class _Sync:
-    def __init__(self, vault: Vault, index: Index, settings: Settings, progress: Progress | None) -> None:
-        self._vault, self._index, self._settings = vault, index, settings
+    def __init__(self, vault: Vault, index: Index, settings: Settings, reach: Reach, progress: Progress | None) -> None:
+        self._vault, self._index, self._settings, self._reach = vault, index, settings, reach
         self._progress = progress
         self._problems: list[Problem] = []
         self._added = self._changed = self._removed = self._unreadable = 0
+        self._start_ns = 0
+        self._has_fresh = False
 
     def run(self, *, rebuild: bool) -> SyncReport:
-        started, start_ns = time.perf_counter(), time.time_ns()
+        started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
-            files = walk(self._vault, self._settings.ignore, self._problems)
-            self._write((Difference(Verdict.ADDED, file, None) for file in files), start_ns, rebuild=True)
+            identify(self._vault)
+            files = walk(self._vault, self._settings.ignore, self._problems, Reach(enter=self._reach.enter))
+            self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
         else:
-            found = differences(self._vault, self._index, self._settings, self._problems)
+            found = differences(self._vault, self._index, self._settings, self._problems, self._reach)
             first = next(found, None)
             if first:
-                self._write(itertools.chain((first,), found), start_ns, rebuild=False)
+                self._write(itertools.chain((first,), found), rebuild=False)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = _sorted({*self._problems, *self._index.problems()})
         return SyncReport(self._added, self._changed, self._removed, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
-    def _write(self, found: Iterator[Difference], start_ns: int, *, rebuild: bool) -> None:
+    def _write(self, found: Iterator[Difference], *, rebuild: bool) -> None:
+        folder = identify(self._vault)
+        before = self._index.window()
         with self._index.write(rebuild=rebuild) as writer:
             for number, difference in enumerate(found):
                 self._apply(writer, difference)
                 if self._progress and number % 64 == 0:
                     self._progress(number)
-            writer.finish(SyncWindow(start_ns, time.time_ns()))
+            if identify(self._vault) != folder:
+                raise VaultNotFound(f"the vault's folder {self._vault.folder} was replaced by another one", "run the command again")
+            window = SyncWindow(self._start_ns, time.time_ns())
+            if self._reach.regions is None or rebuild:
+                writer.finish(window)
+            elif self._has_fresh:
+                # Files elsewhere may still be in doubt from the last time that everything was compared.
+                writer.finish(SyncWindow(before.start_ns, window.end_ns))
 
     def _apply(self, writer: IndexWriter, difference: Difference) -> None:
         from memory_kb.index.reading import hash_bytes, read_file, read_note
@@ -115,6 +138,7 @@ class _Sync:
             self._unreadable += 1
             self._remove(writer, known)
             return
+        self._has_fresh = self._has_fresh or is_fresh(raw.stat.mtime_ns, SyncWindow(self._start_ns, raw.stat.mtime_ns))
         digest = hash_bytes(raw.data)
         if known and known.hash == digest:
             writer.touch(raw.stat)
@@ -133,3 +157,19 @@ class _Sync:
 
 def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))
+
+
+def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator[Passage]:
+    """Yield what would be embedded of the files that the index does not hold as they are."""
+    from memory_kb.index.passages import make_passage
+    from memory_kb.index.reading import read_file, read_note
+
+    is_memory = vault.memory is not None
+    for _, file, known in differences(vault, index, settings, []):
+        if file is None or (known and _has_same_bytes(file, known, settings)):
+            continue
+        with contextlib.suppress(OSError):
+            raw = read_file(file, settings.index.max_file_bytes)
+            note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
+            for chunk in note.chunks:
+                yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)

@@ -6,14 +6,17 @@ That is entries, their links, counts, and how fresh the index is.
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
+from memory_kb.globs import Ignore
 from memory_kb.index.indexer import survey
 from memory_kb.index.reading import decode
 from memory_kb.index.sqlite import SqliteIndex
@@ -22,7 +25,7 @@ from memory_kb.notes.changes import read_note_text
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.vault import Vault
 from memory_kb.ports import StoredEntry
-from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status
+from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
 from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.words import KINDS, SCOPES, STATUSES
@@ -88,6 +91,26 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     if len(found) > 1:
         raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" if exact else entry.entry_id for entry in found])
     return found[0]
+
+
+def explain_unread(vault: Vault, settings: Settings, index: SqliteIndex, wanted: str) -> str | None:
+    """Return why a file that is there was not indexed; None for anything that was, or is no file."""
+    path = wanted if index.entries_in(wanted) else wanted.rpartition(":")[0] or wanted
+    if index.entries_in(path) or index.entries_with_id(wanted):
+        return None
+    file = vault.resolve(path)
+    if not os.path.lexists(file):
+        return None
+    said = [str(problem) for problem in survey(vault, index, settings).problems if problem.path == path]
+    if said:
+        return said[0]
+    if file.suffix.lower() != ".md":
+        return f"{path} is no Markdown file; only names that end in .md are read"
+    if any(part.startswith(".") for part in path.split("/")):
+        return f"{path} is hidden; files and folders whose name starts with a dot are not read"
+    if Ignore(settings.ignore).covers(path) or any(Ignore(settings.ignore).covers(str(parent)) for parent in PurePosixPath(path).parents):
+        return f"{path} is left out by the setting ignore: {', '.join(settings.ignore)}"
+    return f"{path} is no note of this vault; `memory-kb status` shows where it looks"
 
 
 def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
@@ -200,4 +223,11 @@ def status(vault: Vault, index: SqliteIndex, settings: Settings) -> Status:
         changed=changes.changed,
         removed=changes.removed,
         problems=changes.problems,
+        vectors=tuple(_count_vectors(index)),
     )
+
+
+def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
+    for shelf in index.vectors.shelves():
+        missing = index.vectors.count_missing(shelf)
+        yield VectorCount(*shelf.space, index.measure()[0] - missing, missing)

@@ -6,7 +6,8 @@ It is repaired when it is broken.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -16,14 +17,18 @@ from memory_kb.index.database import LOCK, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.notes.vault import Vault
+from memory_kb.notes.walk import EVERYWHERE, Reach
 from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
     from memory_kb.model import SyncReport
 
-#: Seconds that a search waits for another process's indexing before it answers from what is there.
-_PATIENCE = 2.0
+#: Seconds that a search waits for another process's indexing before it answers from what is there:
+#: the less it would miss, the sooner it does.
+_PATIENCE, _LEAST_PATIENCE = 2.0, 0.5
+#: So many files that it would miss make it wait as long as it may.
+_MANY_FILES = 100
 #: Seconds that a command which must write waits.
 LONG_PATIENCE = 60.0
 
@@ -103,15 +108,23 @@ class IndexKeeper:
             self._sync(LONG_PATIENCE)
             return work(self.index)
 
-    def sync(self, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
-        """Bring the index to what the files say.
+    def sync(
+        self,
+        reach: Reach = EVERYWHERE,
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+        wait: float = LONG_PATIENCE,
+    ) -> SyncReport:
+        """Bring the index to what the files say, those within reach.
 
         Raises:
-            VaultBusy: another process has been indexing for a minute.
+            VaultBusy: another process has been indexing for `wait` seconds.
             InvalidSettings: the index cannot be written.
         """
         try:
-            report = self.use(lambda _: self._sync(LONG_PATIENCE, rebuild=rebuild, progress=progress, on_wait=on_wait))
+            report = self.use(lambda _: self._sync(wait, reach, rebuild=rebuild, progress=progress, on_wait=on_wait))
         except (OSError, sqlite3.OperationalError) as exc:
             raise InvalidSettings(
                 f"the index {self._file} cannot be written: {exc}", "make room or set index.path in your own configuration"
@@ -124,11 +137,11 @@ class IndexKeeper:
         It waits long for nobody.
         """
         index = self.index
-        is_new = index.generation == 0 or index.stale_because(self._fingerprint) is not None
+        is_new = self._is_new(index)
         if not is_new and not needs_writing(self._vault, index, self._settings):
             return Refreshed()
         try:
-            report = self._sync(LONG_PATIENCE if is_new else _PATIENCE, progress=progress)
+            report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
         except VaultBusy:
             return self._behind(index, "another process is indexing")
         except OSError as exc:
@@ -139,13 +152,48 @@ class IndexKeeper:
             return self._behind(index, f"the index cannot be written ({exc})")
         return Refreshed(0, (f"{count_files(report.unreadable)} cannot be read and are not searched",) if report.unreadable else ())
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one process that writes to the index.
+
+        Raises:
+            VaultBusy: another one has been for a minute.
+        """
+        with hold_lock(self._lock, LONG_PATIENCE):
+            yield
+
+    def is_behind(self, reach: Reach = EVERYWHERE) -> bool:
+        """Tell whether a sync would find something to do."""
+        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
+
+    def _is_new(self, index: SqliteIndex) -> bool:
+        return index.generation == 0 or index.stale_because(self._fingerprint) is not None
+
+    def _sync_soon(self, progress: Progress | None) -> SyncReport:
+        """Bring the index up to date unless another process keeps it busy."""
+        try:
+            return self._sync(0, progress=progress)
+        except VaultBusy:
+            from memory_kb.index.indexer import survey
+
+            pending = survey(self._vault, self.index, self._settings).pending
+            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), progress=progress)
+
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
         from memory_kb.index.indexer import survey
 
         pending = survey(self._vault, index, self._settings).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {count_files(pending)}",) if pending else ())
 
-    def _sync(self, wait: float, *, rebuild: bool = False, progress: Progress | None = None, on_wait: Callable[[], None] | None = None) -> SyncReport:
+    def _sync(
+        self,
+        wait: float,
+        reach: Reach = EVERYWHERE,
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> SyncReport:
         from memory_kb.index.indexer import sync
 
         index = self.index
@@ -153,7 +201,7 @@ class IndexKeeper:
             stale = index.stale_because(self._fingerprint)
             if stale:
                 self._notices += (f"the index is rebuilt: {stale}",)
-            report = sync(self._vault, index, self._settings, rebuild=rebuild or bool(stale), progress=progress)
+            report = sync(self._vault, index, self._settings, reach, rebuild=rebuild or bool(stale), progress=progress)
             index.remember_settings(self._fingerprint)
             return report
 

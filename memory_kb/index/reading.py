@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memory_kb.entry import Chunk, Entry
 from memory_kb.index.chunking import Piece, split_text
 from memory_kb.model import FileStat, Location
-from memory_kb.notes.entries import display_title, parse_document
+from memory_kb.notes.entries import display_title, first_heading, parse_document
 from memory_kb.text import cjk_terms, has_cjk, symbol_terms
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -112,9 +112,12 @@ def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote
 def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:
     chunks: list[Chunk] = []
     line, counted = 1, 0
+    name = path.rpartition("/")[2].rpartition(".")[0]
     has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
     for entry in entries:
-        title = display_title(entry, text[entry.body.start : entry.body.end], path, is_only=len(entries) == 1)
+        body = text[entry.body.start : entry.body.end]
+        title = display_title(entry, body, path, is_only=len(entries) == 1)
+        is_titled = int(title != name or title == entry.title or title == first_heading(body))
         head = _leading_columns(entry, location)
         tags = ",".join(tag.replace(",", " ") for tag in entry.tags)
         applies_to = "\n".join(entry.applies_to)
@@ -128,7 +131,7 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
             end_line = line + content.count("\n")
             under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
             terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
-            place = (start, line, end_line, title, under, content)
+            place = (start, line, end_line, title, is_titled, under, content)
             chunks.append(Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata))
             line, counted = end_line, end
     return chunks

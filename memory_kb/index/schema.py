@@ -10,7 +10,8 @@ from memory_kb.entry import Chunk
 _META = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY, -- generation, settings, synced_from, synced_to (ns), indexed_at, last_rowid
+    key   TEXT PRIMARY KEY, -- generation, settings, synced_from, synced_to (ns), indexed_at, last_rowid,
+                            -- rowids_used, and a `vectors ...` key for every space of vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 """
@@ -32,6 +33,7 @@ _CHUNKS = """
 -- The searchable pieces, in file order. Chunks of one entry have consecutive rowids, and between
 -- two entries at least one rowid is free: neighbours in rowid are neighbours in the text.
 -- Only what follows from a file's bytes and path stands here; rowids do not count as content.
+-- They grow: the rowid of a chunk that is gone is not given again before the next rebuild.
 CREATE TABLE chunks (
     id                  TEXT GENERATED ALWAYS AS (source || '#' || position) VIRTUAL,
     source              TEXT NOT NULL,    -- file_meta.path
@@ -53,6 +55,7 @@ CREATE TABLE chunks (
     line                INTEGER NOT NULL, -- first and last line, from 1
     end_line            INTEGER NOT NULL,
     title               TEXT NOT NULL,
+    is_titled           INTEGER NOT NULL, -- 0 if the title is only the file's name
     headings            TEXT NOT NULL,    -- the heading path, ' > ' between levels
     content             TEXT NOT NULL,    -- exactly the file's text from char_offset
     tags                TEXT NOT NULL,

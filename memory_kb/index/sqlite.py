@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, Stor
 
 if TYPE_CHECKING:
     from memory_kb.entry import Chunk
+    from memory_kb.index.vectors import VectorStore
 
 _CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings"
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
@@ -39,6 +41,13 @@ class SqliteIndex:
     def close(self) -> None:
         """Give the file back."""
         self._connection.close()
+
+    @functools.cached_property
+    def vectors(self) -> VectorStore:
+        """The vectors of the chunks."""
+        from memory_kb.index.vectors import VectorStore
+
+        return VectorStore(self._connection, self.path.parent / "vectors")
 
     @property
     def generation(self) -> int:
@@ -107,6 +116,18 @@ class SqliteIndex:
         )
         return map(KnownFile._make, cursor)
 
+    def known_below(self, folder: str, *, is_deep: bool) -> Iterator[KnownFile]:
+        if is_deep and not folder:
+            return self.known_files(is_global=False)
+        # "0" follows the slash in code point order.
+        inside = "path >= :folder AND path < :end" if folder else "true"
+        direct = "" if is_deep else "AND instr(substr(path, :inner), '/') = 0"
+        cursor = self._connection.execute(
+            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside} {direct} ORDER BY path",
+            {"folder": folder, "end": folder[:-1] + "0", "inner": len(folder) + 1},
+        )
+        return map(KnownFile._make, cursor)
+
     def count_cut(self) -> int:
         (files,) = self._connection.execute(
             "SELECT count(*) FROM file_meta WHERE problems IS NOT NULL AND problems LIKE '%over index.max_file_bytes%'"
@@ -144,6 +165,18 @@ class SqliteIndex:
             (expression, json.dumps(list(keys))),
         )
         return dict(rows.fetchall())
+
+    def frequency(self, expression: str) -> int:
+        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)).fetchone()
+        return int(chunks)
+
+    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
+        condition, values = where(filters, "c")
+        rows = self._connection.execute(
+            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
+            {**values, "keys": json.dumps(list(keys))},
+        )
+        return list(map(Candidate._make, rows))
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         condition, values = where(filters, "c")
@@ -186,6 +219,12 @@ class SqliteIndex:
         for entry_id, scope in rows:
             found.setdefault(entry_id, set()).add(scope)
         return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
+
+    def keys_of(self, entry: StoredEntry) -> list[int]:
+        rows = self._connection.execute(
+            "SELECT rowid FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position", (entry.source, entry.entry_id)
+        )
+        return [key for (key,) in rows]
 
     def contents(self, entry: StoredEntry) -> str:
         rows = self._connection.execute(

@@ -52,7 +52,7 @@ class SqliteWriter:
             run_script(self._connection, DROP + create_statements(self._tokenizer))
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._last = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0
+        self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -104,6 +104,9 @@ class SqliteWriter:
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
+    def _max_rowid(self) -> int:
+        return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
+
     def _note(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
         complaints = json.dumps([list(problem) for problem in problems], ensure_ascii=False) if problems else None
         self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, complaints))
@@ -150,7 +153,8 @@ class SqliteWriter:
     def _commit(self) -> None:
         if self._changes:
             self.put_meta("generation", str(self._generation + 1))
-            self.put_meta("last_rowid", str(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0))
+            self.put_meta("last_rowid", str(self._max_rowid()))
+            self.put_meta("rowids_used", str(self._last))
             self.put_meta("indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
         self._connection.execute("COMMIT")
 

@@ -8,24 +8,40 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_kb.globs import Ignore
-from memory_kb.model import FileStat, Problem
+from memory_kb.model import FileStat, Problem, Region
 from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
 
 #: Files of a memory vault that are state or machinery, not memories (architecture §2).
 _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
 
 
-def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+class Reach(NamedTuple):
+    """How far a walk goes, and whom it tells.
+
+    Attributes:
+        regions: where to look; None for everywhere.
+        enter: called with the path and the location of every folder before it is listed.
+    """
+
+    regions: tuple[Region, ...] | None = None
+    enter: Callable[[str, str], None] | None = None
+
+
+EVERYWHERE = Reach()
+
+
+def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
     """Yield the files of all roots, one root after the other."""
     for root in vault.roots:
-        yield from walk_root(vault, root, ignore, problems)
+        yield from walk_root(vault, root, ignore, problems, reach)
 
 
-def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
     """Return the files of a root in code point order of their paths.
 
     That is the order of SQLite's binary collation, so that disk and index can be merged without
@@ -33,10 +49,30 @@ def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Pr
     to `problems`; links are never followed, since what they lead to inside the vault is found
     at its own path.
     """
-    is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
-    top = [found for note in root.top_notes if (found := _stat_top(note, root, vault, problems))]
-    inside = _Walker(root, vault, ignore, problems, is_memory=is_memory).files()
-    return _merge(sorted(top), inside) if top else inside
+    top = _top_files(vault, root, problems)
+    inside = _Walker(root, vault, ignore, problems, reach).files()
+    return _merge(top, inside) if top else inside
+
+
+def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
+    """Return those files of a region that a walk of everything finds.
+
+    The region of a memory vault's own folder has the notes beside `memory/`; the home with all
+    below it has the note beside the home.
+    """
+    is_global = region.path.startswith(GLOBAL_PREFIX)
+    root = next((root for root in vault.roots if (root.prefix == GLOBAL_PREFIX) == is_global), None)
+    if root is None:
+        return iter(())
+    if not region.path and vault.memory:
+        return iter(_top_files(vault, root, problems))
+    if region.is_deep and region.path == GLOBAL_PREFIX:
+        return walk_root(vault, root, ignore, problems, reach)
+    return _Walker(root, vault, ignore, problems, reach).files_in(region)
+
+
+def _top_files(vault: Vault, root: Root, problems: list[Problem]) -> list[FileStat]:
+    return sorted(found for note in root.top_notes if (found := _stat_top(note, root, vault, problems)))
 
 
 def _merge(top: list[FileStat], inside: Iterator[FileStat]) -> Iterator[FileStat]:
@@ -80,21 +116,61 @@ def _explain_link(location: str, path: str, folder: Path, problems: list[Problem
 
 
 class _Walker:
-    def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem], *, is_memory: bool) -> None:
+    def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem], reach: Reach) -> None:
         self._root = root
         self._is_ignored = Ignore(ignore).covers
         self._problems = problems
-        self._is_memory = is_memory
+        self._enter = reach.enter
+        self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
         others = (vault.home, vault.folder) if root.prefix == "" else (vault.folder,) if root.prefix == GLOBAL_PREFIX else (vault.home,)
         self._skipped = {str(other) for other in others if other != root.folder}
 
     def files(self) -> Iterator[FileStat]:
-        """Yield the files below the root, depth first.
+        """Return the files below the root."""
+        return self._files_below(str(self._root.folder), self._root.prefix)
+
+    def files_in(self, region: Region) -> Iterator[FileStat]:
+        """Return the files of a region, none if a walk does not get there."""
+        if not self._reaches(region):
+            return iter(())
+        if region.is_deep:
+            return self._files_below(region.location, region.path)
+        return (item for item in self._list(region.location, region.path) if isinstance(item, FileStat))
+
+    def _reaches(self, region: Region) -> bool:
+        """Tell whether the walk of the whole root comes to a region.
+
+        That is the case if it would go down into every folder on the way.
+        """
+        path, location = self._root.prefix, str(self._root.folder)
+        if region.location != location and not region.location.startswith(os.path.join(location, "")):
+            return False
+        for name in filter(None, region.location[len(location) :].split(os.sep)):
+            location = os.path.join(location, name)
+            inner = path + _readable(name)
+            try:
+                is_folder = stat.S_ISDIR(os.lstat(location).st_mode)
+            except OSError:
+                return False
+            if name[0] == "." or not is_folder or self._holds_only_a_note(path) or not self._is_open(inner, location):
+                return False
+            path = inner + "/"
+        return path == region.path
+
+    def _holds_only_a_note(self, prefix: str) -> bool:
+        return self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
+
+    def _is_open(self, path: str, location: str) -> bool:
+        """Tell whether a folder of notes is walked, going by its name."""
+        return location not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
+
+    def _files_below(self, location: str, path: str) -> Iterator[FileStat]:
+        """Yield the files below a folder, depth first.
 
         Folders are sorted as if their name ended in a slash.
         """
-        stack = [iter(self._list(str(self._root.folder), self._root.prefix, is_top=True))]
+        stack = [iter(self._list(location, path))]
         while stack:
             for item in stack[-1]:
                 if isinstance(item, FileStat):
@@ -106,11 +182,13 @@ class _Walker:
             else:
                 stack.pop()
 
-    def _list(self, folder: str, prefix: str, *, is_top: bool = False) -> list[FileStat | tuple[str, str]]:
+    def _list(self, folder: str, prefix: str) -> list[FileStat | tuple[str, str]]:
         """Return a folder's files and sub-folders `(path/, location)` in path order."""
         found: list[FileStat | tuple[str, str]] = []
-        only_note = self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
+        only_note = self._holds_only_a_note(prefix)
         ignored = self._is_ignored
+        if self._enter:
+            self._enter(prefix, folder)
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -121,13 +199,15 @@ class _Walker:
                     if name.endswith(".md") and name.isascii() and entry.is_file(follow_symlinks=False) and name not in _NOT_NOTES and not only_note:
                         path = prefix + name
                         if not ignored(path):
-                            state = entry.stat(follow_symlinks=False)
+                            try:
+                                state = entry.stat(follow_symlinks=False)
+                            except FileNotFoundError:
+                                continue
                             found.append(FileStat(path, entry.path, state.st_size, state.st_mtime_ns, state.st_ino))
                     else:
                         self._take(entry, prefix, found, only_note=only_note)
         except FileNotFoundError:
-            if not is_top:
-                return []
+            return []
         except OSError as exc:
             self._problems.append(Problem(prefix or "./", 1, f"cannot be listed: {exc.strerror}; what is in it is skipped"))
         found.sort(key=_path_of)
@@ -145,7 +225,7 @@ class _Walker:
         elif entry.is_dir(follow_symlinks=False):
             if path + "/" == GLOBAL_PREFIX:
                 self._problems.append(Problem(path, 1, "a folder of this name stands for the global home in output; skipped, rename it"))
-            if entry.path not in self._skipped and not only_note and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX:
+            if not only_note and self._is_open(path, entry.path):
                 found.append((path + "/", entry.path))
         elif not (only_note and name != "MEMORY.md") and not (self._is_memory and name in _NOT_NOTES) and not self._is_ignored(path):
             file = self._stat(entry, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory_kb.retrieval.candidates import Scored
 from memory_kb.retrieval.folding import Group
 from memory_kb.retrieval.relevance import TextScore
 
@@ -15,11 +16,13 @@ def explain(group: Group, text: TextScore | None, rank: int, place: int | None) 
     lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
     if candidate.is_superseded:
         lines[0] += " x 0.5 (superseded by a newer entry)"
+    if best.vector is not None and best.bm25 is not None:
+        lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
     if text:
         parts = f"own words {text.own:.2f} + neighbouring passages {text.context:.2f} + words side by side {text.pairs:.2f}"
-        lines.append(f"relevance: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
-    age = f"{best.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
-    lines.append(f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}")
+        name = "relevance" if best.vector is None else "words"
+        lines.append(f"{name}: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
+    lines.append(explain_prominence(best))
     if place is None:
         lines.append("relevance: beyond the candidates that compete; by BM25 alone")
     elif place != rank:
@@ -27,3 +30,10 @@ def explain(group: Group, text: TextScore | None, rank: int, place: int | None) 
     if len(group.chunks) > 1:
         lines.append(f"text: {len(group.chunks)} neighbouring passages that match, shown as one")
     return tuple(lines)
+
+
+def explain_prominence(scored: Scored) -> str:
+    """Return what the prominence of a candidate is made of."""
+    candidate = scored.candidate
+    age = f"{scored.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
+    return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"

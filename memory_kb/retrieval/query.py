@@ -96,18 +96,20 @@ def parse_query(text: str) -> TextQuery:
     return _make_query(words, tuple(phrases)[:MAX_TERMS], tuple(excluded)[:MAX_TERMS])
 
 
-def parse_words(text: str) -> TextQuery:
+def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
     """Read a text as words only: its quotes and dashes are part of the text.
+
+    `most` is the number of different terms kept.
 
     Example:
         >>> parse_words('Never -force "main"').expression
         '"Never" OR "force" OR "main"'
     """
     text = _UNPRINTABLE.sub(" ", text[:_MAX_CHARS])
-    return _make_query([word.lstrip("-") for word in text.split()])
+    return _make_query([word.lstrip("-") for word in text.split()], most=most)
 
 
-def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) -> TextQuery:
+def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = (), most: int = MAX_TERMS) -> TextQuery:
     """Return the query for some words.
 
     It has their distinct terms without stop words, and neighbouring terms as pairs.
@@ -127,8 +129,8 @@ def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple
                 pairs[f"{last[:-1]} {term[1:]}"] = None
             terms[term] = None
             last = "" if term.endswith("*") else term
-    kept = tuple(terms or dropped)[:MAX_TERMS]
-    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), len(terms or dropped) > MAX_TERMS)
+    kept = tuple(terms or dropped)[:most]
+    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), len(terms or dropped) > most)
 
 
 def _word_terms(word: str) -> Iterator[tuple[str, str]]:

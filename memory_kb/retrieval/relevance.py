@@ -107,11 +107,11 @@ def normalise(scores: Mapping[int, TextScore]) -> dict[int, float]:
     """Return the scores relative to the best (S3-35).
 
     That is 1 for the best, above 0 for every match. In a small vault a word that most passages
-    say has a BM25 of nearly 0; where all are 0 all are equally good.
+    say has a BM25 of nearly 0, but never quite; 0 is what a passage has without any.
 
     Example:
         >>> normalise({1: TextScore(8.0, 0.0, 0.0, 0.0), 2: TextScore(2.0, 0.0, 0.0, 0.0)})
         {1: 1.0, 2: 0.25}
     """
     best = max((score.total for score in scores.values()), default=0.0)
-    return {key: score.total / best if best > 0 else 1.0 for key, score in scores.items()}
+    return {key: score.total / best if best > 0 else 0.0 for key, score in scores.items()}

@@ -7,95 +7,73 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.model import Filters, Hit, Parts
-from memory_kb.ports import Candidate, Index, StoredChunk
-from memory_kb.retrieval.candidates import Scored, score_candidates
+from memory_kb.ports import Index, Question, StoredChunk
+from memory_kb.retrieval.candidates import Scored, Sides, score_candidates
 from memory_kb.retrieval.explain import explain
+from memory_kb.retrieval.finding import CANDIDATES, Found, Request, find_candidates
 from memory_kb.retrieval.folding import Group, fold
-from memory_kb.retrieval.query import TextQuery, parse_query
 from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_texts
 from memory_kb.retrieval.rerank import mmr_order
 from memory_kb.settings import Ranking
 from memory_kb.text import tokens
 from memory_kb.words import SCOPES
 
-#: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
-#: same for every limit; whoever wants more gets the next chunks as the index ranks them.
-CANDIDATES = 200
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
 
 
-class Request(NamedTuple):
-    """One search: what for, among which entries, and how much of it.
-
-    `max_chars` 0 is no budget.
-    """
-
-    text: str
-    filters: Filters = Filters()
-    limit: int = 10
-    max_chars: int = 0
-    explain: bool = False
-
-
-def retrieve(index: Index, request: Request, ranking: Ranking, today: date) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+def retrieve(
+    index: Index, request: Request, ranking: Ranking, today: date, question: Question | None = None
+) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Return the hits for a request, best first.
 
-    With them comes what the asker should know about them.
+    With them comes what the asker should know about them. With a `question`, passages count that
+    are near to it in meaning, whatever their words.
     """
-    found = find_candidates(index, request)
-    texts = score_texts(index, found.query, found.candidates) if found.query else {}
-    scored = score_candidates(found.candidates, normalise(texts) if found.query else None, ranking, today)
-    groups = _groups(index, scored, request.filters)
-    places = {group.best.candidate.key: place for place, group in enumerate(groups, 1)}
-    ordered = diversify(groups, ranking.mmr_lambda, request.limit)
+    trace = follow(index, request, ranking, today, question)
+    places = {group.best.candidate.key: place for place, group in enumerate(trace.groups, 1)}
+    ordered = list(trace.ordered)
     if request.limit > len(ordered):
-        ordered += _further(index, found, request, ranking, today)
-    hits = (_make_hit(rank, group, request, texts, places) for rank, group in enumerate(ordered[: request.limit], 1))
-    return fit_budget(tuple(hits), request.max_chars), found.notes
+        ordered += _further(index, trace.found, request, ranking, today)
+    shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
+    hits = (_make_hit(rank, group, request, trace.texts, places) for rank, group in enumerate(shown, 1))
+    return tuple(hits), trace.found.notes
 
 
-class Found(NamedTuple):
-    """The chunks that fit a request.
+class Trace(NamedTuple):
+    """What every step of a search came to, in the order of the steps.
 
-    `query` is None where they were found without words.
+    `scored` are all candidates, `kept` those that no more specific scope says again, `groups` the
+    kept ones folded, and `ordered` the groups after the reranking.
     """
 
-    query: TextQuery | None
-    candidates: list[Candidate]
-    notes: tuple[str, ...] = ()
+    found: Found
+    texts: Mapping[int, TextScore]
+    scored: list[Scored]
+    kept: list[Scored]
+    groups: list[Group]
+    ordered: list[Group]
 
 
-def find_candidates(index: Index, request: Request) -> Found:
-    """Return the chunks that fit a request by their words, or by their file alone.
-
-    A question with a phrase that stands nowhere, or whose excluded words leave nothing, is asked
-    again in its plain words; a phrase asked for by itself is not.
-    """
-    query = parse_query(request.text)
-    if query.is_empty:
-        if request.filters.file is not None and not request.text.strip():
-            return Found(None, index.newest(request.filters, CANDIDATES))
-        return Found(None, [], ("the query has no words to look for",))
-    candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES)
-    notes = (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
-    if candidates or not query.terms or not (query.phrases or query.excluded):
-        return Found(query, candidates, notes)
-    loose = query.loosened()
-    without = f" without {', '.join(query.excluded)}" if query.excluded else ""
-    note = f"nothing says {', '.join(query.phrases or query.terms[:3])}{without}; looked for all the words instead"
-    return Found(loose, index.match(loose.expression, WEIGHTS, request.filters, CANDIDATES), (*notes, note))
+def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> Trace:
+    """Do a search step by step."""
+    found = find_candidates(index, request, question)
+    texts = score_texts(index, found.query, found.candidates) if found.query else {}
+    sides = Sides(normalise(texts) if found.query else None, _lift(found, texts))
+    scored = score_candidates(found.candidates, sides, ranking, today)
+    chunks = index.chunks(item.candidate.key for item in scored)
+    kept = _without_shadowed(index, scored, chunks, request.filters)
+    kept.sort(key=lambda item: (-item.score, -item.relevance, chunks[item.candidate.key].source, chunks[item.candidate.key].position))
+    groups = fold(kept, chunks)
+    return Trace(found, texts, scored, kept, groups, diversify(groups, ranking.mmr_lambda, request.limit))
 
 
-def _groups(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Group]:
-    """Fold the pool into groups.
+def _lift(found: Found, texts: Mapping[int, TextScore]) -> Mapping[int, float] | None:
+    if found.nearness is None:
+        return None
+    from memory_kb.retrieval.nearness import lift_literal
 
-    Equal scores stand in the order of the files.
-    """
-    chunks = index.chunks(scored.candidate.key for scored in pool)
-    kept = _without_shadowed(index, pool, chunks, filters)
-    kept.sort(key=lambda scored: (-scored.score, -scored.relevance, chunks[scored.candidate.key].source, chunks[scored.candidate.key].position))
-    return fold(kept, chunks)
+    return lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
 
 
 def _without_shadowed(index: Index, pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], filters: Filters) -> list[Scored]:
@@ -116,10 +94,12 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     """
     if found.query is None or len(found.candidates) < CANDIDATES:
         return []
-    more = index.match(found.query.expression, WEIGHTS, request.filters, CANDIDATES + request.limit)[CANDIDATES:]
+    there = {candidate.key for candidate in found.candidates}
+    more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
+    more = [candidate for candidate in more if candidate.key not in there]
     best = found.candidates[0].rank
-    bm25 = {candidate.key: candidate.rank / best if best else 1.0 for candidate in more}
-    scored = {item.candidate.key: item for item in score_candidates(more, bm25, ranking, today)}
+    sides = Sides({candidate.key: candidate.rank / best if best else 1.0 for candidate in more})
+    scored = {item.candidate.key: item for item in score_candidates(more, sides, ranking, today)}
     chunks = index.chunks(scored)
     shown = _without_shadowed(index, [scored[candidate.key] for candidate in more], chunks, request.filters)
     return [Group(item, (chunks[item.candidate.key],)) for item in shown]
@@ -138,19 +118,17 @@ def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Gr
     return [head[place] for place in order] + list(tail)
 
 
-def fit_budget(hits: tuple[Hit, ...], max_chars: int) -> tuple[Hit, ...]:
-    """Return the leading hits whose texts fit a budget together (S3-41).
+def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
+    """Return how many leading groups have texts that fit a budget together (S3-41).
 
-    The first that does not ends the list.
+    The first that does not ends the list; 0 is no budget.
     """
-    if max_chars <= 0:
-        return hits
     spent = 0
-    for place, hit in enumerate(hits):
-        spent += len(hit.text)
+    for place, group in enumerate(groups if max_chars > 0 else ()):
+        spent += len(group.text)
         if spent > max_chars:
-            return hits[:place]
-    return hits
+            return place
+    return len(groups)
 
 
 def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, int]) -> Hit:

@@ -1,0 +1,113 @@
+"""The embedding cache: every vector that was ever paid for, by the hash of its text.
+
+It survives rebuilds, renames and branch switches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.ports import Space
+
+if TYPE_CHECKING:
+    from memory_kb.ports import Vectors
+
+_PUT = "INSERT OR REPLACE INTO embedding_cache (hash, provider, model, dimension, embedding, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model = ? AND dimension = ?"
+
+
+class Pruned(NamedTuple):
+    """The number of vectors deleted from the cache, and the bytes of those and of the rest."""
+
+    deleted: int
+    freed: int
+    kept: int
+
+
+class EmbeddingCache:
+    """The table `embedding_cache`.
+
+    Whoever calls a method that writes holds the index lock.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def known(self, space: Space, hashes: Iterable[str]) -> dict[str, bytes]:
+        """Return the vectors of these texts that there are, as the bytes of float32 numbers."""
+        rows = self._connection.execute(
+            "SELECT hash, embedding FROM embedding_cache WHERE provider = ? AND model = ? AND dimension = ? "
+            "AND hash IN (SELECT value FROM json_each(?))",
+            (*space, json.dumps(list(hashes))),
+        )
+        return {digest: embedding for digest, embedding in rows if len(embedding) == 4 * space.dimension}
+
+    def find_dimension(self, space: Space) -> int:
+        """Return the dimension of a model's vectors, 0 if there are none."""
+        row = self._connection.execute(
+            "SELECT dimension FROM embedding_cache WHERE provider = ? AND model = ? ORDER BY updated_at DESC LIMIT 1", space[:2]
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def remember(self, space: Space, hashes: Sequence[str], vectors: Vectors) -> None:
+        """Keep the vectors of some texts."""
+        now = _now()
+        blobs = (row.tobytes() for row in vectors.astype("<f4", copy=False))
+        with transaction(self._connection):
+            self._connection.executemany(_PUT, ((digest, *space, blob, now) for digest, blob in zip(hashes, blobs, strict=True)))
+
+    def touch(self, space: Space, hashes: Iterable[str]) -> None:
+        """Note that vectors are of use today."""
+        now = _now()
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE embedding_cache SET updated_at = ? WHERE provider = ? AND model = ? AND dimension = ? "
+                "AND hash IN (SELECT value FROM json_each(?)) AND updated_at < ?",
+                (now, *space, json.dumps(list(hashes)), now[:10]),
+            )
+
+    def prune(self, used: frozenset[str], before: str, max_bytes: int | None, *, dry_run: bool = False) -> Pruned:
+        """Delete vectors of texts that are not in `used`, if they were last of use before a moment.
+
+        With `max_bytes`, further ones go until no more than that is left, those longest out of use
+        first; the used ones stay.
+        """
+        rows = self._connection.execute(
+            "SELECT hash, provider, model, dimension, updated_at, length(embedding) FROM embedding_cache ORDER BY updated_at"
+        )
+        total, freed = 0, 0
+        unused: list[tuple[list[object], str, int]] = []
+        for *key, updated_at, size in rows:
+            total += size
+            if key[0] not in used:
+                unused.append((key, updated_at, size))
+        deleted: list[list[object]] = []
+        for key, updated_at, size in unused:
+            if updated_at < before or (max_bytes is not None and total - freed > max_bytes):
+                deleted.append(key)
+                freed += size
+        if deleted and not dry_run:
+            with transaction(self._connection):
+                self._connection.executemany(_DELETE, deleted)
+        return Pruned(len(deleted), freed, total - freed)
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write within one short transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

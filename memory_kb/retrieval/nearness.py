@@ -1,0 +1,187 @@
+"""How near passages are to a question in meaning.
+
+Pure functions of numpy arrays. Cosines of different models lie in different ranges, and those of
+one question in another range than those of the next; what they say is how far a passage stands
+out from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.model import Filters
+from memory_kb.ports import Candidate, Index, Question
+from memory_kb.retrieval.query import TextQuery
+from memory_kb.retrieval.relevance import WEIGHTS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+#: The nearest chunks that compete, beside those found by their words, if they stand out at all.
+NEAREST = 100
+LEAST_NEARNESS = 0.04
+#: How much of the better neighbour's lead a passage is credited with.
+NEIGHBOUR_SHARE = 0.3
+#: Standard deviations above the mean that make a vector score of 1.
+DEVIATIONS = 12.0
+#: Chunks below which the deviation tells little.
+SMALL = 30
+#: Trust is judged by so many of the nearest passages, with so much of a prior opinion, between
+#: these shares of the best one's lead.
+_TRUST_TOP, _TRUST_PRIOR, _TRUST_PSEUDO, _TRUST_LOW, _TRUST_HIGH = 10, 0.4, 3, 0.10, 0.35
+#: The text bonus of a passage that says the query.
+_LITERAL = 0.3
+
+
+class Near(NamedTuple):
+    """The nearest chunks that were not found by words, and the score of all candidates by key.
+
+    `best` is the score of the nearest chunk of all.
+    """
+
+    candidates: list[Candidate]
+    scores: Mapping[int, float]
+    best: float
+
+
+def find_near(index: Index, filters: Filters, query: TextQuery, question: Question, found: Sequence[Candidate]) -> Near:
+    """Return the chunks nearest to a question among those that pass the filters.
+
+    Every phrase of the query must stand in them, and no excluded word may. Those that are also
+    `found` by their words are not returned again; the others come with their BM25, if any.
+    """
+    import numpy as np
+
+    scores = score_nearness(question)
+    keys = question.table.keys
+    nearest: list[Candidate] = []
+    for places in best_first(np.where(scores > LEAST_NEARNESS, scores, 0.0), 2 * NEAREST):
+        wanted = [int(key) for key in keys[places]]
+        passed = {candidate.key: candidate for candidate in index.candidates(wanted, filters)}
+        nearest += [passed[key] for key in _fitting(index, query, [key for key in wanted if key in passed])]
+        if len(nearest) >= NEAREST:
+            break
+    there = {candidate.key for candidate in found}
+    new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
+    ranks = index.ranks(query.expression, WEIGHTS, [candidate.key for candidate in new]) if new else {}
+    new = [candidate._replace(rank=ranks.get(candidate.key, 0.0)) for candidate in new]
+    return Near(new, look_up(scores, question, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0)))
+
+
+def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
+    """Return the keys of chunks that have the query's phrases and none of its excluded words."""
+    for phrase in query.phrases:
+        has_phrase = index.ranks(phrase, WEIGHTS, keys)
+        keys = [key for key in keys if key in has_phrase]
+    if query.excluded:
+        unwanted = index.ranks(" OR ".join(query.excluded), WEIGHTS, keys)
+        keys = [key for key in keys if key not in unwanted]
+    return keys
+
+
+def look_up(scores: Floats, question: Question, keys: Sequence[int]) -> dict[int, float]:
+    """Return the scores of chunks by key; chunks without a vector are left out."""
+    import numpy as np
+
+    table = question.table.keys
+    places = np.searchsorted(table, keys)
+    inside = [place < len(table) and table[place] == key for place, key in zip(places, keys, strict=True)]
+    return {key: float(scores[place]) for key, place, is_there in zip(keys, places, inside, strict=True) if is_there}
+
+
+def similarities(question: Question) -> Floats:
+    """Return the cosine of the question and every vector of the table."""
+    scores: Floats = question.table.rows @ question.vector
+    return scores
+
+
+def score_nearness(question: Question) -> Floats:
+    """Return the vector score of every row of the table, from 0 to 1.
+
+    A passage is credited with part of what its better neighbour is nearer by. What counts is how
+    far it stands out from all passages, in standard deviations of this question's cosines: that
+    is the same for models whose cosines lie high and narrow. A table too small to have a
+    deviation worth the name is measured by what is left to 1 instead.
+    """
+    import numpy as np
+
+    cosines = similarities(question)
+    better = better_neighbours(question.table.keys, cosines)
+    confidence = trust(cosines, better)
+    cosines = cosines + NEIGHBOUR_SHARE * np.maximum(0.0, better - cosines)
+    squared = len(cosines) ** 2
+    background = float(cosines.mean()) * squared / (squared + 10)
+    spread = (squared * DEVIATIONS * float(cosines.std()) + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
+    scores: Floats = (confidence * np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)).astype(np.float32)
+    return scores
+
+
+def better_neighbours(keys: NDArray[np.int64], cosines: Floats) -> Floats:
+    """Return the cosine of the nearer neighbour in the text of every row, -inf where it has none.
+
+    Example:
+        >>> import numpy as np
+        >>> better_neighbours(np.array([2, 3, 5]), np.array([0.25, 0.5, 0.125], np.float32)).tolist()
+        [0.5, 0.25, -inf]
+    """
+    import numpy as np
+
+    better = np.full(len(cosines), -np.inf, np.float32)
+    adjacent = np.diff(keys) == 1
+    better[:-1][adjacent] = cosines[1:][adjacent]
+    better[1:][adjacent] = np.maximum(better[1:], cosines[:-1])[adjacent]
+    return better
+
+
+def trust(cosines: Floats, better: Floats) -> float:
+    """Return how far the cosines of one question can be trusted, from 0 to 1.
+
+    Where a model understands a text, the neighbours of the nearest passages are near too; in a
+    language it does not know they are as far as any.
+    """
+    import numpy as np
+
+    lead, lead_of_neighbours = cosines - cosines.mean(), better - cosines.mean()
+    first = min(_TRUST_TOP, len(cosines))
+    top = np.argpartition(-lead, first - 1)[:first]
+    known = lead_of_neighbours[top][np.isfinite(lead_of_neighbours[top])]
+    share = (float(known.sum()) / max(float(lead.max()), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (len(known) + _TRUST_PSEUDO)
+    return float(np.clip((share - _TRUST_LOW) / (_TRUST_HIGH - _TRUST_LOW), 0.0, 1.0))
+
+
+def lift_literal(nearness: Mapping[int, float], bonus: Mapping[int, float], best: float) -> dict[int, float]:
+    """Return vector scores raised towards the best for passages that say the query as it stands.
+
+    A literal match is one in meaning too, whatever the model makes of it.
+
+    Example:
+        >>> lift_literal({1: 0.1, 2: 0.5}, {1: 1.0}, 0.5)
+        {1: 0.5, 2: 0.5}
+    """
+    return {key: score + min(1.0, bonus.get(key, 0.0) / _LITERAL) ** 2 * (best - score) for key, score in nearness.items()}
+
+
+def best_first(scores: Floats, at_least: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the places of scores above 0 in growing portions, best first, equal ones in their order.
+
+    The first portion has `at_least` places and is found without sorting all.
+    """
+    import numpy as np
+
+    positive = int(np.count_nonzero(scores > 0))
+    start, stop = 0, min(at_least, positive)
+    if stop < positive:
+        least = np.partition(scores, len(scores) - stop)[len(scores) - stop]
+        above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+        top = np.concatenate([above, equal[: stop - len(above)]])
+        yield top[np.lexsort((top, -scores[top]))]
+        start, stop = stop, min(5 * stop, positive)
+    if start < stop:
+        order = np.argsort(-scores, kind="stable")
+        while start < positive:
+            yield order[start:stop]
+            start, stop = stop, min(5 * stop, positive)

@@ -1,0 +1,102 @@
+"""Keeping the index right, and examining it and the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.verbs.opened import OpenVault
+
+if TYPE_CHECKING:
+    from memory_kb.index.cache import Pruned
+    from memory_kb.index.embedding import Estimate
+    from memory_kb.index.embedding import Progress as EmbedProgress
+    from memory_kb.index.indexer import Progress
+    from memory_kb.model import Problem, SyncReport
+    from memory_kb.reports import Findings
+
+
+class Indexing(OpenVault):
+    """The verbs index (`sync`), cache prune, doctor and lint."""
+
+    def sync(
+        self,
+        *,
+        rebuild: bool = False,
+        embed: bool = True,
+        progress: Progress | None = None,
+        embed_progress: EmbedProgress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> SyncReport:
+        """Bring the index to what the files say, and embed what is new if there is a provider.
+
+        `rebuild` starts from nothing but keeps vectors. A provider that fails is told in the
+        report's notices; the words are indexed all the same.
+
+        Raises:
+            VaultBusy: another process has been indexing for a minute.
+        """
+        report = self._keeper.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
+        if not embed or not self._may_embed:
+            return report
+        made = self._keeper.use(lambda index: self._semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait))
+        return report._replace(embedded=made.embedded, notices=report.notices + ((made.reason,) if made.reason else ()))
+
+    def estimate(self) -> Estimate | None:
+        """Return what `sync` would embed, and what that costs; None without a provider.
+
+        Nothing is written: files that are not indexed yet are read for it.
+
+        Raises:
+            ProviderFailed: the provider asked for is not there.
+        """
+        from memory_kb.index.indexer import pending_passages
+
+        if not self._may_embed:
+            return None
+        return self._keeper.use(lambda index: self._semantics.estimate(index.vectors, pending_passages(self.vault, index, self.settings)))
+
+    def prune_cache(self, *, keep_days: float = 30.0, max_bytes: int | None = None, dry_run: bool = False) -> Pruned:
+        """Delete cached vectors of texts that no note has any more.
+
+        Those of use within the last `keep_days` stay, unless the cache is larger than `max_bytes`:
+        a branch that is checked out again should not have to be paid for again.
+        """
+        before = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="seconds")
+
+        def prune(index: SqliteIndex) -> Pruned:
+            self._keeper.refresh()
+            with self._keeper.writing():
+                used = frozenset(passage.hash for passage in index.vectors.passages())
+                return index.vectors.cache.prune(used, before, max_bytes, dry_run=dry_run)
+
+        return self._keeper.use(prune)
+
+    def doctor(self, *, fix: bool = False) -> Findings:
+        """Examine notes and index.
+
+        `fix` brings the index to what the files say and sweeps up after killed writes.
+        """
+        from memory_kb.index import doctor
+        from memory_kb.reports import Findings
+
+        problems = self._keeper.use(lambda index: tuple(doctor.check_index(self.vault, index, self.settings)))
+        repaired: list[str] = []
+        if fix:
+            if problems:
+                self.sync(rebuild=True)
+                repaired += [f"{problem}: the index was rebuilt" for problem in problems]
+                problems = ()
+            repaired += [f"{file}: left by a write that was killed, deleted" for file in doctor.sweep_leftovers(self.vault)]
+        return Findings((*problems, *self.lint()), tuple(repaired))
+
+    def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
+        """Return what should be mended in the notes.
+
+        With `paths`, only those at or below one of them are examined.
+        """
+        from memory_kb.index import doctor
+
+        return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths))

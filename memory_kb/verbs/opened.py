@@ -1,0 +1,160 @@
+"""An open vault: what all verbs share."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from memory_kb.errors import InvalidSettings, VaultNotFound
+from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.locks import hold_lock
+from memory_kb.notes.machine import choose_machine, prepare_machine
+from memory_kb.notes.vault import MACHINE, Vault, find_vault
+from memory_kb.settings import LoadedSettings, load_settings
+
+if TYPE_CHECKING:
+    from memory_kb.index.semantics import Semantics
+    from memory_kb.ports import Llm
+
+_T = TypeVar("_T")
+
+
+class OpenVault:
+    """A vault with its settings, its index, its embedding models, and the clock."""
+
+    def __init__(self, vault: Vault, loaded: LoadedSettings, machine: Path, clock: Callable[[], datetime], environ: Mapping[str, str]) -> None:
+        self.vault = vault
+        self.settings = loaded.settings
+        self.warnings = loaded.warnings
+        self.machine = machine
+        self._clock = clock
+        self._environ = environ
+        self._keeper = IndexKeeper(vault, machine, loaded.settings)
+        self._asked_for: tuple[str, str | None] = (str(vault.folder), None)
+
+    @functools.cached_property
+    def _semantics(self) -> Semantics:
+        """The embedding models of this vault and their vectors."""
+        from memory_kb.index.semantics import Semantics
+        from memory_kb.providers import choosing
+
+        chosen = self.settings.embeddings
+        return Semantics(
+            lambda: choosing.choose_embedder(chosen, self._environ),
+            lambda space: choosing.choose_embedder_for(space, chosen, self._environ),
+            self.machine,
+        )
+
+    @functools.cached_property
+    def _llm(self) -> Llm | None:
+        """The language model that somebody asked for, or None.
+
+        Raises:
+            ProviderFailed: it lacks its key.
+        """
+        from memory_kb.providers.choosing import choose_llm
+        from memory_kb.providers.spending import SpendLog
+
+        chosen = self.settings.llm
+        return choose_llm(chosen, self._environ, SpendLog(self.machine / "log" / "spend.jsonl", chosen.daily_spend))
+
+    @classmethod
+    def open(
+        cls,
+        vault: str | os.PathLike[str] | None = None,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """Open the vault at a folder, or the one the surroundings tell.
+
+        Without a folder, `MEMORY_KB_VAULT` or the working folder tells.
+
+        Args:
+            vault: any folder of Markdown files, or one that holds `memory/`.
+            home: the global home; `MEMORY_KB_HOME`, else `~/.memory`, when not given.
+            environ: the environment to read settings from.
+            clock: what time it is; must return aware times. `MEMORY_KB_NOW` fixes it from outside.
+
+        Raises:
+            VaultNotFound: there is no such folder.
+            InvalidSettings: a configuration file cannot be used.
+        """
+        variables = os.environ if environ is None else environ
+        found = find_vault(vault, home, environ=variables, cwd=_working_folder())
+        vault_file = found.memory / "config.yaml" if found.memory else found.machine / "config.yaml"
+        loaded = load_settings(found.home / "config.yaml", vault_file, variables)
+        machine = choose_machine(found, loaded.settings.index.path, variables)
+        opened = cls(found, loaded, machine, clock or _read_clock(variables), variables)
+        named = vault or variables.get("MEMORY_KB_VAULT") or found.folder
+        opened._asked_for = (os.path.abspath(os.path.expanduser(named)), os.fspath(home) if home else None)
+        return opened
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close index and models; they are opened again when they are used again."""
+        self._keeper.close()
+        if "_semantics" in self.__dict__:
+            self._semantics.close()
+
+    @property
+    def _may_embed(self) -> bool:
+        return self.settings.embeddings.provider != "none"
+
+    def _reading(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Read from the index after looking for changed files."""
+
+        def read(index: SqliteIndex) -> _T:
+            self._keeper.refresh()
+            with index.snapshot():
+                return work(index)
+
+        return self._keeper.use(read)
+
+    @contextmanager
+    def _writing(self, scope: str) -> Iterator[None]:
+        """Hold the lock of the scope root that is about to be written."""
+        try:
+            machine = prepare_machine(self.vault.home / MACHINE) if scope == "global" else self.machine
+        except OSError as exc:
+            raise VaultNotFound(
+                f"the home {self.vault.home} cannot be written: {exc.strerror}", "name another with --home or MEMORY_KB_HOME"
+            ) from exc
+        with hold_lock(machine / "lock", LONG_PATIENCE):
+            yield
+
+
+def _working_folder() -> Path:
+    """Return the working folder, or the root where it was deleted under us."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
+
+
+def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
+    """Return the clock, stopped where `MEMORY_KB_NOW` says so.
+
+    A stopped clock makes answers repeatable.
+    """
+    fixed = environ.get("MEMORY_KB_NOW")
+    if not fixed:
+        return lambda: datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(fixed)
+    except ValueError as exc:
+        raise InvalidSettings(f"MEMORY_KB_NOW is {fixed!r}", "write a moment as 2026-03-01T12:00:00Z") from exc
+    return lambda: moment if moment.tzinfo else moment.replace(tzinfo=UTC)

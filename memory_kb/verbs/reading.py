@@ -1,0 +1,59 @@
+"""Reading entries as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from memory_kb.filters import FilterWords, make_filters
+from memory_kb.verbs.opened import OpenVault
+
+if TYPE_CHECKING:
+    from memory_kb.reports import EntryView, LinkReport, Stats, Status
+
+
+class Reading(OpenVault):
+    """The verbs show, list, links, stats and status."""
+
+    def show(self, wanted: str) -> EntryView:
+        """Return an entry with its source text.
+
+        It is named by its id, a unique beginning of one, or `path.md:LINE`.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        from memory_kb.index import inventory
+
+        return self._reading(lambda index: inventory.show(self.vault, index, wanted))
+
+    def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
+        """Return the entries that pass the filters, in path order.
+
+        The filters are those of `search`.
+        """
+        from memory_kb.index import inventory
+
+        chosen = make_filters(**filters)
+        return self._reading(lambda index: inventory.list_entries(index, chosen))
+
+    def links(self, wanted: str) -> LinkReport:
+        """Return what an entry links to and what links to it.
+
+        Links are typed relations and `[[wikilinks]]`.
+        """
+        from memory_kb.index import inventory
+
+        return self._reading(lambda index: inventory.links(self.vault, index, wanted))
+
+    def stats(self) -> Stats:
+        """Return how much the vault holds, by kind, type, status and scope."""
+        from memory_kb.index import inventory
+
+        return self._reading(inventory.stats)
+
+    def status(self) -> Status:
+        """Compare disk and index as they are, without changing either."""
+        from memory_kb.index import inventory
+
+        return self._keeper.use(lambda index: inventory.status(self.vault, index, self.settings))

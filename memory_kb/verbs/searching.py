@@ -1,0 +1,140 @@
+"""Searching, and explaining what was not found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from memory_kb.filters import FilterWords, make_filters
+from memory_kb.index.keeper import count_files
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import Freshness, SearchResult
+from memory_kb.ports import NOT_ASKED, Asked
+from memory_kb.verbs.opened import OpenVault
+
+if TYPE_CHECKING:
+    from memory_kb.index.indexer import Progress
+    from memory_kb.reports import WhyNot
+    from memory_kb.retrieval.finding import Request
+
+
+class Searching(OpenVault):
+    """The verbs search and why-not."""
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int = 10,
+        mode: str = "auto",
+        max_chars: int = 0,
+        explain: bool = False,
+        sync: bool = True,
+        progress: Progress | None = None,
+        **filters: Unpack[FilterWords],
+    ) -> SearchResult:
+        """Return what the vault knows about a query, best first.
+
+        Args:
+            query: words in any language; `"exact phrases"` and `-excluded` words are honoured.
+            limit: the most hits to return; the first ones are the same for every limit.
+            mode: `text` looks for words, `vector` for meaning, `hybrid` for both; `auto` for both
+                where there are vectors. Without them all answer in text; those that asked say so.
+            max_chars: stop before the hits' texts get longer than this together; 0 for no budget.
+            explain: say how each score came about.
+            sync: look for changed files first.
+            progress: called with the number of files done, should the index have to be built.
+            filters: `kind`, `type`, `learning_type`, `scope`, `tag` and `status` keep entries with
+                one of these words, `file` those whose `applies_to` covers the path (the query may
+                then be empty), `since` those dated on or after a day; with `job` and `task` their
+                siblings are hidden.
+
+        Raises:
+            UsageError: a filter is not a word of the format.
+        """
+        from memory_kb.retrieval.finding import Request
+
+        request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain, mode)
+        return self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
+
+    def _search(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
+        from memory_kb.retrieval.retriever import retrieve
+
+        pending, degraded = self._keeper.refresh(progress) if sync else (None, ())
+        if not sync and index.generation == 0:
+            degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
+        request, unnamed = self._construct(request)
+        question, reasons = self._ask(index, request)
+        degraded += (*unnamed, *reasons)
+        with index.snapshot():
+            hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date(), question)
+            cut = index.count_cut()
+            freshness = Freshness(index.generation, pending)
+        if cut:
+            degraded += (f"{count_files(cut)} too large to be indexed whole; `memory-kb lint` says which",)
+        if request.filters.job and not self.vault.scope_folder("job", request.filters.job).is_dir():
+            degraded += (f"there is no job {request.filters.job!r}",)
+        mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+        return SearchResult(request.text, mode, hits, (*self._keeper.take_notices(), *degraded, *notes), freshness)
+
+    def _construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
+        """Let a language model name the key terms of a long query, where one was asked for."""
+        if self.settings.llm.provider in ("none", "offline"):
+            return request, ()
+        from memory_kb.errors import ProviderFailed, explain_failure
+        from memory_kb.providers.memo import Memo
+        from memory_kb.retrieval.keyterms import ask_terms, is_long, make_prompt
+
+        if not is_long(request.text):
+            return request, ()
+        memo = Memo(self.machine / "answers")
+        asked = f"{self.settings.llm.provider} {self.settings.llm.model} {make_prompt(request.text)}"
+        try:
+            terms = memo.recall(asked)
+            if terms is None and (llm := self._llm) is not None:
+                terms = ask_terms(llm, request.text)
+                memo.keep(asked, terms)
+            return request._replace(key_terms=terms or ()), ()
+        except ProviderFailed as exc:
+            return request, (f"{explain_failure(exc)}; looked for the rarest words of the text",)
+
+    def _ask(self, index: SqliteIndex, request: Request) -> Asked:
+        """Return the request's question as a vector, where it has a use for one."""
+        from memory_kb.retrieval.query import parse_query
+
+        if request.mode == "text" or not parse_query(request.text).terms:
+            return NOT_ASKED
+        asked = self._semantics.ask(lambda: index.vectors, request.text) if self._may_embed else NOT_ASKED
+        if asked == NOT_ASKED and request.mode != "auto":
+            return Asked(None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",))
+        return asked
+
+    def why_not(self, query: str, wanted: str, *, limit: int = 10, mode: str = "auto", max_chars: int = 0, **filters: Unpack[FilterWords]) -> WhyNot:
+        """Return where a search lost an entry, and what it would have needed there.
+
+        The arguments are those of `search`; the entry is named as for `show`.
+
+        Raises:
+            UnknownEntry: there is none.
+            UsageError: a filter is not a word of the format.
+        """
+        from memory_kb.index import inventory
+        from memory_kb.reports import WhyNot
+        from memory_kb.retrieval.absence import Absence, Case, explain_absence
+        from memory_kb.retrieval.finding import Request
+
+        request = Request(query, make_filters(**filters), max(1, limit), max_chars, mode=mode)
+
+        def explain(index: SqliteIndex) -> WhyNot:
+            self._keeper.refresh()
+            constructed, unnamed = self._construct(request)
+            question, reasons = self._ask(index, constructed)
+            reasons = (*unnamed, *reasons)
+            with index.snapshot():
+                unread = inventory.explain_unread(self.vault, self.settings, index, wanted)
+                if unread:
+                    return WhyNot(query, wanted, wanted.partition(":")[0], *Absence("not-indexed", unread), degraded=reasons)
+                entry = inventory.find(self.vault, index, wanted)
+                case = Case(index, entry, index.keys_of(entry), constructed, self.settings.ranking, self._clock().date(), question)
+                return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
+
+        return self._keeper.use(explain)

@@ -1,0 +1,224 @@
+"""Words and meaning together: how the two sides are brought to one scale, and what each can do alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import NOW, write_files
+from fake_provider import FakeProvider
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import entry, found, ids
+
+from memory_kb import KnowledgeBase
+from memory_kb.ports import Question, VectorTable
+from memory_kb.retrieval.candidates import Sides, fuse
+from memory_kb.retrieval.nearness import best_first, better_neighbours, lift_literal, look_up, score_nearness, trust
+from memory_kb.settings import Ranking
+
+Open = Callable[..., KnowledgeBase]
+FILLER = {f"filler{number:02}.md": f"Sentence {number} on gardens, rivers{number} and mountains{number}." for number in range(40)}
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeProvider]:
+    with FakeProvider() as server:
+        yield server
+
+
+@pytest.fixture
+def open_with(tmp_path: Path, home: Path, fake: FakeProvider) -> Iterator[Open]:
+    """A function that makes a vault of some notes, indexed with the fake server's vectors."""
+    opened: list[KnowledgeBase] = []
+
+    def open_one(notes: dict[str, str], **more: str) -> KnowledgeBase:
+        folder = write_files(tmp_path / "vault", notes)
+        environ = {"HOME": str(home.parent), "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url, "MEMORY_KB_EMBEDDINGS_MODEL": "m"} | more
+        opened.append(KnowledgeBase.open(folder, home, environ=environ, clock=lambda: NOW))
+        opened[-1].sync()
+        return opened[-1]
+
+    yield open_one
+    for kb in opened:
+        kb.close()
+
+
+# -- what each side finds ----------------------------------------------------------------------
+
+
+def test_the_same_thing_in_other_words_is_found_first(open_with: Open) -> None:
+    kb = open_with(FILLER | {"car.md": "Our automobile stands outside."})
+    assert found(kb, "vehicle", mode="text") == []
+    hit = kb.search("vehicle").hits[0]
+    assert (hit.path, hit.parts.bm25) == ("car.md", 0.0)
+    assert hit.parts.vector is not None
+    assert hit.parts.vector > 0.3
+
+
+def test_a_word_that_only_one_note_has_is_found_whatever_the_vectors_say(open_with: Open, fake: FakeProvider) -> None:
+    """The vector of the note that has the name is lost; its words alone bring it up."""
+    notes = FILLER | {"name.md": "Ticket QX-9981 is about gardens, rivers and mountains."}
+    kb = open_with(notes)
+    store = kb._keeper.index.vectors
+    (shelf,) = store.shelves()
+    table = store.table(shelf.space)
+    assert table is not None
+    places = [int(place) for place in np.argsort(-(table.rows @ np.array(fake.vector("QX-9981"), np.float32)))[:1]]
+    hits = kb.search("QX-9981").hits
+    assert hits[0].path == "name.md"
+    assert places
+
+
+def test_keywords_alone_and_meaning_alone_can_each_win() -> None:
+    """Of the two weights, .7 and .3, neither side has to give way to a middling match of the other."""
+    strong, weak = 1.0, 0.2
+    sides = Sides({1: strong, 2: 0.0, 3: weak}, {1: 0.0, 2: strong, 3: weak})
+    scores = fuse(sides, [1, 2, 3], Ranking())
+    assert scores[2] > scores[3]
+    assert scores[1] > scores[3]
+
+
+def test_vectors_change_the_order(open_with: Open) -> None:
+    """D-3: of two notes with the same word, the one that also means it comes first."""
+    kb = open_with(FILLER | {"a.md": "The lock of the harbour.", "b.md": "The lock of the automobile."})
+    query = "lock vehicle"
+    assert found(kb, query, mode="text")[0] == "a.md"
+    assert found(kb, query)[0] == "b.md"
+
+
+def test_a_lone_note_scores_above_0(open_with: Open) -> None:
+    kb = open_with({"car.md": "Our automobile stands outside."})
+    (hit,) = kb.search("vehicle").hits
+    assert hit.score > 0
+
+
+# -- filters, phrases, limits ---------------------------------------------------------------------
+
+
+def test_filters_apply_before_the_cut(open_with: Open) -> None:
+    """Three hundred nearer notes without the tag do not crowd out the one that has it."""
+    notes = {f"near{number:03}.md": entry(f"automobile number{number}", tags="[other]") for number in range(300)}
+    notes |= {f"else{number:03}.md": f"Something{number} else{number} about{number}." for number in range(600)}
+    kb = open_with(notes | {"far.md": entry("Some automobile among rivers, mountains, gardens, lakes and seas.", tags="[wanted]")})
+    assert found(kb, "vehicle", tag="wanted") == ["far.md"]
+    assert "far.md" not in found(kb, "vehicle", limit=20)
+
+
+@pytest.mark.parametrize("query", ["vehicle error", "lock retry", "rivers3 vehicle"])
+def test_the_first_hits_are_the_same_for_every_limit(query: str, open_with: Open) -> None:
+    notes = FILLER | {f"car{number}.md": f"The automobile {number} has a fault, and a reattempt{number} is made." for number in range(30)}
+    kb = open_with(notes)
+    longest = ids(kb, query, limit=60)
+    assert len(longest) >= 12
+    for limit in (1, 2, 5, 10, 29, 31):
+        assert ids(kb, query, limit=limit) == longest[:limit]
+
+
+def test_phrases_and_excluded_words_hold_for_meaning_too(open_with: Open) -> None:
+    kb = open_with(FILLER | {"car.md": "Our automobile stands outside.", "bus.md": "The automobile of the harbour town."})
+    assert "bus.md" not in found(kb, "vehicle -harbour")
+    assert found(kb, '"harbour town" vehicle') == ["bus.md"]
+
+
+def test_the_modes(open_with: Open) -> None:
+    kb = open_with(FILLER | {"car.md": "Our automobile stands outside."})
+    assert kb.search("vehicle rivers3").mode == "hybrid"
+    by_vector = kb.search("vehicle rivers3", mode="vector")
+    assert by_vector.mode == "vector"
+    assert {hit.parts.bm25 for hit in by_vector.hits} == {None}
+    by_text = kb.search("vehicle rivers3", mode="text")
+    assert (by_text.mode, [hit.path for hit in by_text.hits], by_text.hits[0].parts.vector) == ("text", ["filler03.md"], None)
+
+
+def test_weights_and_fusion_are_settings(open_with: Open) -> None:
+    notes = FILLER | {
+        "car.md": "Our automobile stands outside.",
+        "word.md": "A vehicle registration office for rivers, seas, lakes, oceans and ponds.",
+    }
+    assert found(open_with(notes, MEMORY_KB_RANKING_VECTOR_WEIGHT="1", MEMORY_KB_RANKING_TEXT_WEIGHT="0"), "vehicle")[0] == "car.md"
+    assert found(open_with(notes, MEMORY_KB_RANKING_VECTOR_WEIGHT="0", MEMORY_KB_RANKING_TEXT_WEIGHT="1"), "vehicle")[0] == "word.md"
+    assert {"car.md", "word.md"} <= set(found(open_with(notes, MEMORY_KB_RANKING_FUSION="rrf"), "vehicle"))
+
+
+def test_explain_tells_both_sides(open_with: Open) -> None:
+    kb = open_with(FILLER | {"car.md": "Our automobile stands outside."})
+    assert any("nearness in meaning" in line for line in kb.search("vehicle", explain=True).hits[0].explanation)
+
+
+# -- the scale of the vector side ------------------------------------------------------------------
+
+
+def make_question(cosines: np.ndarray, keys: list[int] | None = None) -> Question:
+    """Return a question that has exactly these cosines with its table."""
+    rows = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1).astype(np.float32)
+    return Question(np.array([1, 0], np.float32), VectorTable(np.array(keys or range(0, 2 * len(cosines), 2), np.int64), rows))
+
+
+COSINES = st.lists(st.floats(-0.25, 0.75, width=32), min_size=3, max_size=300).filter(lambda values: max(values) - min(values) > 0.1)
+
+
+@given(COSINES, st.sampled_from([(0.6, 0.35), (0.75, 0.15), (0.9, 0.05)]))
+@settings(max_examples=100, deadline=None)
+def test_models_whose_cosines_lie_high_and_narrow_give_the_same_order(values: list[float], lie: tuple[float, float]) -> None:
+    cosines = np.array(values)
+    here, there = score_nearness(make_question(cosines)), score_nearness(make_question(lie[0] + lie[1] * cosines))
+    clear = np.abs(cosines[:, None] - cosines[None, :]) > 0.01
+    below = (here[:, None] < here[None, :]) & clear
+    assert not (below & (there[:, None] > there[None, :] + 1e-4)).any()
+
+
+def test_in_a_large_vault_the_range_of_the_model_does_not_matter() -> None:
+    cosines = np.random.default_rng(7).normal(0.1, 0.08, 3000).clip(-1, 0.9)
+    cosines[5] = 0.7
+    plain = score_nearness(make_question(cosines))
+    assert plain[5] > 0.5
+    assert score_nearness(make_question(0.75 + 0.15 * cosines)) == pytest.approx(plain, abs=0.01)
+
+
+@given(COSINES)
+@settings(max_examples=100, deadline=None)
+def test_scores_lie_between_0_and_1_and_keep_the_order(values: list[float]) -> None:
+    scores = score_nearness(make_question(np.array(values)))
+    assert float(scores.min()) >= 0.0
+    assert float(scores.max()) <= 1.0
+    order = np.argsort(values)
+    assert (np.diff(scores[order]) >= -1e-6).all()
+
+
+def test_a_nearer_neighbour_lends_some_of_its_nearness() -> None:
+    cosines = np.random.default_rng(7).normal(0.1, 0.05, 200)
+    cosines[[50, 51, 120]] = 0.6, 0.1, 0.1
+    apart = score_nearness(make_question(cosines))
+    together = score_nearness(make_question(cosines, [*range(0, 102, 2), 101, *range(104, 400, 2)]))
+    assert together[51] > apart[51]
+    assert together[51] > together[120]
+
+
+def test_a_model_that_does_not_know_the_language_is_not_trusted() -> None:
+    """Where the best passages stand among neighbours that are as far as any, their nearness is noise."""
+    rng, places = np.random.default_rng(7), np.arange(1000)
+    noise = [rng.normal(0.2, 0.1, 1000).astype(np.float32) for _ in range(40)]
+    known = [np.convolve(cosines, [0.5, 0.5], "same").astype(np.float32) for cosines in noise]
+    average = [np.mean([trust(cosines, better_neighbours(places, cosines)) for cosines in each]) for each in (noise, known)]
+    assert average[0] < 0.6
+    assert average[1] > 0.95
+
+
+def test_a_literal_match_is_one_in_meaning() -> None:
+    assert lift_literal({1: 0.1, 2: 0.4, 3: 0.2}, {1: 0.3, 3: 0.15}, 0.4) == pytest.approx({1: 0.4, 2: 0.4, 3: 0.25})
+
+
+@given(st.lists(st.floats(0, 1, width=32), max_size=400), st.integers(1, 50))
+@settings(max_examples=100, deadline=None)
+def test_portions_come_best_first_and_whole(values: list[float], size: int) -> None:
+    scores = np.array(values, np.float32)
+    places = [int(place) for portion in best_first(scores, size) for place in portion]
+    assert places == sorted((place for place in range(len(values)) if scores[place] > 0), key=lambda place: (-scores[place], place))
+
+
+def test_chunks_without_a_vector_are_left_out() -> None:
+    question = make_question(np.array([0.1, 0.2]), [4, 8])
+    assert look_up(np.array([0.5, 0.25], np.float32), question, [8, 3, 4, 9]) == {8: 0.25, 4: 0.5}
