@@ -6,9 +6,8 @@ The differences are written in one transaction.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
@@ -92,21 +91,19 @@ class _Sync:
     def run(self, *, rebuild: bool) -> SyncReport:
         started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
-            identify(self._vault)
             files = walk(self._vault, self._settings.ignore, self._problems, Reach(enter=self._reach.enter))
             self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
         else:
-            found = differences(self._vault, self._index, self._settings, self._problems, self._reach)
-            first = next(found, None)
-            if first:
-                self._write(itertools.chain((first,), found), rebuild=False)
+            self._write(differences(self._vault, self._index, self._settings, self._problems, self._reach), rebuild=False)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = _sorted({*self._problems, *self._index.problems()})
         return SyncReport(self._added, self._changed, self._removed, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
-    def _write(self, found: Iterator[Difference], *, rebuild: bool) -> None:
+    def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
         folder = identify(self._vault)
-        before = self._index.window()
+        before, number = self._index.window(), -1
+        # The transaction begins before anything is read: SQLite refuses at once, without any wait,
+        # a reader who wants to write while somebody else does.
         with self._index.write(rebuild=rebuild) as writer:
             for number, difference in enumerate(found):
                 self._apply(writer, difference)
@@ -115,7 +112,7 @@ class _Sync:
             if identify(self._vault) != folder:
                 raise VaultNotFound(f"the vault's folder {self._vault.folder} was replaced by another one", "run the command again")
             window = SyncWindow(self._start_ns, time.time_ns())
-            if self._reach.regions is None or rebuild:
+            if rebuild or (number >= 0 and self._reach.regions is None):
                 writer.finish(window)
             elif self._has_fresh:
                 # Files elsewhere may still be in doubt from the last time that everything was compared.

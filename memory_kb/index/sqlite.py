@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from memory_kb.globs import fits_any
 from memory_kb.index.conditions import visible, where
-from memory_kb.index.database import open_database
+from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
+from memory_kb.locks import hold_lock
 from memory_kb.model import Filters, Problem
 from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, SyncWindow
 
@@ -104,7 +105,9 @@ class SqliteIndex:
         rows = self._connection.execute("PRAGMA quick_check(20)").fetchall()
         found = [row[0] for row in rows if row[0] != "ok"]
         try:
-            self._connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
+            # For SQLite the question is a write, and writes are the business of one process at a time.
+            with hold_lock(self.path.with_name(LOCK), BUSY_SECONDS):
+                self._connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
         except sqlite3.DatabaseError as exc:
             found.append(f"the full-text index does not agree with the chunks: {exc}")
         return tuple(found)
