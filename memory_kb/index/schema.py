@@ -66,7 +66,7 @@ CREATE TABLE chunks (
     metadata            TEXT              -- the frontmatter as JSON, or NULL
 );
 CREATE INDEX chunks_source ON chunks (source);
-CREATE INDEX chunks_entry ON chunks (entry_id) WHERE part = 0;
+CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task) WHERE part = 0;
 """
 
 _TEXTS = """

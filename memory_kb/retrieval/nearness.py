@@ -59,7 +59,7 @@ def find_near(index: Index, filters: Filters, query: TextQuery, question: Questi
     scores = score_nearness(question)
     keys = question.table.keys
     nearest: list[Candidate] = []
-    for places in best_first(np.where(scores > LEAST_NEARNESS, scores, 0.0), 2 * NEAREST):
+    for places in best_first(np.where(scores > LEAST_NEARNESS, scores, 0.0), NEAREST + NEAREST // 4):
         wanted = [int(key) for key in keys[places]]
         passed = {candidate.key: candidate for candidate in index.candidates(wanted, filters)}
         nearest += [passed[key] for key in _fitting(index, query, [key for key in wanted if key in passed])]
