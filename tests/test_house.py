@@ -12,7 +12,7 @@ from conftest import REPOSITORY, Run
 import memory_kb
 
 MODULES = sorted((REPOSITORY / "memory_kb").rglob("*.py"))
-HEAVY = ("yaml", "numpy", "frontmatter", "hashlib", "tempfile", "asyncio", "logging", "openai", "google", "watchdog", "markdown_it", "http")
+HEAVY = ("yaml", "numpy", "frontmatter", "hashlib", "tempfile", "asyncio", "logging", "openai", "google", "watchdog", "markdown_it", "http", "tokenizers", "onnxruntime", "concurrent")
 
 
 def _run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -44,13 +44,18 @@ def test_public_names_can_be_imported() -> None:
         _ = memory_kb.nothing
 
 
-def test_a_search_loads_nothing_heavy(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("query", "provider"),
+    [(["flaky"], "auto"), (["flaky"], "none"), (["flaky", "--mode", "text"], "openai"), (['"flaky tests"'], "openai"), (["--file", "a.py"], "openai")],
+)
+def test_a_search_loads_nothing_heavy(query: list[str], provider: str, run: Run, tmp_path: Path) -> None:
     """Starting fast is a feature: what a search of an indexed vault does not need is not loaded."""
     (tmp_path / "note.md").write_text("---\ntitle: One\n---\nflaky tests\n", encoding="utf-8")
-    assert run("--vault", tmp_path, "index").returncode == 0
+    assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     code = (
-        "import sys, memory_kb.cli.app as app\n"
-        f"code = app.run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, 'search', 'flaky'])\n"
+        f"import os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER={provider!r}, MEMORY_KB_MODELS={str(tmp_path)!r}, HOME={str(tmp_path)!r})\n"
+        "import memory_kb.cli.app as app\n"
+        f"code = app.run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, 'search', *{query!r}])\n"
         f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = _run_python("-c", code)
