@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from memory_kb.model import FileStat, Filters, Problem
@@ -38,15 +39,19 @@ class Space(NamedTuple):
         return f"{self.provider} {self.model}"
 
 
-class VectorTable(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class VectorTable:
     """The vectors of an index in one space.
 
     `keys` are the chunks' keys, int64, ascending; `rows[i]` is the vector of the chunk `keys[i]`.
-    Chunks that are gone from the index may still be in it.
+    Chunks that are gone from the index may still have rows: `alive` tells which have not, None
+    that all are there. The same table is handed out until something changes, so that what follows
+    from it can be kept with it.
     """
 
     keys: NDArray[np.int64]
     rows: Vectors
+    alive: NDArray[np.bool_] | None = None
 
 
 class Question(NamedTuple):

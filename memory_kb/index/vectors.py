@@ -57,6 +57,7 @@ class VectorStore:
         self._connection = connection
         self._folder = folder
         self._mapped: dict[Space, tuple[Shelf, VectorTable]] = {}
+        self._living: dict[Space, tuple[tuple[object, ...], VectorTable]] = {}
 
     def shelves(self) -> list[Shelf]:
         """Return what files there are."""
@@ -126,8 +127,9 @@ class VectorStore:
         table = self._map(shelf) if shelf else None
         if shelf is None or table is None:
             return Shelf(space, self._new_name(space), 0, 0, 0), None
-        if self._has_many_dead(shelf, table):
-            shelf = self._rewrite(shelf, self._alive(table))
+        alive = self._find_alive(table)
+        if shelf.rows - int(alive.sum()) > max(1000, _DEAD_SHARE * shelf.rows):
+            shelf = self._rewrite(shelf, VectorTable(table.keys[alive], table.rows[alive]))
             table = self._map(shelf)
         return shelf, table
 
@@ -140,7 +142,14 @@ class VectorStore:
     def table(self, space: Space) -> VectorTable | None:
         """Return the vectors of a space as they are now, or None."""
         shelf = self.shelf(space)
-        return self._map(shelf) if shelf and shelf.rows else None
+        mapped = self._map(shelf) if shelf and shelf.rows else None
+        if shelf is None or mapped is None:
+            return None
+        state = (*shelf[:3], self._meta("generation"))
+        if shelf.space not in self._living or self._living[shelf.space][0] != state:
+            alive = self._find_alive(mapped)
+            self._living[shelf.space] = (state, mapped if alive.all() else VectorTable(mapped.keys, mapped.rows, alive))
+        return self._living[shelf.space][1]
 
     def sweep(self) -> None:
         """Delete files that no space uses any more."""
@@ -152,8 +161,11 @@ class VectorStore:
                         (self._folder / name).unlink()
 
     def _rowids_used(self) -> int:
-        row = self._connection.execute("SELECT value FROM meta WHERE key = 'rowids_used'").fetchone()
-        return int(row[0]) if row else 0
+        return int(self._meta("rowids_used") or 0)
+
+    def _meta(self, key: str) -> str | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
 
     def _note(self, shelf: Shelf) -> None:
         if shelf in self.shelves():
@@ -190,17 +202,13 @@ class VectorStore:
         empty = shelf._replace(file=self._new_name(shelf.space), rows=0)
         return self._extend(empty, table.keys.tolist(), table.rows.tobytes()) if len(table.keys) else empty
 
-    def _has_many_dead(self, shelf: Shelf, table: VectorTable) -> bool:
-        last = int(table.keys[-1]) if shelf.rows else 0
-        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks WHERE rowid <= ?", (last,)).fetchone()
-        return bool(shelf.rows - chunks > max(1000, _DEAD_SHARE * shelf.rows))
-
-    def _alive(self, table: VectorTable) -> VectorTable:
+    def _find_alive(self, table: VectorTable) -> NDArray[np.bool_]:
+        """Return which rows belong to a chunk that is there."""
         import numpy as np
 
-        rows = self._connection.execute("SELECT rowid FROM chunks ORDER BY rowid")
-        keep = np.isin(table.keys, np.fromiter((key for (key,) in rows), np.int64))
-        return VectorTable(table.keys[keep], table.rows[keep])
+        rows = self._connection.execute("SELECT rowid FROM chunks ORDER BY rowid").fetchall()
+        keys = np.fromiter((key for (key,) in rows), np.int64, len(rows))
+        return np.isin(table.keys, keys, assume_unique=True)
 
     def _map(self, shelf: Shelf) -> VectorTable | None:
         """Map a file into memory; None if it is not as the database knows it."""

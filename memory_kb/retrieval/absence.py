@@ -121,12 +121,12 @@ def _describe_nearness(case: Case, trace: Trace) -> str:
         return ""
     from memory_kb.retrieval.nearness import look_up, score_nearness
 
-    scores = score_nearness(case.question)
-    mine = look_up(scores, case.question, case.keys)
+    nearness = score_nearness(case.question)
+    mine = look_up(nearness, case.keys)
     if not mine:
         return "it has no vector yet"
     best = max(mine.values())
-    before = int((scores > best).sum())
+    before = int((nearness.scores > best).sum())
     return f"in meaning {before:,} passages are nearer, and the nearest {NEAREST} compete (nearness {best:.2f})"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.model import Filters
 from memory_kb.ports import Candidate, Index, Question
+from memory_kb.retrieval.lens import find_lens
 from memory_kb.retrieval.query import TextQuery
 from memory_kb.retrieval.relevance import WEIGHTS
 
@@ -37,6 +38,13 @@ _TRUST_TOP, _TRUST_PRIOR, _TRUST_PSEUDO, _TRUST_LOW, _TRUST_HIGH = 10, 0.4, 3, 0
 _LITERAL = 0.3
 
 
+class Nearness(NamedTuple):
+    """The vector score of every chunk that is there, from 0 to 1; keys ascend."""
+
+    keys: NDArray[np.int64]
+    scores: Floats
+
+
 class Near(NamedTuple):
     """The nearest chunks that were not found by words, and the score of all candidates by key.
 
@@ -56,8 +64,8 @@ def find_near(index: Index, filters: Filters, query: TextQuery, question: Questi
     """
     import numpy as np
 
-    scores = score_nearness(question)
-    keys = question.table.keys
+    nearness = score_nearness(question)
+    keys, scores = nearness
     nearest: list[Candidate] = []
     for places in best_first(np.where(scores > LEAST_NEARNESS, scores, 0.0), NEAREST + NEAREST // 4):
         wanted = [int(key) for key in keys[places]]
@@ -69,7 +77,7 @@ def find_near(index: Index, filters: Filters, query: TextQuery, question: Questi
     new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
     ranks = index.ranks(query.expression, WEIGHTS, [candidate.key for candidate in new]) if new else {}
     new = [candidate._replace(rank=ranks.get(candidate.key, 0.0)) for candidate in new]
-    return Near(new, look_up(scores, question, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0)))
+    return Near(new, look_up(nearness, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0)))
 
 
 def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
@@ -83,24 +91,34 @@ def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
     return keys
 
 
-def look_up(scores: Floats, question: Question, keys: Sequence[int]) -> dict[int, float]:
-    """Return the scores of chunks by key; chunks without a vector are left out."""
+def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, float]:
+    """Return the scores of chunks by key; chunks without a vector are left out.
+
+    Example:
+        >>> import numpy as np
+        >>> look_up(Nearness(np.array([4, 8]), np.array([0.5, 0.25], np.float32)), [8, 3, 9])
+        {8: 0.25}
+    """
     import numpy as np
 
-    table = question.table.keys
-    places = np.searchsorted(table, keys)
-    inside = [place < len(table) and table[place] == key for place, key in zip(places, keys, strict=True)]
-    return {key: float(scores[place]) for key, place, is_there in zip(keys, places, inside, strict=True) if is_there}
+    places = np.searchsorted(nearness.keys, keys)
+    found = zip(keys, places, strict=True)
+    return {key: float(nearness.scores[place]) for key, place in found if place < len(nearness.keys) and nearness.keys[place] == key}
 
 
 def similarities(question: Question) -> Floats:
-    """Return the cosine of the question and every vector of the table."""
-    scores: Floats = question.table.rows @ question.vector
-    return scores
+    """Return the cosine of the question and every row of the table, seen through its lens."""
+    import numpy as np
+
+    lens = find_lens(question.table)
+    bent = lens.bend(question.vector)
+    length = float(np.sqrt(max(float(bent @ question.vector), 1e-12)))
+    cosines: Floats = question.table.rows @ bent / (lens.lengths * length)
+    return cosines
 
 
-def score_nearness(question: Question) -> Floats:
-    """Return the vector score of every row of the table, from 0 to 1.
+def score_nearness(question: Question) -> Nearness:
+    """Return how near all chunks are to a question.
 
     A passage is credited with part of what its better neighbour is nearer by. What counts is how
     far it stands out from all passages, in standard deviations of this question's cosines: that
@@ -109,15 +127,19 @@ def score_nearness(question: Question) -> Floats:
     """
     import numpy as np
 
-    cosines = similarities(question)
-    better = better_neighbours(question.table.keys, cosines)
+    keys, cosines, alive = question.table.keys, similarities(question), question.table.alive
+    if alive is not None:
+        keys, cosines = keys[alive], cosines[alive]
+    if not len(keys):
+        return Nearness(keys, cosines)
+    better = better_neighbours(keys, cosines)
     confidence = trust(cosines, better)
     cosines = cosines + NEIGHBOUR_SHARE * np.maximum(0.0, better - cosines)
     squared = len(cosines) ** 2
     background = float(cosines.mean()) * squared / (squared + 10)
     spread = (squared * DEVIATIONS * float(cosines.std()) + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
-    scores: Floats = (confidence * np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)).astype(np.float32)
-    return scores
+    scores = confidence * np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)
+    return Nearness(keys, scores.astype(np.float32))
 
 
 def better_neighbours(keys: NDArray[np.int64], cosines: Floats) -> Floats:

@@ -11,7 +11,7 @@ from memory_kb.ports import Index, Question, StoredChunk
 from memory_kb.retrieval.candidates import Scored, Sides, score_candidates
 from memory_kb.retrieval.explain import explain
 from memory_kb.retrieval.finding import CANDIDATES, Found, Request, find_candidates
-from memory_kb.retrieval.folding import Group, fold
+from memory_kb.retrieval.folding import BY_BOTH, BY_WORDS, Group, fold
 from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_texts
 from memory_kb.retrieval.rerank import mmr_order
 from memory_kb.settings import Ranking
@@ -64,7 +64,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     chunks = index.chunks(item.candidate.key for item in scored)
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=lambda item: (-item.score, -item.relevance, chunks[item.candidate.key].source, chunks[item.candidate.key].position))
-    groups = fold(kept, chunks)
+    groups = fold(kept, chunks, BY_WORDS if found.nearness is None else BY_BOTH)
     return Trace(found, texts, scored, kept, groups, diversify(groups, ranking.mmr_lambda, request.limit))
 
 
