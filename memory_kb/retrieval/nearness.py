@@ -60,7 +60,7 @@ def find_near(index: Index, filters: Filters, query: TextQuery, question: Questi
     """Return the chunks nearest to a question among those that pass the filters.
 
     Every phrase of the query must stand in them, and no excluded word may. Those that are also
-    `found` by their words are not returned again; the others come with their BM25, if any.
+    `found` by their words are not returned again.
     """
     import numpy as np
 
@@ -75,8 +75,6 @@ def find_near(index: Index, filters: Filters, query: TextQuery, question: Questi
             break
     there = {candidate.key for candidate in found}
     new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
-    ranks = index.ranks(query.expression, WEIGHTS, [candidate.key for candidate in new]) if new else {}
-    new = [candidate._replace(rank=ranks.get(candidate.key, 0.0)) for candidate in new]
     return Near(new, look_up(nearness, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0)))
 
 

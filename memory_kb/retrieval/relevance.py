@@ -51,11 +51,16 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     keys = [candidate.key for candidate in candidates]
     around = sorted({place for key in keys for place in (key - 1, key, key + 1)})
     context = dict.fromkeys(keys, 0.0)
+    # BM25 adds up over the phrases of an expression, and the query's names its phrases twice.
+    own = {candidate.key: -candidate.rank for candidate in candidates}
+    unranked = [key for key in keys if not own[key]]
     for term in (*query.phrases, *query.terms):
         ranks = index.ranks(term, WEIGHTS, around)
+        for key in unranked:
+            own[key] -= ranks.get(key, 0.0) * (2 if term in query.phrases else 1)
         for key in keys:
             context[key] += share_context(-ranks.get(key, 0.0), -min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0)))
-    # BM25 adds up over the phrases of an expression, so all pairs are one look.
+    # So are all pairs, in one look.
     paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
     pairs = {key: PAIR_SHARE * abs(paired.get(key, 0.0)) for key in keys}
     text = " ".join(query.words)
@@ -64,7 +69,7 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     bonus = {candidate.key: heading_bonus(words, stop, candidate.title, candidate.headings) for candidate in candidates}
     for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
         bonus[key] += WHOLE_BONUS
-    return {candidate.key: TextScore(-candidate.rank, context[candidate.key], pairs[candidate.key], bonus[candidate.key]) for candidate in candidates}
+    return {candidate.key: TextScore(own[candidate.key], context[candidate.key], pairs[candidate.key], bonus[candidate.key]) for candidate in candidates}
 
 
 def share_context(own: float, neighbour: float) -> float:
