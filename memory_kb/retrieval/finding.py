@@ -73,12 +73,17 @@ def read_query(index: Index, request: Request) -> TextQuery:
 
 
 def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:
-    is_by_words = request.mode != "vector" or question is None
-    candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES) if is_by_words else []
     notes = (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     if question is None:
-        return Found(query, candidates, notes)
-    from memory_kb.retrieval.nearness import find_near
+        return Found(query, index.match(query.expression, WEIGHTS, request.filters, CANDIDATES), notes)
+    from concurrent.futures import ThreadPoolExecutor
 
-    near = find_near(index, request.filters, query, question, candidates)
+    from memory_kb.retrieval.nearness import find_near, score_nearness
+
+    is_by_words = request.mode != "vector"
+    # Neither numpy nor SQLite holds Python back, so the two sides are looked at at once.
+    with ThreadPoolExecutor(1) as pool:
+        nearness = pool.submit(score_nearness, question)
+        candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES) if is_by_words else []
+        near = find_near(index, request.filters, query, nearness.result(), candidates)
     return Found(query if is_by_words else None, candidates + near.candidates, notes, near.scores, near.best)

@@ -56,7 +56,7 @@ class Near(NamedTuple):
     best: float
 
 
-def find_near(index: Index, filters: Filters, query: TextQuery, question: Question, found: Sequence[Candidate]) -> Near:
+def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]) -> Near:
     """Return the chunks nearest to a question among those that pass the filters.
 
     Every phrase of the query must stand in them, and no excluded word may. Those that are also
@@ -64,7 +64,6 @@ def find_near(index: Index, filters: Filters, query: TextQuery, question: Questi
     """
     import numpy as np
 
-    nearness = score_nearness(question)
     keys, scores = nearness
     nearest: list[Candidate] = []
     for places in best_first(np.where(scores > LEAST_NEARNESS, scores, 0.0), NEAREST + NEAREST // 4):

@@ -69,7 +69,7 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     bonus = {candidate.key: heading_bonus(words, stop, candidate.title, candidate.headings) for candidate in candidates}
     for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
         bonus[key] += WHOLE_BONUS
-    return {candidate.key: TextScore(own[candidate.key], context[candidate.key], pairs[candidate.key], bonus[candidate.key]) for candidate in candidates}
+    return {key: TextScore(own[key], context[key], pairs[key], bonus[key]) for key in keys}
 
 
 def share_context(own: float, neighbour: float) -> float:
