@@ -12,7 +12,10 @@ from conftest import REPOSITORY, Run
 import memory_kb
 
 MODULES = sorted((REPOSITORY / "memory_kb").rglob("*.py"))
-HEAVY = ("yaml", "numpy", "frontmatter", "hashlib", "tempfile", "asyncio", "logging", "openai", "google", "watchdog", "markdown_it", "http", "tokenizers", "onnxruntime", "concurrent")
+HEAVY = (
+    *("yaml", "numpy", "frontmatter", "hashlib", "tempfile", "asyncio", "logging", "openai", "google", "watchdog"),
+    *("markdown_it", "http", "tokenizers", "onnxruntime", "concurrent"),
+)
 
 
 def _run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +49,13 @@ def test_public_names_can_be_imported() -> None:
 
 @pytest.mark.parametrize(
     ("query", "provider"),
-    [(["flaky"], "auto"), (["flaky"], "none"), (["flaky", "--mode", "text"], "openai"), (['"flaky tests"'], "openai"), (["--file", "a.py"], "openai")],
+    [
+        (["flaky"], "auto"),
+        (["flaky"], "none"),
+        (["flaky", "--mode", "text"], "openai"),
+        (['"flaky tests"'], "openai"),
+        (["--file", "a.py"], "openai"),
+    ],
 )
 def test_a_search_loads_nothing_heavy(query: list[str], provider: str, run: Run, tmp_path: Path) -> None:
     """Starting fast is a feature: what a search of an indexed vault does not need is not loaded."""

@@ -145,10 +145,9 @@ def _gemini(settings: EmbeddingSettings, base_url: str | None, key: str) -> Embe
 def _local(model: str | None, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
     if importlib.util.find_spec("tokenizers") is None:
         return None
-    try:
-        from memory_kb.providers.local import LocalEmbedder, find_model  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return None
+    from memory_kb.providers.local import LocalEmbedder
+    from memory_kb.providers.places import find_model
+
     folder = find_model(model, environ)
     return None if folder is None else LocalEmbedder(folder, dimensions)
 

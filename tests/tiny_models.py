@@ -1,0 +1,162 @@
+"""Model folders small enough to be made by a test, with weights that follow from their names.
+
+`make_model(folder, "mpnet")` writes what sentence-transformers would; the words of its tokenizer
+are w4 to w39.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+Floats = NDArray[np.float32]
+
+WIDTH, INNER, LAYERS, HEADS, WORDS, POSITIONS = 8, 16, 2, 2, 40, 70
+#: The most tokens that a model reads at once, two of them its frame.
+LONGEST = 64
+ONE, HALF = np.float32(1), np.float32(0.5)
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+_BERT = (
+    "encoder.layer.",
+    ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense", "intermediate.dense", "output.dense"],
+    ["attention.output.LayerNorm", "output.LayerNorm"],
+)
+_MPNET = (
+    "encoder.layer.",
+    ["attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "intermediate.dense", "output.dense"],
+    ["attention.LayerNorm", "output.LayerNorm"],
+)
+_DISTILBERT = (
+    "transformer.layer.",
+    ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "ffn.lin1", "ffn.lin2"],
+    ["sa_layer_norm", "output_layer_norm"],
+)
+_POOLING = {
+    "cls": "cls_token",
+    "max": "max_tokens",
+    "mean": "mean_tokens",
+    "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "weightedmean": "weightedmean_tokens",
+    "lasttoken": "lasttoken",
+}
+
+
+def numbers(name: str, *shape: int) -> Floats:
+    """Return numbers between -1 and 1 that follow from a name, the same with every numpy."""
+    return np.random.RandomState(zlib.crc32(name.encode())).uniform(-1, 1, shape).astype(np.float32)
+
+
+def make_config(family: str) -> dict[str, Any]:
+    """Return the `config.json` of a family."""
+    config: dict[str, Any] = {"model_type": family, "vocab_size": WORDS, "max_position_embeddings": POSITIONS, "pad_token_id": 1}
+    if family == "distilbert":
+        return config | {"dim": WIDTH, "hidden_dim": INNER, "n_layers": LAYERS, "n_heads": HEADS, "activation": "gelu"}
+    sizes = {"hidden_size": WIDTH, "intermediate_size": INNER, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+    return config | sizes | {"type_vocab_size": 2, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
+
+
+def make_tensors(family: str) -> dict[str, Floats]:
+    """Return the weights of a family, named as transformers names them."""
+    prefix, parts, norms = {"mpnet": _MPNET, "distilbert": _DISTILBERT}.get(family, _BERT)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (WORDS, WIDTH),
+        "embeddings.position_embeddings.weight": (POSITIONS, WIDTH),
+    }
+    if family == "mpnet":
+        shapes["encoder.relative_attention_bias.weight"] = (32, HEADS)
+    elif family != "distilbert":
+        shapes["embeddings.token_type_embeddings.weight"] = (2, WIDTH)
+    for layer in range(LAYERS):
+        for part, shape in zip(parts, [(WIDTH, WIDTH)] * 4 + [(INNER, WIDTH), (WIDTH, INNER)], strict=True):
+            shapes |= {f"{prefix}{layer}.{part}.weight": shape, f"{prefix}{layer}.{part}.bias": shape[:1]}
+    tensors = {name: numbers(name, *shape) for name, shape in shapes.items()}
+    for place in ["embeddings.LayerNorm", *(f"{prefix}{layer}.{norm}" for layer in range(LAYERS) for norm in norms)]:
+        tensors |= {f"{place}.weight": ONE + numbers(place, WIDTH) * HALF, f"{place}.bias": numbers(f"{place}.bias", WIDTH) * HALF}
+    return tensors
+
+
+def write_tensors(file: Path, tensors: Mapping[str, Floats], kind: str = "F32") -> None:
+    """Write a safetensors file, its numbers as F32, F16 or BF16."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    data = b""
+    for name, array in tensors.items():
+        raw = (array.astype(np.float16) if kind == "F16" else array.view(np.uint16)[..., 1::2] if kind == "BF16" else array).tobytes()
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def write_json(file: Path, value: object) -> None:
+    """Write JSON, making the folder around it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(value), encoding="utf-8")
+
+
+def write_tokenizer(folder: Path) -> None:
+    """Write a tokenizer of whole words, which pads and cuts as published ones often do."""
+    words = [*SPECIAL, *(f"w{number}" for number in range(len(SPECIAL), WORDS))]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.add_special_tokens(SPECIAL)
+    tokenizer.enable_padding(length=16, pad_id=1, pad_token="<pad>")
+    tokenizer.enable_truncation(5)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>", "unk_token": "<unk>", "model_max_length": LONGEST}
+    write_json(folder / "tokenizer_config.json", config)
+
+
+def make_model(folder: Path, family: str = "bert", modes: Sequence[str] = ("mean",), dense: str | None = None, **config: object) -> Path:
+    """Write a model folder: a transformer, pooling, perhaps a dense layer, and normalising.
+
+    `config` replaces what its `config.json` says.
+    """
+    write_json(folder / "config.json", make_config(family) | config)
+    write_tensors(folder / "model.safetensors", make_tensors(family))
+    write_tokenizer(folder)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": LONGEST, "do_lower_case": False})
+    kinds = ["Transformer", "Pooling", *(["Dense"] if dense else []), "Normalize"]
+    paths = [f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)]
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in zip(paths, kinds, strict=True)]
+    write_json(folder / "modules.json", [{"idx": number, "name": str(number)} | module for number, module in enumerate(modules)])
+    pooling = {f"pooling_mode_{key}": mode in modes for mode, key in _POOLING.items()}
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": WIDTH} | pooling)
+    if dense:
+        inputs = WIDTH * len(modes)
+        activation = f"torch.nn.modules.activation.{dense}"
+        write_json(folder / "2_Dense" / "config.json", {"in_features": inputs, "out_features": 4, "bias": True, "activation_function": activation})
+        write_tensors(folder / "2_Dense" / "model.safetensors", {"linear.weight": numbers("dense", 4, inputs), "linear.bias": numbers("bias", 4)})
+    return folder
+
+
+def _field(number: int, value: int | bytes | str) -> bytes:
+    """Write a field of a protobuf message; numbers here are below 128, lengths below 16,384."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    raw = value.encode() if isinstance(value, str) else value
+    return bytes([number << 3 | 2, len(raw) & 127 | 128, len(raw) >> 7]) + raw
+
+
+def write_onnx(file: Path, table: Floats, output: str = "last_hidden_state", extra: str = "") -> None:
+    """Write an ONNX model that looks every token up in a table."""
+
+    def value(name: str, kind: int, *dims: str) -> bytes:
+        shape = b"".join(_field(1, _field(2, dim)) for dim in dims)
+        return _field(1, name) + _field(2, _field(1, _field(1, kind) + _field(2, shape)))
+
+    tensor = _field(1, len(table)) + _field(1, table.shape[1]) + _field(2, 1) + _field(8, "table") + _field(9, table.tobytes())
+    node = _field(1, "table") + _field(1, "input_ids") + _field(2, output) + _field(4, "Gather")
+    inputs = b"".join(_field(11, value(name, 7, "batch", "length")) for name in ("input_ids", extra) if name)
+    graph = _field(1, node) + _field(2, "tiny") + _field(5, tensor) + inputs + _field(12, value(output, 1, "batch", "length", "width"))
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(_field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13)))
