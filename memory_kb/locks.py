@@ -10,7 +10,8 @@ from pathlib import Path
 
 from memory_kb.errors import VaultBusy
 
-_POLL_SECONDS = 0.02
+#: Most holders are done in a few milliseconds; those that are not are asked less and less often.
+_FIRST_POLL_SECONDS, _POLL_SECONDS = 0.001, 0.02
 #: A wait shorter than this is not worth a word.
 _SILENT_SECONDS = 1.0
 
@@ -40,7 +41,7 @@ def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         started = time.monotonic()
-        told = False
+        told, pause = False, _FIRST_POLL_SECONDS
         while not _try_lock(descriptor):
             waited = time.monotonic() - started
             if waited >= wait:
@@ -48,7 +49,8 @@ def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
             if on_wait and not told and waited > _SILENT_SECONDS:
                 on_wait()
                 told = True
-            time.sleep(_POLL_SECONDS)
+            time.sleep(pause)
+            pause = min(_POLL_SECONDS, 1.5 * pause)
         yield
     finally:
         os.close(descriptor)

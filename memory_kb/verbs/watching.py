@@ -36,7 +36,8 @@ class Watching(OpenVault):
         Args:
             on_batch: told of the first comparison, and then of every batch that changed something.
             on_notice: told in a sentence how the vault is watched, and of what fails meanwhile.
-            stop: ends the watch when it is set, within a second.
+            stop: ends the watch when it is set, within a second; at once if it is a
+                `memory_kb.index.stopping.Stop`.
             poll: compare at intervals instead of being told by the system; None leaves it to
                 `watch.poll`, and is overridden where the system cannot tell.
             progress: told of the files done during the first comparison.
@@ -61,7 +62,7 @@ class Watching(OpenVault):
 
         vault, home = self._asked_for
         own = type(self).open(vault, home, environ=self._environ, clock=self._clock)
-        return Watched(own.vault, own.settings, own.machine, IndexKeeper(own.vault, own.machine, own.settings))
+        return Watched(vault, own.vault, own.settings, own.machine, IndexKeeper(own.vault, own.machine, own.settings))
 
 
 def _ignore(_: object) -> None:

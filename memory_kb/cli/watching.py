@@ -1,0 +1,126 @@
+"""The verb watch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from types import FrameType
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import FileProgress, print_json, print_problems, say
+from memory_kb.index.stopping import Stop
+from memory_kb.kb import KnowledgeBase
+from memory_kb.reports import WatchReport
+
+#: Seconds after which the process ends even if a statement or a request is not finished; both may
+#: be killed at any time.
+_GRACE_SECONDS = 0.8
+_CTRL_C = 130
+
+
+@click.command("watch")
+@shared_options
+@click.option("--stdin", "until_stdin_ends", is_flag=True, help="End when standard input is closed, as when the parent process dies.")
+@click.option("--poll", is_flag=True, help="Compare at intervals instead of being told by the system. Chosen by itself where that cannot work.")
+@click.pass_obj
+def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
+    """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
+
+    \b
+    memory-kb watch
+    memory-kb --vault ~/notes watch --json
+    """
+    with options.open() as kb:
+        return _Service(kb, options, poll=poll or None).run(until_stdin_ends=until_stdin_ends)
+
+
+class _Service:
+    """The watcher in a thread, so that signals are heard whatever it is doing."""
+
+    def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
+        self._kb, self._as_json, self._poll = kb, options.as_json, poll
+        self._stop, self._ended = Stop(), threading.Event()
+        self._exit_code = 0
+        self._error: BaseException | None = None
+        self._first_words = contextlib.ExitStack()
+
+    def run(self, *, until_stdin_ends: bool) -> int:
+        thread = threading.Thread(target=self._watch, name="memory-kb watch", daemon=True)
+        with _handling(self._end):
+            thread.start()
+            if until_stdin_ends:
+                threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
+            # Windows hears no signal while waiting for ever; elsewhere waking up costs for nothing.
+            while not self._ended.wait(0.5 if os.name == "nt" else None):
+                pass
+        if self._error:
+            raise self._error
+        return self._exit_code
+
+    def _watch(self) -> None:
+        try:
+            with self._first_words:
+                progress = self._first_words.enter_context(FileProgress())
+                self._kb.watch(self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress)
+        except BaseException as exc:  # noqa: BLE001 - raised again in the main thread
+            self._error = exc
+        finally:
+            self._ended.set()
+
+    def _end(self, exit_code: int) -> None:
+        if self._stop.is_set():
+            os._exit(exit_code)
+        self._exit_code = exit_code
+        self._stop.set()
+        last = threading.Timer(_GRACE_SECONDS, os._exit, (exit_code,))
+        last.daemon = True
+        last.start()
+
+    def _wait_for_stdin(self) -> None:
+        try:
+            while sys.stdin and os.read(sys.stdin.fileno(), 4096):
+                pass
+        except (OSError, ValueError):
+            pass
+        self._end(0)
+
+    def _say(self, sentence: str) -> None:
+        self._first_words.close()
+        say(sentence)
+
+    def _print(self, report: WatchReport) -> None:
+        if self._as_json:
+            problems = [dataclasses.asdict(problem) for problem in report.problems]
+            print_json(dataclasses.asdict(report) | {"problems": problems, "seconds": round(report.seconds, 3)})
+            return
+        print_problems(report.problems)
+        counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
+        said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+        if said:
+            click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
+
+
+@contextlib.contextmanager
+def _handling(end: Callable[[int], None]) -> Iterator[None]:
+    """Call `end` with an exit code at Ctrl-C and SIGTERM."""
+    codes = {signal.SIGINT: _CTRL_C, signal.SIGTERM: 0}
+
+    def handle(number: int, _: FrameType | None) -> None:
+        end(codes[signal.Signals(number)])
+
+    # Who starts us in the background of a shell wants Ctrl-C ignored.
+    heard = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,385 @@
+"""Watching as a service: what it costs, what it does without events, how it starts and ends."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run, write_files
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import initialize, rule
+from support import assert_equals_rebuild
+from test_indexing import CONTENTS, NAMES, Edits
+from watching import PATIENCE, Watching, eventually, watch_process
+
+from memory_kb import KnowledgeBase
+from memory_kb.index import hearing, mounts
+from memory_kb.index.afterwork import Afterwork
+from memory_kb.index.comparing import needs_writing
+from memory_kb.index.keeper import IndexKeeper
+from memory_kb.index.marks import Marks
+from memory_kb.index.signals import Signals, open_signals
+from memory_kb.model import Problem, Region
+from memory_kb.notes.vault import Vault, find_vault
+from memory_kb.notes.walk import Reach, walk, walk_region
+
+MakeVault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or at inotify")
+
+
+# -- where it looks ------------------------------------------------------------------------
+
+
+def listen(vault: Vault) -> tuple[Marks, Signals]:
+    marks = Marks(0.0)
+    return marks, open_signals(vault, marks)
+
+
+def drain(marks: Marks, folder: Path) -> None:
+    """Wait until every event so far has been heard, which come in order."""
+    name = f"drained-{time.monotonic_ns()}.md"
+    (folder / name).touch()
+    (folder / name).unlink()
+    eventually(lambda: any(os.fsdecode(heard) == name for _, heard in list(marks._names)) or marks._is_everywhere)
+
+
+class HeardEdits(Edits):
+    """Any edits, brought in by looking only where the system said that something happened."""
+
+    @initialize()
+    def make(self) -> None:
+        super().make()
+        self.home.mkdir()
+        self.keeper = IndexKeeper(self.kb.vault, self.kb.machine, self.kb.settings)
+        self.marks, self.signals = listen(self.kb.vault)
+        self.keeper.sync(Reach(enter=self.signals.enter))
+
+    @rule()
+    def sync(self) -> None:
+        drain(self.marks, self.folder / "memory")
+        regions = self.marks.take().regions
+        self.keeper.sync(Reach(regions, self.signals.enter))
+
+    @rule(name=NAMES)
+    def change_within_one_tick(self, name: str) -> None:
+        file = self.file(name)
+        if file.exists():
+            file.write_bytes(file.read_bytes().replace(b"alpha", b"gamma"))
+            self.sync()
+            file.write_bytes(file.read_bytes().replace(b"gamma", b"alpha"))
+
+    @rule(content=CONTENTS)
+    def replace_a_folder(self, content: bytes) -> None:
+        """Move a folder out of the vault and another one in, under the same name."""
+        folder = self.folder / "memory/learnings"
+        if folder.exists():
+            shutil.move(folder, self.place / f"out-{time.monotonic_ns()}")
+        write_files(self.place / "next", {"b.md": content, "deep/c.md": content})
+        os.rename(self.place / "next", folder)
+
+    def has_nothing_pending_after_a_search(self) -> None:
+        """Leave it to the signals: a search would compare everything."""
+
+    def teardown(self) -> None:
+        if hasattr(self, "signals"):
+            self.sync()
+            self.signals.close()
+            self.keeper.close()
+            assert_equals_rebuild(self.kb, self.place / "fresh", ("alpha",))
+            self.kb.close()
+            shutil.rmtree(self.place)
+
+
+HeardEdits.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+TestLookingOnlyWhereSomethingHappened = HeardEdits.TestCase
+
+
+def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) -> None:
+    task = "jobs/j/tasks/t"
+    names = ["config.yaml", "a.md", "a/b.md", "a/CONTINUITY.md", "a b/deep/c.md", ".git/a.md", "drafts/a.md", "größe/日本.md", "x.md/y.md"]
+    names += [f"{task}/{name}" for name in ("MEMORY.md", "worktree/MEMORY.md", "worktree/README.md", "worktree/docs/a.md")]
+    others = ["MEMORY.md", "x.md", "../home/g.md", "../home/rules/g.md", "memory/node_modules/a.md"]
+    folder = vault(dict.fromkeys([*others, *(f"memory/{name}" for name in names)], "x"))
+    (folder / "memory/link").symlink_to("a")
+    found = find_vault(folder, home, environ={}, cwd=folder)
+    entered: list[tuple[str, str]] = []
+    expected: list[Problem] = []
+    ignore = ("drafts", "node_modules")
+    files = list(walk(found, ignore, expected, Reach(enter=lambda *folder: entered.append(folder))))
+    problems: list[Problem] = []
+    single = [Region(*place) for place in [*entered, ("", str(folder))]]
+    assert sorted(file for region in single for file in walk_region(found, region, ignore, problems)) == sorted(files)
+    assert problems == expected
+    for path, location in entered:
+        inside = [file for file in files if file.path.startswith(path)]
+        assert list(walk_region(found, Region(path, location, is_deep=True), ignore, problems)) == inside
+    for name in ("drafts", ".git", "node_modules", "link", "gone", "jobs/j/tasks/t/worktree/docs", "a.md"):
+        region = Region(f"memory/{name}/", str(folder / "memory" / name), is_deep=True)
+        assert list(walk_region(found, region, ignore, problems)) == []
+
+
+def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_kb: Open) -> None:
+    """A second save behind the same time is found by whoever compares everything, whatever was looked at between."""
+    folder = vault({"memory/a/a.md": "zebra\n", "memory/b/b.md": "x\n", "memory/config.yaml": ""})
+    kb = open_kb(folder)
+    for minutes in (60, 0):
+        file, other = folder / "memory/a/a.md", folder / "memory/b/b.md"
+        kb.sync()
+        file.write_text("zebra\n")
+        kb.sync()
+        before = file.stat().st_mtime_ns
+        other.write_text(f"after {minutes}\n")
+        os.utime(other, (time.time() - 60 * minutes,) * 2)
+        report = kb._keeper.sync(Reach((Region("memory/b/", str(other.parent)),)))
+        assert (report.changed, report.added, report.removed) == (1, 0, 0)
+        file.write_text("camel\n")
+        os.utime(file, ns=(before, before))
+        with kb._keeper.index.snapshot():
+            assert needs_writing(kb.vault, kb._keeper.index, kb.settings)
+        assert [hit.path for hit in kb.search("camel").hits] == ["memory/a/a.md"]
+
+
+@LINUX
+def test_only_folders_of_notes_are_watched(vault: MakeVault, home: Path) -> None:
+    task = "memory/jobs/j/tasks/t"
+    names = ["memory/config.yaml", "memory/a/b/c.md", "memory/.git/x/y", "memory/.obsidian/x", "memory/node_modules/deep/x.md", "memory/drafts/x.md"]
+    folder = vault(dict.fromkeys([*names, f"{task}/worktree/src/x.md", "src/x.md", "memory/.memory-kb/x", "../home/.memory-kb/x"], ""))
+    found = find_vault(folder, home, environ={}, cwd=folder)
+    marks, heard = listen(found)
+    list(walk(found, ("node_modules", "drafts"), [], Reach(enter=heard.enter)))
+    watched = sorted(place.path for place in heard._folders.values())  # type: ignore[attr-defined]
+    inner = ["", "a/", "a/b/", "jobs/", "jobs/j/", "jobs/j/tasks/", "jobs/j/tasks/t/", "jobs/j/tasks/t/worktree/"]
+    assert watched == [*(f"memory/{path}" for path in inner), "~global/"]
+    write_files(folder, {"memory/.git/x/y": "1", "memory/.memory-kb/.memory.db-wal": "1", "memory/a/.a.md.swp": "1", "memory/a/a.txt": "1"})
+    (folder / "memory/a/b/c.md").read_text()
+    list((folder / "memory/a").iterdir())
+    (folder / "x.md").touch()
+    drain(marks, folder / "memory")
+    assert {region.path for region in marks.take().regions or ()} == {"memory/"}, "only what the draining touched"
+    heard.close()
+
+
+# -- what it costs -------------------------------------------------------------------------
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@LINUX
+def test_descriptors_and_threads_do_not_grow_with_files(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault({f"memory/{number % 100}/{number}.md": "zebra\n" for number in range(10_000)} | {"memory/config.yaml": ""})
+    kb = open_kb(folder)
+    kb.sync()
+    kb.close()
+    before, threads = descriptors(), threading.active_count()
+    with Watching(kb) as watching:
+        assert descriptors() - before < 12
+        assert threading.active_count() - threads <= 2
+        (folder / "memory/7/7.md").write_text("camel\n")
+        watching.finds("memory/7/7.md", word="camel")
+        assert watching.reports[-1].seconds < 2
+        kb.close()
+    assert descriptors() <= before
+    assert threading.active_count() == threads
+
+
+# -- without events ------------------------------------------------------------------------
+
+
+def refuse(error: OSError) -> Callable[..., None]:
+    def raise_it(*_: object, **__: object) -> None:
+        raise error
+
+    return raise_it
+
+
+REFUSALS = [
+    pytest.param("add_callback", errno.ENOSPC, "fs.inotify.max_user_watches is too low", id="watches"),
+    pytest.param("_create_inotify_fd", errno.EMFILE, "file events are not available (refused)", id="instances"),
+    pytest.param("start", errno.EAGAIN, "file events are not available (refused)", id="threads"),
+]
+
+
+@LINUX
+@pytest.mark.parametrize(("method", "code", "sentence"), REFUSALS)
+def test_where_the_system_refuses_it_polls(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch, method: str, code: int, sentence: str
+) -> None:
+    monkeypatch.setattr(f"watchdog.observers.inotify_c.InotifyFD.{method}", refuse(OSError(code, "refused")))
+    folder = vault({"memory/a.md": "zebra\n"})
+    with Watching(open_kb(folder)) as watching:
+        (folder / "memory/b.md").write_text("zebra\n")
+        watching.finds("memory/a.md", "memory/b.md", word="zebra")
+    assert len(watching.notices) == 1
+    assert "1 file, polling because " in watching.notices[0]
+    assert sentence in watching.notices[0]
+
+
+def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory_kb.index.signals.remote_kind", lambda folder: "nfs4" if folder.name == "memory" else None)
+    folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": ""})
+    with Watching(open_kb(folder)) as watching:
+        (folder / "memory/b.md").write_text("zebra\n")
+        watching.finds("memory/a.md", "memory/b.md", word="zebra")
+    assert watching.notices == [f"watching {folder}: 1 file, polling because {folder}/memory is on nfs4, which does not announce changes"]
+    assert mounts.remote_kind(Path("/")) is None
+
+
+@LINUX
+def test_a_reader_of_events_that_dies_is_replaced_by_polling(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault({"memory/a.md": "zebra\n"})
+    with Watching(open_kb(folder)) as watching:
+        from watchdog.observers.inotify_c import InotifyFD
+
+        (reader,) = [thread for thread in threading.enumerate() if isinstance(thread, InotifyFD)]
+        reader.stop()
+        eventually(lambda: len(watching.notices) == 2)
+        (folder / "memory/b.md").write_text("zebra\n")
+        watching.finds("memory/a.md", "memory/b.md", word="zebra")
+    assert watching.notices[1] == "the reader of file events has died; looking for changes at intervals from now on"
+
+
+class Deaf:
+    """Signals that never come, as on a file system that others write to."""
+
+    def __init__(self, vault: Vault, marks: Marks) -> None: ...
+    def enter(self, path: str, location: str) -> None: ...
+    def failure(self) -> None: ...
+    def has_lost_events(self) -> bool:
+        return False
+
+    def close(self) -> None: ...
+
+
+def test_unannounced_changes_are_found_and_lead_to_polling(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing, "open_signals", Deaf)
+    folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {reconcile_seconds: 0.5}\n"})
+    with Watching(open_kb(folder)) as watching:
+        for name in "bcd":
+            (folder / f"memory/{name}.md").write_text(f"camel {name}\n")
+            watching.finds(f"memory/{name}.md", word=f'"camel {name}"')
+    assert [report.cause for report in watching.reports] == ["start", "reconcile", "reconcile", "poll"]
+    assert watching.notices[1:] == ["changes come here that the system does not announce; looking for them at intervals from now on"]
+
+
+@LINUX
+def test_after_lost_events_everything_is_looked_at_and_watched_anew(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, InotifyFD
+
+    folder = vault({"memory/a.md": "zebra\n"})
+    lost = threading.Event()
+    usual = InotifyFD.handle_event
+
+    def lose(self: InotifyFD, event: InotifyEvent) -> None:
+        usual(self, event if lost.is_set() else InotifyEvent(-1, InotifyConstants.IN_Q_OVERFLOW, 0, b""))  # type: ignore[arg-type]
+        lost.set()
+
+    monkeypatch.setattr(InotifyFD, "handle_event", lose)
+    with Watching(open_kb(folder)) as watching:
+        write_files(folder, {"memory/new/b.md": "zebra\n"})
+        watching.finds("memory/a.md", "memory/new/b.md", word="zebra")
+        (folder / "memory/new/c.md").write_text("camel\n")
+        watching.finds("memory/new/c.md", word="camel")
+    assert [report.cause for report in watching.reports] == ["start", "overflow", "events"]
+    assert len(watching.notices) == 1
+
+
+# -- what follows a batch ------------------------------------------------------------------
+
+
+def test_afterwork_is_done_once_for_many_requests_and_ends_when_told() -> None:
+    begun, may_go_on, calls = threading.Event(), threading.Event(), []
+
+    def step(stop: threading.Event) -> Iterator[str]:
+        calls.append(stop)
+        begun.set()
+        may_go_on.wait(PATIENCE)
+        yield f"call {len(calls)}"
+        if len(calls) == 2:
+            raise sqlite3.OperationalError("disk I/O error")
+
+    work = Afterwork([step])
+    work.ask()
+    assert begun.wait(PATIENCE)
+    for _ in range(5):
+        work.ask()
+    may_go_on.set()
+    said: list[str] = []
+
+    def has_failed() -> bool:
+        said.extend(work.take_sentences())
+        return "disk I/O error" in said
+
+    eventually(has_failed)
+    assert (said, len(calls)) == (["call 1", "call 2", "disk I/O error"], 2)
+    work.close()
+    assert calls[0].is_set()
+
+
+# -- the command ---------------------------------------------------------------------------
+
+
+def test_the_command_reports_each_batch_on_one_line(vault: MakeVault, home: Path) -> None:
+    folder = vault({"memory/a.md": "x\n"})
+    with watch_process(folder, home) as process:
+        assert process.stdout
+        assert process.stdout.readline().rpartition(" in ")[0].endswith("  1 added")
+        (folder / "memory/a.md").write_text("---\nkind: nonsense\n---\ny\n")
+        assert process.stdout.readline().rpartition(" in ")[0].endswith("  1 changed")
+        process.terminate()
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "")
+    assert err.startswith("memory/a.md:2: ")
+
+
+def test_the_command_writes_json_lines_and_ends_with_its_standard_input(vault: MakeVault, home: Path) -> None:
+    folder = vault({"memory/a.md": "x\n"})
+    with watch_process(folder, home, "--json", "--stdin", "--poll") as process:
+        assert process.stdout
+        assert process.stdin
+        first = json.loads(process.stdout.readline())
+        assert (first["cause"], first["added"], first["generation"], first["problems"]) == ("start", 1, 1, [])
+        (folder / "memory/a.md").unlink()
+        second = json.loads(process.stdout.readline())
+        assert (second["added"], second["changed"], second["removed"], second["files"]) == (0, 0, 1, 0)
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_command_at_once(vault: MakeVault, home: Path, number: signal.Signals, code: int, run: Run) -> None:
+    folder = vault({"memory/a.md": "zebra\n"})
+    with watch_process(folder, home, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:
+        started = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert time.monotonic() - started < 3
+    assert (process.returncode, err) == (code, "")
+    assert run("--vault", folder, "search", "zebra").returncode == 0
+
+
+def test_a_first_indexing_can_be_ended(vault: MakeVault, home: Path) -> None:
+    folder = vault({f"memory/{number}.md": "zebra text. " * 2_000 for number in range(3_000)})
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "--home", str(home), "watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        log = folder / ".memory-kb/.memory.db-wal"
+        eventually(lambda: log.exists() and log.stat().st_size)
+        started = time.monotonic()
+        process.terminate()
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
+        assert (process.returncode, time.monotonic() - started < 3) == (0, True)
