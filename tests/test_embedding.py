@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -456,3 +457,32 @@ def test_what_the_command_says(tmp_path: Path, run: Run, fake: FakeProvider, hom
     done = run("--vault", folder, "index", env=variables)
     assert (done.returncode, "1 added" in done.stdout) == (0, True)
     assert "note: the server at 127.0.0.1" in done.stderr
+
+
+def test_watching_embeds_what_is_saved(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    folder = write_files(tmp_path / "vault", NOTES)
+    said: list[str] = []
+    stop = threading.Event()
+    watcher = threading.Thread(target=lambda: open_with(folder).watch(on_notice=said.append, stop=stop))
+    watcher.start()
+    try:
+        wait_for(lambda: len(fake.embedded_texts) == 60)
+        write_files(folder, {"car.md": "Our automobile is parked outside."})
+        wait_for(lambda: "Our automobile is parked outside." in fake.embedded_texts)
+        wait_for(lambda: any("61 so far" in sentence for sentence in said))
+        fake.fail("bad-key", times=None)
+        write_files(folder, {"more.md": "Another thing is said here."})
+        wait_for(lambda: any("refused the key" in sentence for sentence in said))
+    finally:
+        stop.set()
+        watcher.join(30)
+    assert not watcher.is_alive()
+    fake.heal()
+    assert open_with(folder).search("vehicle", sync=False).hits[0].path == "car.md"
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)

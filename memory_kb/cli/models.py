@@ -6,6 +6,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import ShareProgress, print_json, say
+from memory_kb.errors import UsageError
 
 _MEGABYTE = 1_000_000
 
@@ -35,15 +36,20 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     """
     import os
 
-    from memory_kb.providers import fetching
+    from memory_kb.providers.fetching import fetch_model
+    from memory_kb.providers.places import DEFAULT_MODEL, models_folder
 
+    models = models_folder(os.environ)
+    if models is None:
+        raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
     with ShareProgress("Fetching", "kB") as progress:
-        folder = fetching.fetch_model(name, os.environ, progress=lambda done, total: progress.report(done // 1000, total // 1000))
+        folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ, progress=lambda *kb: progress.report(*(size // 1000 for size in kb)))
     if options.as_json:
         print_json({"path": str(folder)})
         return
     click.echo(str(folder))
-    say("`memory-kb index` makes the vectors.")
+    is_usual = name in (None, DEFAULT_MODEL)
+    say("`memory-kb index` makes the vectors." if is_usual else f"Set embeddings.model to {name}, then `memory-kb index` makes the vectors.")
 
 
 @click.group("cache")

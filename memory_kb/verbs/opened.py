@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +18,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.notes.machine import choose_machine, prepare_machine
 from memory_kb.notes.vault import MACHINE, Vault, find_vault
-from memory_kb.settings import LoadedSettings, load_settings
+from memory_kb.settings import LoadedSettings, Settings, load_settings
 
 if TYPE_CHECKING:
     from memory_kb.index.semantics import Semantics
@@ -38,19 +39,12 @@ class OpenVault:
         self._environ = environ
         self._keeper = IndexKeeper(vault, machine, loaded.settings)
         self._asked_for: tuple[str, str | None] = (str(vault.folder), None)
+        self._held: set[tuple[int, str]] = set()
 
     @functools.cached_property
     def _semantics(self) -> Semantics:
         """The embedding models of this vault and their vectors."""
-        from memory_kb.index.semantics import Semantics
-        from memory_kb.providers import choosing
-
-        chosen = self.settings.embeddings
-        return Semantics(
-            lambda: choosing.choose_embedder(chosen, self._environ),
-            lambda space: choosing.choose_embedder_for(space, chosen, self._environ),
-            self.machine,
-        )
+        return make_semantics(self.settings, self._environ, self.machine)
 
     @functools.cached_property
     def _llm(self) -> Llm | None:
@@ -125,16 +119,39 @@ class OpenVault:
         return self._keeper.use(read)
 
     @contextmanager
-    def _writing(self, scope: str) -> Iterator[None]:
-        """Hold the lock of the scope root that is about to be written."""
+    def _writing(self, *scopes: str) -> Iterator[None]:
+        """Hold the locks of what is about to be written, those that are not held already.
+
+        The vault's own is always among them and always the first, the home's is the last: its
+        log tells of every run, and two runs cannot wait for each other.
+        """
         try:
-            machine = prepare_machine(self.vault.home / MACHINE) if scope == "global" else self.machine
+            machines = [self.machine, *([prepare_machine(self.vault.home / MACHINE)] if "global" in scopes else [])]
         except OSError as exc:
             raise VaultNotFound(
                 f"the home {self.vault.home} cannot be written: {exc.strerror}", "name another with --home or MEMORY_KB_HOME"
             ) from exc
-        with hold_lock(machine / "lock", LONG_PATIENCE):
+        with ExitStack() as stack:
+            for lock in dict.fromkeys(os.path.realpath(machine / "lock") for machine in machines):
+                mine = (threading.get_ident(), lock)
+                if mine not in self._held:
+                    stack.enter_context(hold_lock(Path(lock), LONG_PATIENCE))
+                    self._held.add(mine)
+                    stack.callback(self._held.remove, mine)
             yield
+
+
+def make_semantics(settings: Settings, environ: Mapping[str, str], machine: Path) -> Semantics:
+    """Return the embedding models that the settings ask for, with their vectors in a machine folder."""
+    from memory_kb.index.semantics import Semantics
+    from memory_kb.providers import choosing
+
+    chosen = settings.embeddings
+    return Semantics(
+        lambda: choosing.choose_embedder(chosen, environ),
+        lambda space: choosing.choose_embedder_for(space, chosen, environ),
+        machine,
+    )
 
 
 def _working_folder() -> Path:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from memory_kb.errors import VaultBusy
 from memory_kb.notes.vault import Vault, find_vault
-from memory_kb.verbs.opened import OpenVault
+from memory_kb.verbs.opened import OpenVault, make_semantics
 
 if TYPE_CHECKING:
+    from memory_kb.index.afterwork import Step
     from memory_kb.index.indexer import Progress
+    from memory_kb.index.keeper import IndexKeeper
+    from memory_kb.index.semantics import Semantics
     from memory_kb.index.watch import Watched
     from memory_kb.reports import WatchReport
 
@@ -46,23 +50,52 @@ class Watching(OpenVault):
         from memory_kb.index.watcher import Door, Watcher
 
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
-        Watcher(Door(self._locate, self._open_watched), audience, stop or threading.Event(), poll=poll).run()
+        models: list[Semantics] = []
+        try:
+            Watcher(Door(self._locate, lambda: self._open_watched(models)), audience, stop or threading.Event(), poll=poll).run()
+        finally:
+            for semantics in models:
+                semantics.close()
 
     def _locate(self) -> Vault:
         vault, home = self._asked_for
         return find_vault(vault, home, environ=self._environ, cwd=self.vault.folder)
 
-    def _open_watched(self) -> Watched:
-        """Open the vault once more, for the watcher alone.
-
-        What is to follow each batch goes into the `steps` of what is returned.
-        """
+    def _open_watched(self, models: list[Semantics]) -> Watched:
+        """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
         from memory_kb.index.keeper import IndexKeeper
         from memory_kb.index.watch import Watched
 
         vault, home = self._asked_for
         own = type(self).open(vault, home, environ=self._environ, clock=self._clock)
-        return Watched(vault, own.vault, own.settings, own.machine, IndexKeeper(own.vault, own.machine, own.settings))
+        keeper, after = (IndexKeeper(own.vault, own.machine, own.settings) for _ in range(2))
+        steps: tuple[Step, ...] = ()
+        if own.settings.embeddings.provider != "none":
+            models.append(make_semantics(own.settings, self._environ, own.machine))
+            steps = (EmbeddingStep(after, models[-1]),)
+        return Watched(vault, own.vault, own.settings, own.machine, keeper, steps)
+
+
+class EmbeddingStep:
+    """Embedding what a batch brought, with an index of its own in a thread beside the watcher."""
+
+    def __init__(self, keeper: IndexKeeper, semantics: Semantics) -> None:
+        self._keeper, self._semantics = keeper, semantics
+        self._embedded = 0
+
+    def __call__(self, stop: threading.Event) -> Iterator[str]:
+        """Embed what has no vector; say how much, and what fails."""
+        try:
+            made = self._keeper.use(lambda index: self._semantics.embed(index.vectors, stop=stop, wait=0.0))
+        except VaultBusy:  # another process embeds, or writes: the next look finds what is left
+            return
+        finally:
+            self._keeper.close()
+        self._embedded += made.embedded
+        if made.embedded:
+            yield f"embedded {made.embedded:,} passage{'' if made.embedded == 1 else 's'}, {self._embedded:,} so far"
+        if made.reason:
+            yield made.reason
 
 
 def _ignore(_: object) -> None:
