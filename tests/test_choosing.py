@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.ports import Space
+from memory_kb.providers import local, places
 from memory_kb.providers.choosing import choose_embedder, choose_embedder_for, choose_llm
 from memory_kb.providers.gemini import GeminiEmbedder
 from memory_kb.providers.offline import OfflineLlm
@@ -42,10 +41,8 @@ class FakeLocal:
 def models(monkeypatch: pytest.MonkeyPatch) -> dict[str | None, Path]:
     """The local models that are there, by name."""
     found: dict[str | None, Path] = {}
-    module = ModuleType("memory_kb.providers.local")
-    module.find_model = lambda name, _environ: found.get(name)  # type: ignore[attr-defined]
-    module.LocalEmbedder = FakeLocal  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "memory_kb.providers.local", module)
+    monkeypatch.setattr(places, "find_model", lambda name, _environ: found.get(name))
+    monkeypatch.setattr(local, "LocalEmbedder", FakeLocal)
     return found
 
 
