@@ -9,10 +9,26 @@ if TYPE_CHECKING:
     from memory_kb.errors import MemoryKBError
     from memory_kb.kb import KnowledgeBase
     from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult, SyncReport
-    from memory_kb.reports import EntryView, Findings, Learned, LinkReport, Reference, Stats, Status, WatchReport
+    from memory_kb.reports import (
+        ChangeView,
+        Conflict,
+        EntryView,
+        Findings,
+        Learned,
+        LinkReport,
+        Reference,
+        Retired,
+        RunReport,
+        RunView,
+        Stats,
+        Status,
+        WatchReport,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
+    "ChangeView",
+    "Conflict",
     "EntryView",
     "Findings",
     "Freshness",
@@ -24,6 +40,9 @@ __all__ = [
     "Parts",
     "Problem",
     "Reference",
+    "Retired",
+    "RunReport",
+    "RunView",
     "SearchResult",
     "Stats",
     "Status",

@@ -1,8 +1,10 @@
-"""Recognise credentials by their shape, so that none is stored as a memory (S1-28)."""
+"""Recognise credentials by their shape, so that none is stored (S1-28)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (what, re.compile(pattern))
@@ -18,22 +20,38 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("an npm token", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
         ("a PyPI token", r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{50,}"),
         ("a Hugging Face token", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
-        ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])[A-Za-z0-9._~+/-]{20,}"),
+        ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})"),
         ("a signed web token", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
         (
             "a password in an address",
-            r"(?<![A-Za-z0-9])[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,200}:(?!\*+@|\$|\{|<|x+@|password@|pass@|secret@)[^\s/@]{3,200}@",
+            r"(?<![A-Za-z0-9])[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,200}:(?!\*+@|\$|\{|<|x+@|password@|pass@|secret@)(?P<value>[^\s/@]{3,200})@",
         ),
         (
             "a password or key",
             (
                 r"(?i)(?<![A-Za-z0-9])(?:[A-Za-z0-9]{1,30}[_-]){0,4}"
                 r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)[\"']?\s{0,9}[:=]\s{0,9}[\"']?"
-                r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])[A-Za-z0-9+/_.!@#%^&*~=-]{8,}"
+                r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=-]{8,})"
             ),
         ),
     )
 )
+#: What a text must hold, letter for letter, for a shape to be worth looking for.
+_SIGNS = {
+    "a private key": ("PRIVATE KEY",),
+    "an AWS access key": ("AKIA", "ASIA"),
+    "a GitHub token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    "a GitLab token": ("glpat-",),
+    "a Slack token": ("xox",),
+    "a Stripe key": ("k_live_",),
+    "an API key": ("sk-",),
+    "a Google API key": ("AIza",),
+    "an npm token": ("npm_",),
+    "a PyPI token": ("pypi-",),
+    "a Hugging Face token": ("hf_",),
+    "a signed web token": ("eyJ",),
+    "a password in an address": ("://",),
+}
 
 
 def find_secret(text: str) -> str | None:
@@ -47,7 +65,48 @@ def find_secret(text: str) -> str | None:
         >>> find_secret("the token lives in the team vault; password: see 1Password") is None
         True
     """
+    return next((what for what, shape in _shapes_for(text) if shape.search(text)), None)
+
+
+def _shapes_for(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield the shapes that the text could hold; looking for a sign is far cheaper than for a shape."""
     for what, shape in _SHAPES:
-        if shape.search(text):
-            return what
-    return None
+        if any(sign in text for sign in _SIGNS.get(what, ("",))):
+            yield what, shape
+
+
+_KEY_BODY = re.compile(
+    r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"
+    r"(?:(?:\\r|\\n|\s)*(?:[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info):[^\n]*|[A-Za-z0-9+/=]{1,76}(?=(?:\\r|\\n|\s)*-----END)))*"
+    r"(?:(?:\\r|\\n|\s)*-----END (?:[A-Z]+ )*PRIVATE KEY-----)?"
+)
+
+
+class Redacted(NamedTuple):
+    """A text without its credentials, and what they looked like."""
+
+    text: str
+    found: tuple[str, ...] = ()
+
+
+def redact(text: str) -> Redacted:
+    """Replace every credential in a text by a word about it; what stands around it stays.
+
+    Example:
+        >>> redact("export DB_PASSWORD=hunter2hunter; make")
+        Redacted(text='export DB_PASSWORD=[redacted: a password or key]; make', found=('a password or key',))
+    """
+    found = []
+    for what, shape in _shapes_for(text):
+        if not shape.search(text):
+            continue
+        found.append(what)
+        text = (_KEY_BODY if what == "a private key" else shape).sub(lambda match, what=what: _blank(match, what), text)  # type: ignore[misc]
+    return Redacted(text, tuple(found))
+
+
+def _blank(match: re.Match[str], what: str) -> str:
+    """Return a match with its value replaced."""
+    whole, start = match.group(), match.start()
+    first, last = match.span("value") if "value" in match.re.groupindex else match.span()
+    return f"{whole[: first - start]}[redacted: {what}]{whole[last - start :]}"

@@ -3,7 +3,8 @@
 MemoryKBError
 ├── UsageError            2   the call itself cannot mean anything
 │   ├── SecretRefused
-│   └── AmbiguousId
+│   ├── AmbiguousId
+│   └── UnknownRun
 ├── VaultNotFound         3
 ├── InvalidSettings       3
 ├── UnreadableInput       4   a file named by the caller
@@ -64,6 +65,15 @@ class AmbiguousId(UsageError):
 
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         super().__init__(f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}", "give more characters")
+
+
+class UnknownRun(UsageError):
+    """A name of a run that none has, or several."""
+
+    code = "unknown-run"
+
+    def __init__(self, wanted: str, count: int) -> None:
+        super().__init__(f"{wanted!r} is the beginning of {count or 'no'} runs", "`memory-kb undo --list` shows them")
 
 
 class VaultNotFound(MemoryKBError):
@@ -145,8 +155,9 @@ class CannotSplice(MemoryKBError):
     exit_code = 6
     code = "cannot-edit"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(f"not changed: {message}", "edit the file by hand")
+    def __init__(self, what: str) -> None:
+        super().__init__(f"not changed: {what}", "edit the file by hand")
+        self.what = what
 
 
 class Forgotten(MemoryKBError):

@@ -8,10 +8,12 @@ from __future__ import annotations
 from memory_kb.verbs.indexing import Indexing
 from memory_kb.verbs.learning import Learning
 from memory_kb.verbs.searching import Searching
+from memory_kb.verbs.sessions import Sessions
+from memory_kb.verbs.undoing import Undoing
 from memory_kb.verbs.watching import Watching
 
 
-class KnowledgeBase(Searching, Learning, Indexing, Watching):
+class KnowledgeBase(Searching, Learning, Undoing, Indexing, Watching, Sessions):
     """A vault, open for reading and learning.
 
     Example:

@@ -14,12 +14,13 @@ from memory_kb.model import Problem
 class Learned:
     """Where a learning went, and whether it is new.
 
-    One that is not new strengthened one that was there.
+    One that is not new strengthened one that was there. `run` is what was written for it.
     """
 
     id: str
     path: str
     action: str
+    run: RunReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,13 @@ class EntryView:
     dated: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retired(EntryView):
+    """An entry as it was before it was forgotten, and what was written for it."""
+
+    run: RunReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +167,153 @@ class Findings:
 
     problems: tuple[Problem, ...]
     repaired: tuple[str, ...] = ()
+
+
+class Conflict(NamedTuple):
+    """A change that was not made, and why; nothing of anybody's was overwritten.
+
+    `code` is `changed` where somebody else wrote to the file, and `cannot-edit` where the change
+    would touch bytes that are not its own.
+    """
+
+    path: str
+    id: str | None
+    reason: str
+    message: str
+    code: str = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """A change of a run: what was done, to what, and why."""
+
+    action: str
+    path: str
+    id: str | None
+    reason: str
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a writing verb did, or would do.
+
+    Attributes:
+        run: what `undo` calls it; None for one that only looked, or had nothing to change.
+        conflicts: what was left as it is because somebody else wrote there.
+        diff: how the files would change, where it was only asked for.
+        notices: what was mended of an earlier run that was killed.
+    """
+
+    run: str | None
+    verb: str
+    changes: tuple[ChangeView, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    diff: str = ""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run that can be taken back, as `undo --list` shows it.
+
+    `undoes` names the run that it took back, `undone_by` the one that took it back.
+    """
+
+    run: str
+    time: str
+    verb: str
+    summary: str
+    files: tuple[str, ...]
+    undoes: str | None = None
+    undone_by: str | None = None
+
+
+class SessionSync(NamedTuple):
+    """What a look at the session files brought into their index."""
+
+    sessions: int = 0
+    events: int = 0
+    removed: int = 0
+    problems: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """An event that fits a search.
+
+    `offset` is where its line begins in the file of the session, in bytes; `content_snippet` has
+    the words that fit between `>>>` and `<<<`.
+    """
+
+    rank: int
+    session: str
+    seq: int
+    ts: str
+    job: str | None
+    task: str | None
+    agent: str | None
+    type: str
+    event: str | None
+    role: str | None
+    tool: str | None
+    ok: bool | None
+    injected: bool
+    offset: int
+    score: float
+    content_snippet: str
+
+    @property
+    def burst_id(self) -> str:
+        """The session, as the logs of orchestrators call it."""
+        return self.session
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSearch:
+    """The events that fit, best first, and how far that can be trusted."""
+
+    query: str
+    hits: tuple[SessionHit, ...]
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWritten:
+    """What was written to a session.
+
+    Attributes:
+        action: `started`, `resumed`, `appended`, `ended`, or `unchanged`.
+        written: how many events.
+        seq: the number of the session's last event.
+        redacted: what the credentials looked like that were taken out before writing.
+    """
+
+    session: str
+    path: str
+    action: str
+    written: int = 0
+    seq: int = 0
+    redacted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionImported:
+    """What an import brought into one session.
+
+    Attributes:
+        known: events that were there from an earlier import.
+        ignored: records that hold nothing to keep, such as token counts.
+        problems: lines that could not be read.
+        injected: events that hold text which memory-kb itself gave the agent.
+    """
+
+    session: str
+    source: str
+    format: str
+    added: int = 0
+    known: int = 0
+    ignored: int = 0
+    injected: int = 0
+    problems: tuple[Problem, ...] = ()
+    redacted: tuple[str, ...] = ()

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput
-from memory_kb.notes.changes import Change, NoteText, apply, read_note_text
+from memory_kb.notes.changes import FileEdit, apply, read_note_text
+from memory_kb.notes.plans import NoteText, decode, encode
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes and links")
 
@@ -23,7 +24,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_new_file_is_made_with_its_folders(tmp_path: Path) -> None:
-    apply(Change("deep/down/a.md", tmp_path / "deep/down/a.md", None, b"New.\r\n\xff"))
+    apply(FileEdit("deep/down/a.md", tmp_path / "deep/down/a.md", None, b"New.\r\n\xff"))
     assert files_of(tmp_path) == {"deep/down/a.md": b"New.\r\n\xff"}
 
 
@@ -31,7 +32,7 @@ def test_a_new_file_is_made_with_its_folders(tmp_path: Path) -> None:
 def test_a_new_file_has_the_mode_the_user_wants(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        apply(Change("a.md", tmp_path / "a.md", None, b"New."))
+        apply(FileEdit("a.md", tmp_path / "a.md", None, b"New."))
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == 0o640
@@ -40,7 +41,7 @@ def test_a_new_file_has_the_mode_the_user_wants(tmp_path: Path) -> None:
 def test_a_new_file_never_replaces_one(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.md": "Theirs."})
     with pytest.raises(ChangedOnDisk, match=r"a\.md was changed by somebody else"):
-        apply(Change("a.md", tmp_path / "a.md", None, b"Ours."))
+        apply(FileEdit("a.md", tmp_path / "a.md", None, b"Ours."))
     assert files_of(tmp_path) == {"a.md": b"Theirs."}
 
 
@@ -48,33 +49,33 @@ def test_a_new_file_never_replaces_one(tmp_path: Path) -> None:
 def test_a_new_file_is_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "a.md").symlink_to("elsewhere.md")
     with pytest.raises(ChangedOnDisk):
-        apply(Change("a.md", tmp_path / "a.md", None, b"Ours."))
+        apply(FileEdit("a.md", tmp_path / "a.md", None, b"Ours."))
     assert files_of(tmp_path) == {}
 
 
 def test_a_file_in_the_way_of_a_folder_is_an_error_with_a_name(tmp_path: Path) -> None:
     write_files(tmp_path, {"learnings": "a file"})
     with pytest.raises(MemoryKBError, match=r"learnings/a\.md"):
-        apply(Change("learnings/a.md", tmp_path / "learnings/a.md", None, b"New."))
+        apply(FileEdit("learnings/a.md", tmp_path / "learnings/a.md", None, b"New."))
     assert files_of(tmp_path) == {"learnings": b"a file"}
 
 
 def test_a_name_that_is_too_long_is_an_error_with_a_name(tmp_path: Path) -> None:
     name = "x" * 300 + ".md"
     with pytest.raises(MemoryKBError, match="xxx"):
-        apply(Change(name, tmp_path / name, None, b"New."))
+        apply(FileEdit(name, tmp_path / name, None, b"New."))
     assert files_of(tmp_path) == {}
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.md": "Old text.", "b.md": "Other."})
-    apply(Change("a.md", tmp_path / "a.md", b"Old text.", b"New."))
+    apply(FileEdit("a.md", tmp_path / "a.md", b"Old text.", b"New."))
     assert files_of(tmp_path) == {"a.md": b"New.", "b.md": b"Other."}
 
 
 def test_a_file_is_removed(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.md": "Old."})
-    apply(Change("a.md", tmp_path / "a.md", b"Old.", None))
+    apply(FileEdit("a.md", tmp_path / "a.md", b"Old.", None))
     assert files_of(tmp_path) == {}
 
 
@@ -83,7 +84,7 @@ def test_a_file_is_removed(tmp_path: Path) -> None:
 def test_bytes_that_moved_are_left_alone(tmp_path: Path, after: bytes | None, theirs: bytes) -> None:
     write_files(tmp_path, {"a.md": theirs})
     with pytest.raises(ChangedOnDisk):
-        apply(Change("a.md", tmp_path / "a.md", b"Old.", after))
+        apply(FileEdit("a.md", tmp_path / "a.md", b"Old.", after))
     assert files_of(tmp_path) == {"a.md": theirs}
 
 
@@ -91,7 +92,7 @@ def test_bytes_that_moved_are_left_alone(tmp_path: Path, after: bytes | None, th
 def test_a_file_that_is_gone_stays_gone(tmp_path: Path, after: bytes | None) -> None:
     for folder in (tmp_path, tmp_path / "gone"):
         with pytest.raises(ChangedOnDisk):
-            apply(Change("a.md", folder / "a.md", b"Old.", after))
+            apply(FileEdit("a.md", folder / "a.md", b"Old.", after))
     assert files_of(tmp_path) == {}
 
 
@@ -100,7 +101,7 @@ def test_a_file_that_is_gone_stays_gone(tmp_path: Path, after: bytes | None) -> 
 def test_a_replaced_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
     write_files(tmp_path, {"a.md": "Old."})
     (tmp_path / "a.md").chmod(mode)
-    apply(Change("a.md", tmp_path / "a.md", b"Old.", b"New."))
+    apply(FileEdit("a.md", tmp_path / "a.md", b"Old.", b"New."))
     assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == mode
 
 
@@ -108,7 +109,7 @@ def test_a_replaced_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
 def test_a_link_stays_a_link_to_the_changed_file(tmp_path: Path) -> None:
     write_files(tmp_path, {"real/a.md": "Old.", "notes/b.md": ""})
     (tmp_path / "notes/a.md").symlink_to("../real/a.md")
-    apply(Change("notes/a.md", tmp_path / "notes/a.md", b"Old.", b"New."))
+    apply(FileEdit("notes/a.md", tmp_path / "notes/a.md", b"Old.", b"New."))
     assert os.readlink(tmp_path / "notes/a.md") == "../real/a.md"
     assert files_of(tmp_path) == {"notes/a.md": b"New.", "notes/b.md": b"", "real/a.md": b"New."}
 
@@ -121,7 +122,7 @@ def test_a_folder_that_may_not_be_written_is_an_error_with_a_name(tmp_path: Path
     try:
         for before, name in ((b"Old.", "a.md"), (None, "new.md")):
             with pytest.raises(UnreadableInput, match="cannot be written"):
-                apply(Change(f"locked/{name}", tmp_path / "locked" / name, before, b"New."))
+                apply(FileEdit(f"locked/{name}", tmp_path / "locked" / name, before, b"New."))
     finally:
         (tmp_path / "locked").chmod(0o700)
     assert files_of(tmp_path) == {"locked/a.md": b"Old."}
@@ -133,10 +134,8 @@ def test_a_folder_that_may_not_be_written_is_an_error_with_a_name(tmp_path: Path
 )
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_survive_being_text(data: bytes) -> None:
-    note = NoteText("a.md", Path("a.md"), data)
-    change = note.to(note.text)
-    assert (change.before, change.after) == (data, data)
-    assert note.to("\ufeff" + note.text).after == b"\xef\xbb\xbf" + data
+    assert encode(NoteText("a.md", data).text) == data
+    assert encode("\ufeff" + decode(data)) == b"\xef\xbb\xbf" + data
 
 
 def test_a_note_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_a_note_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_of_two_changes_planned_on_the_same_bytes_the_first_wins(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.md": "Old."})
     note = read_note_text("a.md", tmp_path / "a.md")
-    apply(note.to("First."))
+    apply(FileEdit("a.md", tmp_path / "a.md", note.data, b"First."))
     with pytest.raises(ChangedOnDisk):
-        apply(note.to("Second."))
+        apply(FileEdit("a.md", tmp_path / "a.md", note.data, b"Second."))
     assert files_of(tmp_path) == {"a.md": b"First."}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import print_json, say
+from memory_kb.cli.undoing import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
@@ -51,8 +51,9 @@ def init_verb(options: Options, /, folder: str) -> None:
 @click.option("--task", help="Keep it with this task of --job.")
 @click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> None:
+def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chosen: Any) -> None:
     """Keep TEXT as an entry of its own.
 
     A single - reads it from stdin. What is already known almost word for word is reinforced instead. Credentials are refused.
@@ -68,9 +69,15 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> Non
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     with options.open() as kb:
-        learned = kb.learn(words, **chosen)
+        learned = kb.learn(words, dry_run=dry_run, **chosen)
+    assert learned.run
+    told = {"id": learned.id, "path": learned.path, "action": learned.action}
+    if not dry_run:
+        end_run(learned.run)
     if options.as_json:
-        print_json(dataclasses.asdict(learned))
+        print_json(told | run_as_json(learned.run, dry_run=True) if dry_run else told)
+    elif dry_run:
+        print_preview(learned.run)
     else:
         click.echo(f"{learned.action} {learned.path}  {learned.id[:8]}")
 
@@ -79,8 +86,9 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> Non
 @shared_options
 @click.argument("entry", metavar="ID")
 @click.option("--delete", is_flag=True, help="Take the text out of the file too; a tombstone stays.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def forget_verb(options: Options, /, entry: str, delete: bool) -> None:
+def forget_verb(options: Options, /, entry: str, delete: bool, dry_run: bool) -> None:
     """Retire an entry.
 
     It is no longer found and does not come back.
@@ -90,9 +98,14 @@ def forget_verb(options: Options, /, entry: str, delete: bool) -> None:
     memory-kb forget 69712e00 --delete
     """
     with options.open() as kb:
-        forgotten = kb.forget(entry, delete=delete)
-    action = "deleted" if delete else "retired"
+        forgotten = kb.forget(entry, delete=delete, dry_run=dry_run)
+    assert forgotten.run
+    told = {"id": forgotten.id, "path": forgotten.path, "action": "deleted" if delete else "retired"}
+    if not dry_run:
+        end_run(forgotten.run)
     if options.as_json:
-        print_json({"id": forgotten.id, "path": forgotten.path, "action": action})
+        print_json(told | run_as_json(forgotten.run, dry_run=True) if dry_run else told)
+    elif dry_run:
+        print_preview(forgotten.run)
     else:
-        click.echo(f"{action} {forgotten.title}  {forgotten.path}")
+        click.echo(f"{told['action']} {forgotten.title}  {forgotten.path}")

@@ -39,7 +39,8 @@ _LOCK_SECONDS = 0.5
 _POLL_SECONDS = 1.0
 #: Looking at everything takes no more than a 150th of a processor and a tenth of a disk.
 _CPU_SHARE, _DISK_SHARE = 150, 10
-_LONGEST_DELAY = 60.0
+#: Seconds before another attempt at what failed.
+_SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 60.0
 
 
 class Watched(NamedTuple):
@@ -212,8 +213,10 @@ class Watch:
         if self._presence.is_over():
             self._is_over = True
             return
-        self._tell_once(f"{error}; trying again", self._complaints)
-        self._delay = min(_LONGEST_DELAY, max(1.0, 2 * self._delay))
+        # What fails once may just have been in the middle of something.
+        if self._delay:
+            self._tell_once(f"{error}; trying again", self._complaints)
+        self._delay = min(_LONGEST_DELAY, max(_SHORTEST_DELAY, 3 * self._delay))
         self._retry_at = time.monotonic() + self._delay
         self._owed = Batch(batch.cause, None)
 

@@ -6,6 +6,7 @@ Events only say where to look; what changed is always found by comparing disk an
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,7 +18,8 @@ from memory_kb.notes.vault import MACHINE, Vault
 
 #: Seconds between two looks for a vault that is gone.
 _LOOK_SECONDS = 1.0
-_LONGEST_WAIT = 60.0
+#: Seconds before another attempt at what failed.
+_SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 60.0
 
 
 class Door(NamedTuple):
@@ -58,31 +60,40 @@ class Watcher:
             cause = "reopened"
 
     def _begin(self, *, is_first: bool) -> Watch | None:
-        """Open the vault and its index; if that fails, say so once and return None."""
-        watched = None
+        """Open the vault and its index; if that fails, say so and return None."""
         try:
-            self._find()
-            watched = self._door.open()
-            watched.keeper.use(lambda _: None)
+            watched = self._open()
         except VaultNotFound as exc:
             if is_first:
                 raise
             self._delay = _LOOK_SECONDS
             self._complain(f"{exc}; waiting for it")
-        except MemoryKBError as exc:
-            if watched:
-                watched.keeper.close()
+            return None
+        except (MemoryKBError, OSError, sqlite3.Error) as exc:
             if is_first:
                 raise
-            self._delay = min(_LONGEST_WAIT, max(_LOOK_SECONDS, 2 * self._delay))
-            self._complain(f"{exc}; trying again")
-        else:
-            if self._complaint:
-                self._audience.on_notice(f"{watched.vault.folder} can be watched again")
-            self._delay, self._complaint = 0.0, None
-            self._had_memory = watched.vault.memory is not None
-            return Watch(watched, self._find, self._audience, self._stop, poll=self._poll)
-        return None
+            # What fails once may just have been in the middle of something.
+            if self._delay:
+                self._complain(f"{exc}; trying again")
+            self._delay = min(_LONGEST_DELAY, max(_SHORTEST_DELAY, 3 * self._delay))
+            return None
+        if self._complaint:
+            self._audience.on_notice(f"{watched.vault.folder} can be watched again")
+        self._delay, self._complaint = 0.0, None
+        self._had_memory = watched.vault.memory is not None
+        return Watch(watched, self._find, self._audience, self._stop, poll=self._poll)
+
+    def _open(self) -> Watched:
+        self._find()
+        watched = self._door.open()
+        if self._had_memory and not watched.vault.memory:
+            raise VaultNotFound(f"{watched.vault.folder / 'memory'} is gone")
+        try:
+            watched.keeper.use(lambda _: None)
+        except BaseException:
+            watched.keeper.close()
+            raise
+        return watched
 
     def _complain(self, sentence: str) -> None:
         if sentence != self._complaint:

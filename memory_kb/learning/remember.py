@@ -7,15 +7,14 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import find_secret
-from memory_kb.entry import Entry, Span
-from memory_kb.errors import CannotSplice, SecretRefused, UsageError
-from memory_kb.notes.changes import Change, NoteText
+from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.notes.entries import parse_document
-from memory_kb.notes.splice import emit, set_value
+from memory_kb.notes.plans import Change, NoteText, create_file, replace_entry, set_fields
+from memory_kb.notes.sheets import find_entry, newline_of
+from memory_kb.notes.splice import Value, emit
 from memory_kb.text import slugify
 from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
@@ -77,17 +76,24 @@ def check_draft(draft: Draft) -> Draft:
     return Draft(draft.text, kind, draft.title, draft.tags, draft.priority, draft.applies_to, draft.source)
 
 
-def plan_entry(draft: Draft, entry_id: str, scope_folder: Path, now: datetime) -> tuple[Path, bytes]:
-    """Return the file of a new entry and its bytes.
+def name_file(draft: Draft, entry_id: str, now: datetime) -> str:
+    """Return where below its scope's folder a new entry goes.
 
     There is one file per entry (requirements §6.2).
+
+    Example:
+        >>> name_file(Draft("# Ship on Mondays"), "69712e00-2428", datetime(2026, 1, 2, tzinfo=UTC))
+        'learnings/ship-on-mondays-69712e00.md'
     """
     first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
     name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
-    folder = scope_folder / KINDS[draft.kind].folder
-    if draft.kind == "episode":
-        folder /= now.astimezone(UTC).date().isoformat()
-    return folder / name, render(draft, entry_id, now).encode()
+    day = f"{now.astimezone(UTC).date().isoformat()}/" if draft.kind == "episode" else ""
+    return f"{KINDS[draft.kind].folder}/{day}{name}"
+
+
+def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime) -> Change:
+    """Plan the file of a new entry."""
+    return create_file(path, render(draft, entry_id, now), "Told to learn it.", entry_id)
 
 
 def render(draft: Draft, entry_id: str, now: datetime) -> str:
@@ -173,12 +179,10 @@ def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:
 
     That also restarts its clock (S1-30, S1-33).
     """
-    text = note.text
-    for key in ("reinforcement_count", "last_reinforced"):
-        entry = find_entry(text, note.path, entry_id)
-        value = entry.reinforcement_count + 1 if key == "reinforcement_count" else now.astimezone(UTC).date().isoformat()
-        text = set_value(text, yaml_span(text, entry), key, value)
-    return note.to(text)
+    entry = find_entry(note.text, note.path, entry_id)
+    today = now.astimezone(UTC).date().isoformat()
+    values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
+    return set_fields(note, entry_id, values, "The same was learned again.")
 
 
 def plan_retirement(note: NoteText, entry_id: str) -> Change:
@@ -186,16 +190,9 @@ def plan_retirement(note: NoteText, entry_id: str) -> Change:
 
     A note without frontmatter gets a block of its own.
     """
-    text = note.text
-    entry = find_entry(text, note.path, entry_id)
-    if entry.has_frontmatter:
-        if not entry.has_own_id:
-            text = set_value(text, yaml_span(text, entry), "id", entry.id)
-            entry = find_entry(text, note.path, entry.id)
-        return note.to(set_value(text, yaml_span(text, entry), "status", "retired"))
-    newline = "\r\n" if "\r\n" in text else "\n"
-    block = newline.join(("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired", "---", ""))
-    return note.to(text[: entry.span.start] + block + text[entry.span.start :])
+    entry = find_entry(note.text, note.path, entry_id)
+    own: dict[str, Value] = {} if entry.has_own_id else {"id": entry.id}
+    return set_fields(note, entry_id, own | {"status": "retired"}, "Told to forget it.")
 
 
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
@@ -205,13 +202,11 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     """
     text = note.text
     entry = find_entry(text, note.path, entry_id)
-    newline = "\r\n" if "\r\n" in text else "\n"
     digest = fingerprint(text[entry.body.start : entry.body.end])
     day = now.astimezone(UTC).date()
     head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")
     lines = (*head, f"forgotten_at: '{day}'", f"tombstone: {digest}", "---", "")
-    gap = newline if entry.span.end < len(text) else ""
-    return note.to(text[: entry.span.start] + newline.join(lines) + gap + text[entry.span.end :])
+    return replace_entry(note, entry_id, newline_of(text).join(lines), "Told to forget it and to delete its text.")
 
 
 def fingerprint(text: str) -> str:
@@ -224,22 +219,3 @@ def fingerprint(text: str) -> str:
         True
     """
     return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
-
-
-def find_entry(text: str, path: str, entry_id: str) -> Entry:
-    """Return the entry with an id; the caller has just seen it there.
-
-    Raises:
-        CannotSplice: it is not there, or the id is there twice.
-    """
-    found = [entry for entry in parse_document(text, path).entries if entry.id == entry_id]
-    if len(found) != 1:
-        raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
-    return found[0]
-
-
-def yaml_span(text: str, entry: Entry) -> Span:
-    """Return where an entry's YAML stands between its two `---` lines."""
-    start = text.index("\n", entry.span.start) + 1
-    end = text.rindex("---", start, entry.body.start)
-    return Span(start, end)

@@ -1,48 +1,40 @@
-"""Writing notes: a change applied only to the bytes it was planned against."""
+"""Writing files: complete or not at all, and never over somebody else's writing."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
+from memory_kb.notes.plans import NoteText
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileEdit:
     """A file's bytes before and after.
 
-    `before` None makes a new file, `after` None removes it.
+    Attributes:
+        before: None makes a new file.
+        after: None removes it.
+        mode: of the file that is made, or was removed; the user's own when not given.
+        prune: how many folders around the file are there for it alone; they go with it if empty.
     """
 
     path: str
     file: Path
     before: bytes | None
     after: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class NoteText:
-    """A file as it is to be changed.
-
-    Undecodable bytes are kept as surrogates, line ends as they are.
-    """
-
-    path: str
-    file: Path
-    data: bytes
+    mode: int | None = None
+    prune: int = 0
 
     @property
-    def text(self) -> str:
-        """The bytes as text that encodes back to them."""
-        return self.data.decode("utf-8", "surrogateescape")
-
-    def to(self, text: str) -> Change:
-        """Plan to replace the text."""
-        return Change(self.path, self.file, self.data, text.encode("utf-8", "surrogateescape"))
+    def reverse(self) -> FileEdit:
+        """The edit that takes this one back."""
+        return FileEdit(self.path, self.file, self.after, self.before, self.mode, self.prune)
 
 
 def read_note_text(path: str, file: Path) -> NoteText:
@@ -52,69 +44,170 @@ def read_note_text(path: str, file: Path) -> NoteText:
         UnreadableInput: it is not there, or not to be read.
     """
     try:
-        return NoteText(path, file, file.read_bytes())
+        return NoteText(path, file.read_bytes())
     except OSError as exc:
         raise UnreadableInput(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def apply(change: Change) -> None:
-    """Carry out a change, complete or not at all.
-
-    It never goes over somebody else's writing. Call it under the lock of the scope's root.
+def read_if_there(path: str, file: Path) -> bytes | None:
+    """Return a file's bytes, or None where there is no file.
 
     Raises:
-        ChangedOnDisk: the file is not what the change was planned against.
-        UnreadableInput: the folder or file may not be written to.
+        UnreadableInput: there is something that cannot be read.
     """
     try:
-        if change.before is None:
-            _create(change)
-        else:
-            _replace(change)
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as exc:
-        raise UnreadableInput(f"{change.path} cannot be written: {exc.strerror}", "check the name and who owns the folder") from exc
-    _sync_folder(change.file.parent)
+        raise UnreadableInput(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def _create(change: Change) -> None:
-    change.file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _write_beside(change.file, change.after or b"")
+def mode_of(file: Path) -> int | None:
+    """Return a file's permissions, or None where there is no file."""
     try:
-        # A link fails where the name is taken; a rename would replace what is there.
-        os.link(temporary, change.file)
-    except FileExistsError as exc:
-        raise ChangedOnDisk(change.path) from exc
-    except OSError:  # a file system without hard links
-        if change.file.exists():
-            raise ChangedOnDisk(change.path) from None
-        os.replace(temporary, change.file)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        return file.stat().st_mode & 0o7777
+    except OSError:
+        return None
 
 
-def _replace(change: Change) -> None:
-    target = Path(os.path.realpath(change.file))
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError as exc:
-        raise ChangedOnDisk(change.path) from exc
-    temporary = _write_beside(target, change.after or b"") if change.after is not None else None
-    try:
-        if target.read_bytes() != change.before:
-            raise ChangedOnDisk(change.path)
-        if temporary is None:
-            target.unlink()
+def count_missing(file: Path) -> int:
+    """Return how many of the folders around a file are not there yet."""
+    return next(number for number, folder in enumerate(file.parents) if os.path.lexists(folder))
+
+
+def prune_folders(file: Path, levels: int) -> None:
+    """Remove the innermost folders around a file, as many as are empty up to a number."""
+    for folder in list(file.parents)[:levels]:
+        try:
+            folder.rmdir()
+        except OSError:
             return
-        os.chmod(temporary, mode & 0o7777)
-        os.replace(temporary, target)
-        temporary = None
+
+
+class Staged:
+    """An edit whose new bytes are on the disk under a temporary name.
+
+    All that a full disk or a locked folder can prevent has happened by then. After that, `commit`
+    puts it in place and `discard` throws it away; the lock of the scope's root must be held.
+
+    Raises:
+        ChangedOnDisk: the file is not what the edit was made for.
+        UnreadableInput: the folder or file may not be written to.
+    """
+
+    def __init__(self, edit: FileEdit) -> None:
+        self.edit = edit
+        self._is_discarded = False
+        self._missing = count_missing(edit.file) if edit.before is None else 0
+        self._target = edit.file if edit.before is None else Path(os.path.realpath(edit.file))
+        try:
+            with _explained(edit.path):
+                self._temporary = self._prepare()
+        except BaseException:
+            prune_folders(edit.file, self._missing)
+            raise
+
+    def _prepare(self) -> str | None:
+        edit = self.edit
+        if edit.before is None:
+            edit.file.parent.mkdir(parents=True, exist_ok=True)
+            return _write_beside(edit.file, edit.after or b"", edit.mode)
+        try:
+            mode = self._target.stat().st_mode & 0o7777
+        except FileNotFoundError as exc:
+            raise ChangedOnDisk(edit.path) from exc
+        if edit.after is not None:
+            return _write_beside(self._target, edit.after, mode)
+        if not os.access(self._target.parent, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+        return None
+
+    def commit(self) -> None:
+        """Put the new bytes in place; `sync_folders` makes that survive a power cut."""
+        with _explained(self.edit.path):
+            if self.edit.before is None:
+                self._create()
+            else:
+                self._replace()
+        if self.edit.after is None:
+            prune_folders(self._target, self.edit.prune)
+
+    def discard(self) -> None:
+        """Delete the temporary file of an edit that was not committed."""
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary)
+            self._temporary = None
+            self._is_discarded = True
+
+    def prune(self) -> None:
+        """Remove the folders that were made for an edit that was discarded."""
+        if self._is_discarded:
+            prune_folders(self.edit.file, self._missing)
+
+    def _create(self) -> None:
+        assert self._temporary is not None
+        try:
+            # A link fails where the name is taken; a rename would replace what is there.
+            os.link(self._temporary, self._target)
+        except FileExistsError as exc:
+            raise ChangedOnDisk(self.edit.path) from exc
+        except OSError:  # a file system without hard links
+            if os.path.lexists(self._target):
+                raise ChangedOnDisk(self.edit.path) from None
+            os.replace(self._temporary, self._target)
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)
+        self._temporary = None
+
+    def _replace(self) -> None:
+        try:
+            found = self._target.read_bytes()
+        except FileNotFoundError as exc:
+            raise ChangedOnDisk(self.edit.path) from exc
+        if found != self.edit.before:
+            raise ChangedOnDisk(self.edit.path)
+        if self._temporary is None:
+            self._target.unlink()
+        else:
+            os.replace(self._temporary, self._target)
+            self._temporary = None
+
+
+def discard(staged: Collection[Staged]) -> None:
+    """Leave no trace of those edits that were not committed."""
+    for one in staged:
+        one.discard()
+    for one in staged:
+        one.prune()
+
+
+def apply(edit: FileEdit) -> None:
+    """Carry out one edit, complete or not at all.
+
+    Raises:
+        ChangedOnDisk: the file is not what the edit was made for.
+        UnreadableInput: the folder or file may not be written to.
+    """
+    staged = Staged(edit)
+    try:
+        staged.commit()
+        sync_folders([edit])
     finally:
-        if temporary is not None:
-            os.unlink(temporary)
+        discard([staged])
 
 
-def _write_beside(file: Path, data: bytes) -> str:
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        reason = f"{path} cannot be written: {exc.strerror}"
+        raise UnreadableInput(reason, "check the space on the disk, the name and who owns the folder") from exc
+
+
+def _write_beside(file: Path, data: bytes, mode: int | None = None) -> str:
     """Write a temporary file in the same folder, forced to the disk.
 
     Its name is hidden from the walk.
@@ -125,7 +218,7 @@ def _write_beside(file: Path, data: bytes) -> str:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, 0o666 & ~_umask() if mode is None else mode)
     except BaseException:
         os.unlink(name)
         raise
@@ -138,11 +231,12 @@ def _umask() -> int:
     return mask
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def sync_folders(edits: Iterable[FileEdit]) -> None:
+    """Make renames survive a power cut, where the system can."""
+    for folder in {Path(os.path.realpath(edit.file)).parent for edit in edits}:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -16,7 +16,7 @@ from memory_kb.notes.frontmatter import InvalidBlock, load_mapping, yaml_loader
 if TYPE_CHECKING:
     import yaml
 
-Value = str | int | float | bool | list[str]
+Value = str | int | float | bool | list[str] | list[dict[str, str]]
 
 
 def set_value(text: str, block: Span, key: str, value: Value) -> str:

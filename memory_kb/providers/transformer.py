@@ -1,8 +1,8 @@
 """The forward pass of BERT and its kin, in numpy.
 
-The tokens of all texts stand in one matrix without padding, so that the linear layers, where
-nine tenths of the work are, go through BLAS in large pieces. Only attention looks at the texts
-one by one, or at all those of one length together. This module loads numpy.
+The tokens of all texts stand in one matrix without padding, so that the linear layers, where most
+of the work is, go through BLAS in large pieces. Only attention looks at the texts one by one, or
+at all those of one length together. This module loads numpy.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.providers.layers import Layer, Pair, load_layers, load_pair
 from memory_kb.providers.recipe import Shape
 from memory_kb.providers.weights import Tensors, to_floats
 
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 #: Rows of the widest matrix at a time, so that the passes of an activation stay in the cache.
 _ACTIVATED_ROWS = 64
 _INNER_ROWS = 512
-#: So few rows are a quarter faster the other way round.
-_FEW_ROWS = 64
 #: Attention scores at a time, for the same reason.
 _SCORES = 1 << 20
-#: Scores up to this need not be shifted before `exp`: neither their sum nor any part can overflow.
-_SAFE_SCORE = 80.0
+#: So few rows are multiplied a quarter faster the other way round.
+_FEW_ROWS = 64
+#: Scores up to this need not be shifted before `exp`; their weighted sum is far from overflowing.
+_SAFE_SCORE = 60.0
 #: atanh(erf(x / sqrt(2))) is x times this polynomial in x², fitted so that GELU is off by 7e-8 at most.
 _GELU = tuple(
     np.float32(number)
@@ -52,64 +53,6 @@ _HALF, _ONE = np.float32(0.5), np.float32(1)
 _BUCKETS, _FAR = 32, 128
 
 
-class _Names(NamedTuple):
-    """What the parts of a layer are called: query, key, value, output, norm, up, down, norm."""
-
-    layer: str
-    parts: tuple[str, ...]
-
-
-_BERT = _Names(
-    "encoder.layer.",
-    (
-        "attention.self.query",
-        "attention.self.key",
-        "attention.self.value",
-        "attention.output.dense",
-        "attention.output.LayerNorm",
-        "intermediate.dense",
-        "output.dense",
-        "output.LayerNorm",
-    ),
-)
-_MPNET = _Names(
-    "encoder.layer.",
-    ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "attention.LayerNorm", *_BERT.parts[5:]),
-)
-_DISTILBERT = _Names(
-    "transformer.layer.",
-    (
-        "attention.q_lin",
-        "attention.k_lin",
-        "attention.v_lin",
-        "attention.out_lin",
-        "sa_layer_norm",
-        "ffn.lin1",
-        "ffn.lin2",
-        "output_layer_norm",
-    ),
-)
-_NAMES = {"mpnet": _MPNET, "distilbert": _DISTILBERT}
-
-
-class _Pair(NamedTuple):
-    """The weight and bias of a linear layer or a norm."""
-
-    weight: Floats
-    bias: Floats
-
-
-class _Layer(NamedTuple):
-    """One layer; the three projections of attention are one matrix."""
-
-    heads: _Pair
-    out: _Pair
-    out_norm: _Pair
-    up: _Pair
-    down: _Pair
-    down_norm: _Pair
-
-
 class _Run(NamedTuple):
     """Neighbouring texts of one length: where their tokens begin, how many texts, how long."""
 
@@ -125,11 +68,10 @@ class Transformer:
         self._shape = shape
         self._words: NDArray[Any] = tensors.raw("embeddings.word_embeddings.weight", -1, shape.width)
         self._places: NDArray[Any] = tensors.raw("embeddings.position_embeddings.weight", shape.positions, shape.width)
-        has_types = shape.family not in _NAMES
+        has_types = shape.family not in ("distilbert", "mpnet")
         self._type = tensors.get("embeddings.token_type_embeddings.weight", -1, shape.width)[0] if has_types else None
-        self._norm = _pair(tensors, "embeddings.LayerNorm", shape.width)
-        names = _NAMES.get(shape.family, _BERT)
-        self._layers = [_load_layer(shape, tensors, f"{names.layer}{number}.", names.parts) for number in range(shape.layers)]
+        self._norm = load_pair(tensors, "embeddings.LayerNorm", shape.width)
+        self._layers = load_layers(shape, tensors)
         self._nearness = tensors.get("encoder.relative_attention_bias.weight", -1, shape.heads) if shape.family == "mpnet" else None
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
@@ -180,7 +122,7 @@ class Transformer:
             stop = run.start + run.texts * run.length
             queries, keys, values = parts[run.start : stop].reshape(run.texts, run.length, 3, count, width).transpose(2, 0, 3, 1, 4)
             target = mixed[run.start : stop].reshape(run.texts, run.length, count, width).transpose(0, 2, 1, 3)
-            bias = None if self._nearness is None else self._nearness[find_buckets(run.length)].transpose(2, 0, 1)
+            bias = None if self._nearness is None else spread(self._nearness[find_buckets(run.length)])
             step = max(1, _SCORES // (run.texts * count * run.length))
             for first in range(0, run.length, step):
                 scores = queries[:, :, first : first + step] @ keys.swapaxes(2, 3)
@@ -193,7 +135,7 @@ class Transformer:
                 np.matmul(scores, values, out=part)
                 part /= scores.sum(axis=-1, keepdims=True)
 
-    def _feed(self, rows: Floats, layer: _Layer, inner: Floats, target: Floats) -> None:
+    def _feed(self, rows: Floats, layer: Layer, inner: Floats, target: Floats) -> None:
         """Write into `target` what the two wide linear layers make of every token."""
         polynomial = _POLYNOMIALS.get(self._shape.activation)
         for first in range(0, len(rows), len(inner)):
@@ -212,22 +154,6 @@ class Transformer:
         target += layer.down.bias
 
 
-def _pair(tensors: Tensors, name: str, *shape: int) -> _Pair:
-    return _Pair(tensors.get(f"{name}.weight", *shape), tensors.get(f"{name}.bias", shape[0]))
-
-
-def _load_layer(shape: Shape, tensors: Tensors, prefix: str, parts: Sequence[str]) -> _Layer:
-    width, inner = shape.width, shape.inner
-    projections = [_pair(tensors, prefix + name, width, width) for name in parts[:3]]
-    heads = _Pair(np.concatenate([pair.weight for pair in projections]), np.concatenate([pair.bias for pair in projections]))
-    # Scores are divided by the root of the width of a head; doing it here does it once.
-    for array in heads:
-        array[:width] *= np.float32(1 / math.sqrt(width // shape.heads))
-    out, out_norm = _pair(tensors, prefix + parts[3], width, width), _pair(tensors, prefix + parts[4], width)
-    up, down = _pair(tensors, prefix + parts[5], inner, width), _pair(tensors, prefix + parts[6], width, inner)
-    return _Layer(heads, out, out_norm, up, down, _pair(tensors, prefix + parts[7], width))
-
-
 def _multiply(rows: Floats, weight: Floats, target: Floats) -> Floats:
     """Write the product of rows and a layer's weight into `target`."""
     if len(rows) <= _FEW_ROWS:
@@ -236,13 +162,13 @@ def _multiply(rows: Floats, weight: Floats, target: Floats) -> Floats:
     return np.matmul(rows, weight.T, out=target)
 
 
-def _linear(rows: Floats, pair: _Pair, target: Floats) -> Floats:
+def _linear(rows: Floats, pair: Pair, target: Floats) -> Floats:
     _multiply(rows, pair.weight, target)
     target += pair.bias
     return target
 
 
-def _normalise(rows: Floats, pair: _Pair, epsilon: float) -> Floats:
+def _normalise(rows: Floats, pair: Pair, epsilon: float) -> Floats:
     """Bring every row to mean 0 and variance 1, then scale and shift it; in place."""
     rows -= rows.mean(axis=1, keepdims=True)
     variance = np.einsum("tw,tw->t", rows, rows) / np.float32(rows.shape[1])
@@ -291,18 +217,32 @@ def find_runs(lengths: Sequence[int]) -> Iterator[_Run]:
 
 
 def find_buckets(length: int) -> NDArray[np.int64]:
-    """Return the bucket of the distance from every token to every other, as MPNet counts it.
+    """Return the bucket of every distance between two tokens of a text, as MPNet counts them.
 
-    Short distances have one each, longer ones share them by their logarithm.
+    The distances run from `1 - length` to `length - 1`. Short ones have a bucket each, longer
+    ones share them by their logarithm.
 
     Example:
-        >>> find_buckets(130)[0, [0, 1, 7, 8, 20, 129]].tolist(), find_buckets(3)[:, 0].tolist()
-        ([0, 17, 23, 24, 26, 31], [0, 1, 2])
+        >>> find_buckets(3).tolist(), find_buckets(130)[[0, 109, 120, 121, 137, 149]].tolist()
+        ([2, 1, 0, 17, 18], [15, 10, 8, 8, 24, 26])
     """
     half = _BUCKETS // 2
     exact = half // 2
-    distance = np.arange(length)
+    distance = np.abs(np.arange(1 - length, length))
     far = exact + (np.log(np.maximum(distance, 1).astype(np.float32) / exact) / math.log(_FAR / exact) * (half - exact)).astype(np.int64)
     bucket = np.where(distance < exact, distance, np.minimum(far, half - 1))
-    steps = distance[None, :] - distance[:, None]
-    return np.asarray(bucket[np.abs(steps)] + (steps > 0) * half, dtype=np.int64)
+    bucket[length:] += half
+    return bucket
+
+
+def spread(by_distance: Floats) -> Floats:
+    """Return, for every head, a table of two tokens from a list of their distances.
+
+    Nothing is copied: every row of the table is the one above it, moved by one.
+
+    Example:
+        >>> spread(np.array([[-1], [0], [1]], dtype=np.float32))[0].tolist()
+        [[0.0, 1.0], [-1.0, 0.0]]
+    """
+    length = (len(by_distance) + 1) // 2
+    return np.lib.stride_tricks.sliding_window_view(np.ascontiguousarray(by_distance.T), length, axis=1)[:, ::-1]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.verbs.opened import OpenVault
+from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
     from memory_kb.index.cache import Pruned
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memory_kb.reports import Findings
 
 
-class Indexing(OpenVault):
+class Indexing(Running):
     """The verbs index (`sync`), cache prune, doctor and lint."""
 
     def sync(
@@ -77,20 +77,22 @@ class Indexing(OpenVault):
     def doctor(self, *, fix: bool = False) -> Findings:
         """Examine notes and index.
 
-        `fix` brings the index to what the files say and sweeps up after killed writes.
+        `fix` completes a run that was killed while it wrote, brings the index to what the files
+        say and sweeps up after killed writes.
         """
         from memory_kb.index import doctor
         from memory_kb.reports import Findings
 
+        repaired = list(self.recover()) if fix else []
+        killed = self.killed_run()
         problems = self._keeper.use(lambda index: tuple(doctor.check_index(self.vault, index, self.settings)))
-        repaired: list[str] = []
         if fix:
             if problems:
                 self.sync(rebuild=True)
                 repaired += [f"{problem}: the index was rebuilt" for problem in problems]
                 problems = ()
             repaired += [f"{file}: left by a write that was killed, deleted" for file in doctor.sweep_leftovers(self.vault)]
-        return Findings((*problems, *self.lint()), tuple(repaired))
+        return Findings((*killed, *problems, *self.lint()), tuple(repaired))
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
         """Return what should be mended in the notes.

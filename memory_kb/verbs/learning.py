@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import Forgotten, UsageError
+from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.filters import make_place
 from memory_kb.verbs.reading import Reading
+from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
-    from memory_kb.reports import EntryView, Learned
+    from memory_kb.notes.plans import Change
+    from memory_kb.reports import Learned, Retired, RunReport
 
 
-class Learning(Reading):
+class Learning(Reading, Running):
     """The verbs learn and forget."""
 
     def learn(
@@ -30,21 +34,23 @@ class Learning(Reading):
         task: str | None = None,
         source: str | None = None,
         force: bool = False,
+        dry_run: bool = False,
     ) -> Learned:
         """Store a learning, or reinforce the entry that already says it.
 
-        A new one becomes a file of its own.
+        A new one becomes a file of its own. With `dry_run` nothing is written, and the report's
+        run tells what would be.
 
         Raises:
             SecretRefused: the text holds what looks like a credential.
             Forgotten: the same text was forgotten before, and `force` is not set.
+            ChangedOnDisk: somebody else wrote to the file meanwhile.
             UsageError: the call makes no sense.
         """
         import uuid
 
         from memory_kb.learning import remember
         from memory_kb.learning.twins import find_twin
-        from memory_kb.notes import changes
         from memory_kb.reports import Learned
 
         draft = remember.check_draft(remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source))
@@ -52,39 +58,46 @@ class Learning(Reading):
         if place.job and not self.vault.memory:
             raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
         now = self._clock()
-        with self._writing(place.scope):
+        with nullcontext() if dry_run else self._writing(place.scope):
             twin = self._reading(lambda index: find_twin(index, draft, place)) if not force else None
             if twin and twin.is_forgotten:
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:
-                path, entry_id = twin.entry.source, twin.entry.entry_id
-                note = changes.read_note_text(path, self.vault.resolve(path))
-                changes.apply(remember.plan_reinforcement(note, entry_id, now))
+                entry_id = twin.entry.entry_id
+                plan = remember.plan_reinforcement(self.note(twin.entry.source), entry_id, now)
             else:
                 entry_id = str(uuid.uuid4())
                 folder = self.vault.scope_folder(place.scope, place.job, place.task)
-                file, data = remember.plan_entry(draft, entry_id, folder, now)
-                path = self.vault.show(file)
-                changes.apply(changes.Change(path, file, None, data))
-        self._keeper.refresh()
-        return Learned(entry_id, path, "reinforced" if twin else "created")
+                path = self.vault.show(folder / remember.name_file(draft, entry_id, now))
+                plan = remember.plan_entry(draft, entry_id, path, now)
+            run = self._run_one("learn", plan, dry_run=dry_run)
+        return Learned(entry_id, plan.path, "reinforced" if twin else "created", run)
 
-    def forget(self, wanted: str, *, delete: bool = False) -> EntryView:
+    def forget(self, wanted: str, *, delete: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.
 
-        `delete` takes its text out of the file too.
+        `delete` takes its text out of the file too. With `dry_run` nothing is written, and the
+        report's run tells what would be.
 
         Raises:
             UnknownEntry: there is none.
             ChangedOnDisk: somebody else wrote to the file meanwhile.
         """
         from memory_kb.learning import remember
-        from memory_kb.notes import changes
+        from memory_kb.reports import Retired
 
         view = self.show(wanted)
-        with self._writing(view.scope):
-            note = changes.read_note_text(view.path, self.vault.resolve(view.path))
-            change = remember.plan_erasure(note, view.id, self._clock()) if delete else remember.plan_retirement(note, view.id)
-            changes.apply(change)
-        self._keeper.refresh()
-        return view
+        with nullcontext() if dry_run else self._writing(view.scope):
+            note = self.note(view.path)
+            plan = remember.plan_erasure(note, view.id, self._clock()) if delete else remember.plan_retirement(note, view.id)
+            run = self._run_one("forget", plan, dry_run=dry_run)
+        return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
+
+    def _run_one(self, verb: str, change: Change, *, dry_run: bool) -> RunReport:
+        """Carry out a plan of one change, which has nothing to go on with when it fails."""
+        run = self.run_plan(verb, [change], dry_run=dry_run)
+        if run.conflicts:
+            if run.conflicts[0].code == "changed":
+                raise ChangedOnDisk(change.path)
+            raise CannotSplice(run.conflicts[0].message)
+        return run

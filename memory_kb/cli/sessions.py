@@ -1,0 +1,280 @@
+"""Verbs about sessions: session start, append, end, replay, search, import."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.model import Problem
+from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
+from memory_kb.reports import SessionHit, SessionImported, SessionWritten
+from memory_kb.text import printable
+
+_SHOWN = 300
+
+
+@click.group("session")
+def session_verb() -> None:
+    """What happened in sessions, event by event: log it, read it again, search it.
+
+    \b
+    memory-kb session start --agent coder --job api
+    memory-kb session append burst_20260321T120000_001 "Always use UTC." --role user
+    memory-kb session search "flaky AND redis" --agent coder
+    memory-kb session import ~/.claude/projects
+    """
+
+
+@session_verb.command("start")
+@shared_options
+@click.argument("session", metavar="[ID]", required=False)
+@click.option("--job", help="The job the session is for.")
+@click.option("--task", help="The task of that job.")
+@click.option("--agent", help="Who works in it.")
+@click.pass_obj
+def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
+    """Begin a session, or take one up again; print its id.
+
+    \b
+    memory-kb session start
+    memory-kb session start 0b1c42 --agent coder --job api --task login
+    """
+    with options.open() as kb:
+        written = kb.session_start(session, cwd=_working_folder(), **chosen)
+    if options.as_json:
+        print_json(dataclasses.asdict(written))
+    else:
+        click.echo(written.session)
+
+
+def _working_folder() -> str | None:
+    try:
+        return printable(os.getcwd())
+    except OSError:
+        return None
+
+
+@session_verb.command("append")
+@shared_options
+@click.argument("session", metavar="[ID]", required=False)
+@click.argument("text", nargs=-1)
+@click.option("--type", "kind", type=click.Choice(TYPES), help="What it is [default: message, or by --tool and --event].")
+@click.option("--role", help="Who says it: user, assistant, system.")
+@click.option("--event", help="The name of an event that is no message.")
+@click.option("--tool", help="The tool that is called, or answers.")
+@click.option("--args", "arguments", metavar="JSON", help="What the tool is called with.")
+@click.option("--call-id", help="What a result has in common with its call.")
+@click.option("--ok/--failed", "ok", default=None, help="Whether the tool succeeded.")
+@click.option("--error", help="What it failed with.")
+@click.option("--stream", type=click.Choice(STREAMS), help="Finding out what is wanted, or doing it.")
+@click.option("--agent", help="Who it happens to [default: the session's].")
+@click.option("--job", help="The job it belongs to [default: the session's].")
+@click.option("--task", help="The task it belongs to [default: the session's].")
+@click.option("--time", "ts", metavar="MOMENT", help="When it happened [default: now].")
+@click.pass_obj
+def append_verb(options: Options, /, session: str | None, text: tuple[str, ...], kind: str | None, **chosen: Any) -> int:
+    """Append an event to session ID: TEXT, or what the options say.
+
+    Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the events name their session, else
+    MEMORY_KB_SESSION does, else one is begun. A single - as TEXT reads it from stdin.
+
+    \b
+    memory-kb session append 0b1c42 "Never push to main." --role user
+    memory-kb session append 0b1c42 --tool Bash --args '{"command": "pytest"}'
+    memory-kb session append 0b1c42 --tool Bash --failed --error "2 failed"
+    my-agent --log-json | memory-kb session append 0b1c42
+    """
+    problems: list[Problem] = []
+    says = text or any(chosen[name] is not None for name in ("event", "tool", "arguments", "ok", "error"))
+    usual = {name: value for name in ("agent", "job", "task", "stream") if (value := chosen[name]) is not None}
+    events = iter([_make_event(text, kind, chosen)]) if says else (_with(event, usual) for event in _read_events(problems))
+    with options.open() as kb:
+        written = kb.session_append(events, session=session)
+    if problems and not written.written:
+        raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", "write one JSON object a line")
+    _print_written(options, written, problems)
+    return 0
+
+
+def _with(event: Event, usual: dict[str, Any]) -> Event:
+    """Return an event with what it does not say itself."""
+    return dataclasses.replace(event, **{name: value for name, value in usual.items() if getattr(event, name) is None})
+
+
+def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any]) -> Event:
+    from memory_kb.notes.events import make_event
+
+    arguments = chosen.pop("arguments")
+    try:
+        args = None if arguments is None else load_object(arguments)
+    except NoEvent as exc:
+        raise UsageError(f"--args is {exc}", """write --args '{"command": "pytest"}'""") from exc
+    content = sys.stdin.buffer.read().decode("utf-8", "replace") if text == ("-",) and sys.stdin else " ".join(map(printable, text)) or None
+    made = make_event({**chosen, "args": args, "content": content} | ({"type": kind} if kind else {}))
+    if chosen["ts"] and not made.ts:
+        raise UsageError(f"{chosen['ts']!r} is not a moment", "write 2026-03-01T12:00:00Z")
+    return made
+
+
+def _read_events(problems: list[Problem]) -> Iterator[Event]:
+    """Yield the events on stdin as they come; note the lines that hold none."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("there is no event to append", 'try: memory-kb session append ID "Always use UTC." --role user')
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            if line.strip():
+                yield parse_event(line)
+        except NoEvent as exc:
+            problems.append(Problem("stdin", number, str(exc)))
+
+
+def _print_written(options: Options, written: SessionWritten, problems: list[Problem]) -> None:
+    if options.as_json:
+        print_json(dataclasses.asdict(written) | {"problems": [dataclasses.asdict(problem) for problem in problems]})
+        return
+    print_problems(problems)
+    if written.redacted:
+        say(f"note: what looks like {', '.join(written.redacted)} was not written")
+    click.echo(f"{written.action} {written.session}  {written.written:,} event{'' if written.written == 1 else 's'}, the last is {written.seq:,}")
+
+
+@session_verb.command("end")
+@shared_options
+@click.argument("session", metavar="ID")
+@click.option("--outcome", metavar="WORD", help="How it went: success, failure, mixed, partial.")
+@click.option("--summary", help="What was done.")
+@click.pass_obj
+def end_verb(options: Options, /, session: str, outcome: str | None, summary: str | None) -> None:
+    """End session ID. Ending it twice changes nothing.
+
+    \b
+    memory-kb session end 0b1c42 --outcome success
+    """
+    with options.open() as kb:
+        written = kb.session_end(session, outcome=outcome, summary=summary)
+    _print_written(options, written, [])
+
+
+@session_verb.command("replay")
+@shared_options
+@click.argument("session", metavar="ID")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help=f"{', '.join(TYPES)}, or the name of an event; may be given several times.")
+@click.option("--agent", help="Only what happened to this agent.")
+@click.pass_obj
+def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent: str | None) -> None:
+    """Print the events of session ID in their order; with --json one object a line.
+
+    \b
+    memory-kb session replay 0b1c42
+    memory-kb session replay 0b1c42 --type tool_call --agent coder --json
+    """
+    problems: list[Problem] = []
+    with options.open() as kb:
+        for event in kb.session_replay(session, EventFilter(types, agent), on_problem=lambda line, why: problems.append(Problem(session, line, why))):
+            if options.as_json:
+                print_json(to_mapping(event))
+            else:
+                _print_event(event)
+    print_problems(problems)
+
+
+def _print_event(event: Event) -> None:
+    who = event.event if event.type == "event" else event.role if event.type == "message" else f"{event.type} {event.tool or ''}".strip()
+    marks = [mark for mark, is_set in (("failed", event.ok is False), ("from memory-kb", event.injected)) if is_set]
+    text = event.content or event.error or (str(dict(event.args)) if event.args else "")
+    shown = " ".join(text[: 4 * _SHOWN].split())
+    body = clean(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} …")
+    noted = f" ({', '.join(marks)})" if marks else ""
+    head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {one_line(who or event.type)}{noted}"
+    click.echo(f"{style(head, dim=True)}  {body}".rstrip())
+
+
+@session_verb.command("search")
+@shared_options
+@click.argument("query", nargs=-1)
+@click.option("-k", "--limit", type=click.IntRange(0), default=10, show_default=True, help="The most hits to print.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help=f"{', '.join(TYPES)}, or the name of an event.")
+@click.option("--agent", help="Only what happened to this agent.")
+@click.option("--job", help="Only this job.")
+@click.option("--task", help="Only this task.")
+@click.option("--session", metavar="ID", help="Only this session.")
+@click.option("--since", metavar="DAY", help="Only this day or moment and later.")
+@click.option("--until", metavar="DAY", help="Only until this moment, or the end of this day.")
+@click.option("--injected", "with_injected", is_flag=True, help="Also text that memory-kb itself gave the agent.")
+@click.pass_obj
+def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, ...], **chosen: Any) -> None:
+    """Find events of all sessions by their words, best first; without a QUERY the newest.
+
+    AND, OR, NOT, "a phrase", the beginning of a word* and content:word are understood.
+
+    \b
+    memory-kb session search 'redis AND (timeout OR refused)' --since 2026-03-01
+    memory-kb session search --type tool_result --agent coder
+    """
+    with options.open() as kb:
+        result = kb.session_search(" ".join(query), type=types, **chosen)
+    if options.as_json:
+        hits = [dataclasses.asdict(hit) | {"burst_id": hit.burst_id} for hit in result.hits]
+        print_json({"query": result.query, "hits": hits, "degraded": list(result.degraded)})
+        return
+    for note in result.degraded:
+        say(f"note: {note}")
+    for hit in result.hits:
+        _print_session_hit(hit)
+    if not result.hits:
+        say("No event fits.")
+
+
+def _print_session_hit(hit: SessionHit) -> None:
+    what = hit.event if hit.type == "event" else hit.role if hit.type == "message" else f"{hit.type} {hit.tool or ''}".strip()
+    marks = ", ".join(filter(None, (what, hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)))
+    place = style(f"{one_line(hit.session)}:{hit.seq}", fg="green")
+    click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {style(one_line(marks), dim=True)}")
+    click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
+
+
+@session_verb.command("import")
+@shared_options
+@click.argument("sources", metavar="PATH...", nargs=-1, required=True)
+@click.option("--format", metavar="FORMAT", help="claude-code, codex or markdown [default: found out].")
+@click.option("--session", metavar="ID", help="Where the events go [default: as the transcript says].")
+@click.option("--job", help="The job they belong to.")
+@click.option("--task", help="The task they belong to.")
+@click.option("--agent", help="Who worked there [default: as the transcript says].")
+@click.pass_obj
+def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> None:
+    """Bring transcripts of Claude Code or Codex in, or conversations in Markdown; folders with all below them.
+
+    What was imported before is not written again, so a transcript that grew may simply be imported once more.
+
+    \b
+    memory-kb session import ~/.claude/projects/-home-ana-api
+    memory-kb session import ~/.codex/sessions --job api
+    memory-kb session import chat.md --session design-talk
+    """
+    with options.open() as kb:
+        made = [one for source in sources for one in kb.session_import(source, **chosen)]
+    if options.as_json:
+        print_json({"sessions": [dataclasses.asdict(one) for one in made]})
+        return
+    for one in made:
+        _print_imported(one)
+    if not made:
+        say("No transcript found.")
+
+
+def _print_imported(one: SessionImported) -> None:
+    print_problems(one.problems)
+    if one.redacted:
+        say(f"note: what looks like {', '.join(one.redacted)} was not written")
+    if one.session:
+        ours = f", {one.injected:,} with text from memory-kb" if one.injected else ""
+        click.echo(f"{one.session}  {one.added:,} added, {one.known:,} known, {one.ignored:,} passed over{ours}")

@@ -1,0 +1,248 @@
+"""The log of decisions: every run that writes notes, told before it touches a file.
+
+A run is a line that names its files, a line for each change with the bytes it exchanges, and,
+when all is written, a line that says so. A run without its last line was killed. Bytes stand in
+the lines themselves, or, where they are many, once in `blobs/` under their hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_kb.errors import UnreadableInput
+from memory_kb.notes.changes import FileEdit, apply, read_note_text
+from memory_kb.notes.plans import hash_of
+from memory_kb.notes.sheets import Splice
+
+#: More bytes than this are kept beside the log.
+_INLINE = 4_096
+#: The end of the log that is read to see whether the last run came to its end.
+_TAIL = 65_536
+_NAME = "decisions.jsonl"
+
+
+class Decision(NamedTuple):
+    """A change as it is logged."""
+
+    action: str
+    path: str
+    reason: str
+    entry_id: str | None
+    to: str | None
+    splices: tuple[Splice, ...]
+
+
+class FileRecord(NamedTuple):
+    """A file of a run: its hashes before and after, None for no file.
+
+    Files with the same `unit` are written together or not at all.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    mode: int | None = None
+    made: int = 0
+    unit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """What a run is: its id, when, by which verb, and the files it writes."""
+
+    run: str
+    time: str
+    verb: str
+    files: tuple[FileRecord, ...]
+    undoes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as the log tells it.
+
+    Attributes:
+        decisions: its changes, their bytes read when they are asked for.
+        left: the files that it left as they were, because somebody else had written there.
+        has_ended: whether the run came to its end, well or with files left.
+        start: where in the log it begins.
+    """
+
+    head: RunHead
+    decisions: tuple[LoggedDecision, ...]
+    left: tuple[str, ...]
+    is_whole: bool
+    has_ended: bool
+    start: int
+
+    @property
+    def files(self) -> tuple[FileRecord, ...]:
+        """The files that it wrote."""
+        return tuple(file for file in self.head.files if file.path not in self.left)
+
+
+class LoggedDecision(NamedTuple):
+    """A change in the log, the bytes of its splices still packed."""
+
+    action: str
+    path: str
+    reason: str
+    entry_id: str | None
+    to: str | None
+    packed: tuple[Mapping[str, Any], ...]
+
+
+class DecisionLog:
+    """The decisions of one vault; whoever writes to it holds the vault's lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.file = folder / _NAME
+
+    def begin(self, head: RunHead, decisions: tuple[Decision, ...]) -> int:
+        """Write down a run that is about to happen, forced to the disk; return where it begins.
+
+        Raises:
+            UnreadableInput: it cannot be written; the log is as it was.
+        """
+        start = self._size()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            first = {"run": head.run, "time": head.time, "verb": head.verb, "undoes": head.undoes, "changes": len(decisions)}
+            lines: list[Mapping[str, Any]] = [first | {"files": [file._asdict() for file in head.files]}]
+            for number, one in enumerate(decisions, 1):
+                what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id, "reason": one.reason}
+                common = {"run": head.run, "time": head.time, "verb": head.verb}
+                lines.append(common | what | {"splices": [self._pack(splice) for splice in one.splices]})
+            self._append(lines, force=True)
+        except OSError as exc:
+            self.withdraw(start)
+            hint = "check the space on the disk and who owns the folder"
+            raise UnreadableInput(f"the log {self.file} cannot be written: {exc.strerror}; no note was changed", hint) from exc
+        return start
+
+    def end(self, run: str, left: tuple[str, ...], note: str | None = None) -> None:
+        """Write down that a run came to its end.
+
+        Where that fails, the next run finds out by itself.
+        """
+        with contextlib.suppress(OSError):
+            self._append([{"run": run, "end": note or "done", "left": list(left)}], force=False)
+
+    def withdraw(self, start: int) -> None:
+        """Take a run out of the log that changed nothing."""
+        with contextlib.suppress(OSError):
+            os.truncate(self.file, start)
+
+    def _size(self) -> int:
+        try:
+            return self.file.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _append(self, lines: list[Mapping[str, Any]], *, force: bool) -> None:
+        data = b"".join(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n" for line in lines)
+        descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
+                data = b"\n" + data
+            while data:
+                data = data[stream.write(data) :]
+            if force:
+                os.fsync(stream.fileno())
+
+    def _pack(self, splice: Splice) -> Mapping[str, Any]:
+        return {"path": splice.path, "at": splice.at, "before": self._pack_bytes(splice.before), "after": self._pack_bytes(splice.after)}
+
+    def _pack_bytes(self, data: bytes) -> str | Mapping[str, str]:
+        if len(data) > _INLINE:
+            name = hash_of(data)
+            blob = self._folder / "blobs" / name
+            if not blob.exists():
+                apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600))
+            return {"blob": name}
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(data).decode()}
+
+    def unpack(self, decision: LoggedDecision) -> Decision:
+        """Return a decision with its bytes.
+
+        Raises:
+            UnreadableInput: they are gone.
+        """
+        splices = tuple(
+            Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"])) for one in decision.packed
+        )
+        return Decision(*decision[:-1], splices)
+
+    def _unpack_bytes(self, packed: str | Mapping[str, str]) -> bytes:
+        if isinstance(packed, str):
+            return packed.encode()
+        if "base64" in packed:
+            return base64.b64decode(packed["base64"])
+        blob = self._folder / "blobs" / packed["blob"]
+        return read_note_text(f"the log's copy {blob}", blob).data
+
+    def unfinished(self) -> RunRecord | None:
+        """Return the run that was killed, if the last one was."""
+        size = self._size()
+        if not size:
+            return None
+        with self.file.open("rb") as stream:
+            stream.seek(max(0, size - _TAIL))
+            last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
+        if "end" in (_parse(last) or {}):
+            return None
+        *_, record = [None, *self.runs()]
+        return record if record and not record.has_ended else None
+
+    def runs(self) -> Iterator[RunRecord]:
+        """Yield the runs, oldest first; lines that nobody can read are passed over."""
+        try:
+            stream = self.file.open("rb")
+        except FileNotFoundError:
+            return
+        with stream:
+            head, start, place, count = None, 0, 0, 0
+            decisions: list[LoggedDecision] = []
+            end: Mapping[str, Any] | None = None
+            for raw in stream:
+                line = _parse(raw)
+                if line and "files" in line:
+                    if head:
+                        yield _record(head, decisions, end, count, start)
+                    head, decisions, end, start, count = _head(line), [], None, place, line["changes"]
+                elif line and head and line.get("run") == head.run:
+                    if "end" in line:
+                        end = line
+                    elif "splices" in line:
+                        decisions.append(LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], tuple(line["splices"])))
+                place += len(raw)
+            if head:
+                yield _record(head, decisions, end, count, start)
+
+
+def _parse(raw: bytes) -> Mapping[str, Any] | None:
+    try:
+        line = json.loads(raw)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) else None
+
+
+def _head(line: Mapping[str, Any]) -> RunHead:
+    return RunHead(line["run"], line["time"], line["verb"], tuple(FileRecord(**file) for file in line["files"]), line["undoes"])
+
+
+def _record(head: RunHead, decisions: list[LoggedDecision], end: Mapping[str, Any] | None, count: int, start: int) -> RunRecord:
+    return RunRecord(head, tuple(decisions), tuple(end["left"]) if end else (), len(decisions) == count, end is not None, start)

@@ -1,0 +1,213 @@
+"""Edit one entry of a file while every byte outside it stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from memory_kb.entry import Entry, Span
+from memory_kb.errors import CannotSplice
+from memory_kb.notes.entries import parse_document
+from memory_kb.notes.plans import decode, encode
+from memory_kb.notes.splice import Value, emit, set_value
+
+_RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+_BLANK_LINE_LAST = re.compile(r"\n[ \t\r]*\n\Z")
+_EDGES = re.compile(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
+
+
+class Splice(NamedTuple):
+    """Bytes of a file that were replaced by others, and at which byte they stand."""
+
+    path: str
+    at: int
+    before: bytes
+    after: bytes
+
+
+class Sheet:
+    """A file cut at its entries.
+
+    Each is edited by itself, so that a thousand edits read the file once.
+    """
+
+    def __init__(self, path: str, data: bytes) -> None:
+        text = decode(data)
+        entries = parse_document(text, path).entries
+        self.path = path
+        self.newline = newline_of(text)
+        self._lead = encode(text[: entries[0].span.start] if entries else text)
+        self._ids = [entry.id for entry in entries]
+        self._pieces = [encode(text[entry.span.start : entry.span.end]) for entry in entries]
+
+    @property
+    def data(self) -> bytes:
+        """The file's bytes as they are now."""
+        return b"".join((self._lead, *self._pieces))
+
+    def holds_only(self, entry_id: str) -> bool:
+        """Tell whether an entry has the file to itself."""
+        return self._ids == [entry_id]
+
+    def piece(self, entry_id: str) -> str:
+        """Return an entry's text.
+
+        Raises:
+            CannotSplice: it is not there, or there twice.
+        """
+        return decode(self._pieces[self._find(entry_id)])
+
+    def put(self, entry_id: str, text: str) -> Splice:
+        """Put another text in an entry's place; a blank line is left before the next entry.
+
+        Raises:
+            CannotSplice: it would not be read as one entry with that id.
+        """
+        place = self._find(entry_id)
+        if place + 1 < len(self._pieces):
+            text = separated(text, self.newline)
+        if [entry.id for entry in parse_document(text, self.path).entries] != [entry_id]:
+            raise CannotSplice(f"{entry_id} in {self.path} would no longer be read as one entry")
+        new = encode(text)
+        splice = self._splice(place, new)
+        self._pieces[place] = new
+        return splice
+
+    def drop(self, entry_id: str) -> Splice:
+        """Take an entry out."""
+        place = self._find(entry_id)
+        splice = self._splice(place, b"")
+        del self._pieces[place], self._ids[place]
+        return splice
+
+    def _find(self, entry_id: str) -> int:
+        count = self._ids.count(entry_id)
+        if count != 1:
+            raise CannotSplice(f"{self.path} has {count or 'no'} entries with the id {entry_id}")
+        return self._ids.index(entry_id)
+
+    def _splice(self, place: int, new: bytes) -> Splice:
+        at = len(self._lead) + sum(map(len, self._pieces[:place]))
+        return trim(Splice(self.path, at, self._pieces[place], new))
+
+    def check(self) -> None:
+        """Read the file again.
+
+        Raises:
+            CannotSplice: it has other entries than it should.
+        """
+        found = [entry.id for entry in parse_document(decode(self.data), self.path).entries]
+        if found != self._ids:
+            raise CannotSplice(f"{self.path} would no longer be read as the same entries")
+
+
+def trim(splice: Splice) -> Splice:
+    """Return a splice without the whole lines that both sides share.
+
+    Example:
+        >>> trim(Splice("a.md", 10, b"id: x\\nstatus: a\\n", b"id: x\\nstatus: b\\n"))
+        Splice(path='a.md', at=16, before=b'status: a\\n', after=b'status: b\\n')
+    """
+    old, new = splice.before.splitlines(keepends=True), splice.after.splitlines(keepends=True)
+    head = _count_same(old, new)
+    tail = _count_same(reversed(old[head:]), reversed(new[head:]))
+    at = splice.at + sum(map(len, old[:head]))
+    return Splice(splice.path, at, b"".join(old[head : len(old) - tail]), b"".join(new[head : len(new) - tail]))
+
+
+def _count_same(one: Iterable[bytes], other: Iterable[bytes]) -> int:
+    count = 0
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            break
+        count += 1
+    return count
+
+
+def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[str, Value]], newline: str = "\n") -> str:
+    """Return an entry's text with fields set.
+
+    A note without frontmatter gets a block; a value that is there already stays as it is written.
+
+    Example:
+        >>> change_fields("---\\nid: a # mine\\n---\\nText.\\n", "a.md", "a", [("status", "retired")])
+        '---\\nid: a # mine\\nstatus: retired\\n---\\nText.\\n'
+    """
+    entry = find_entry(text, path, entry_id)
+    if not entry.has_frontmatter:
+        fields = {"id": entry.id, "kind": entry.kind} | dict(values)
+        return "".join((newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text))
+    for key, value in values:
+        held = entry.metadata.get(key)
+        if key not in entry.metadata or held != value or type(held) is not type(value):
+            text = set_value(text, yaml_span(text, entry), key, value)
+            entry = find_entry(text, path, entry_id)
+    return text
+
+
+def pin_id(text: str, path: str, entry_id: str, newline: str = "\n") -> str:
+    """Return an entry's text with its id written down, so that it outlives a move or an edit."""
+    if find_entry(text, path, entry_id).has_own_id:
+        return text
+    return change_fields(text, path, entry_id, [("id", entry_id)], newline)
+
+
+def change_body(text: str, path: str, entry_id: str, body: str, newline: str) -> str:
+    """Return an entry's text with another body between the blank lines of the old one.
+
+    A line of three dashes in it that would open another entry is moved one column in.
+
+    Example:
+        >>> change_body("---\\nid: a\\n---\\n\\nOld.\\n", "a.md", "a", "New.", "\\n")
+        '---\\nid: a\\n---\\n\\nNew.\\n'
+    """
+    text = pin_id(text, path, entry_id, newline)
+    entry = find_entry(text, path, entry_id)
+    head, old = text[: entry.body.start], text[entry.body.start : entry.body.end]
+    edges = _EDGES.match(old)
+    assert edges
+    lead, tail = (edges[1], edges[3]) if edges[2] else ("", edges[1] or newline)
+    if not head.endswith("\n"):
+        head += newline
+    new = newline.join(body.strip("\r\n").splitlines()) if body.strip() else ""
+    changed = f"{head}{lead}{new}{tail}"
+    if len(parse_document(changed, path).entries) != 1:
+        changed = f"{head}{lead}{_RULE_LINE.sub(' ---', new)}{tail}"
+    return changed
+
+
+def separated(text: str, newline: str) -> str:
+    """Return a text that ends in a blank line.
+
+    Example:
+        >>> separated("a", "\\n"), separated("a\\n \\n", "\\n")
+        ('a\\n\\n', 'a\\n \\n')
+    """
+    while not _BLANK_LINE_LAST.search(text):
+        text += newline
+    return text
+
+
+def newline_of(text: str) -> str:
+    r"""Return the line end that a file uses: `\r\n` where there is one, else `\n`."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def find_entry(text: str, path: str, entry_id: str) -> Entry:
+    """Return the entry with an id; the caller has just seen it there.
+
+    Raises:
+        CannotSplice: it is not there, or the id is there twice.
+    """
+    found = [entry for entry in parse_document(text, path).entries if entry.id == entry_id]
+    if len(found) != 1:
+        raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
+    return found[0]
+
+
+def yaml_span(text: str, entry: Entry) -> Span:
+    """Return where an entry's YAML stands between its two `---` lines."""
+    start = text.index("\n", entry.span.start) + 1
+    end = text.rindex("---", start, entry.body.start)
+    return Span(start, end)

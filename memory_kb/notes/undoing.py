@@ -1,0 +1,148 @@
+"""Plan to take a run back, byte for byte, as the log tells what was before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from memory_kb.errors import UnknownRun, UnreadableInput
+from memory_kb.notes.applying import Resolve, invert, replayed
+from memory_kb.notes.changes import FileEdit, read_if_there
+from memory_kb.notes.composing import bind
+from memory_kb.notes.decisions import Decision, DecisionLog, FileRecord, LoggedDecision, RunRecord
+from memory_kb.notes.plans import hash_of
+from memory_kb.reports import Conflict, RunView
+
+_UNDO = "undo "
+_DONE = {"create": "created", "write": "wrote", "set": "set fields of", "edit": "edited", "replace": "replaced", "move": "moved", "remove": "removed"}
+
+
+class UndoPlan(NamedTuple):
+    """What taking a run back would write, and the files that it has to leave."""
+
+    decisions: tuple[Decision, ...]
+    edits: tuple[FileEdit, ...]
+    units: tuple[frozenset[str], ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | None:
+    """Return the run to take back.
+
+    That is the one named, by a unique beginning of its id, or the last one that neither took
+    another back nor was taken back itself; None if there is none.
+
+    Raises:
+        UnknownRun: no run, or several, are called that.
+    """
+    if wanted is None:
+        undone = undone_by(runs)
+        return next((run for run in reversed(runs) if run.head.undoes is None and run.head.run not in undone), None)
+    found = [run for run in runs if run.head.run.startswith(wanted)] if wanted else []
+    if len(found) != 1:
+        raise UnknownRun(wanted, len(found))
+    return found[0]
+
+
+def undone_by(runs: Iterable[RunRecord]) -> Mapping[str, str]:
+    """Return which runs are taken back, and by which."""
+    undone: dict[str, str] = {}
+    undoing: dict[str, str] = {}
+    for run in runs:
+        target = run.head.undoes
+        if target is not None:
+            undoing[run.head.run] = target
+            undone[target] = run.head.run
+            # Taking back an undo makes stand again what that had taken back.
+            undone.pop(undoing.get(target, ""), None)
+    return undone
+
+
+def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
+    """Return the runs as a person reads them, newest first."""
+    undone = undone_by(runs)
+    return tuple(
+        RunView(
+            run.head.run,
+            run.head.time,
+            run.head.verb,
+            _summary(run),
+            tuple(file.path for file in run.files),
+            run.head.undoes,
+            undone.get(run.head.run),
+        )
+        for run in reversed(runs)
+    )
+
+
+def _summary(run: RunRecord) -> str:
+    decisions = _kept(run)
+    if run.head.undoes:
+        return f"took back {run.head.undoes}"
+    if len(decisions) == 1:
+        (one,) = decisions
+        return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
+    words = dict.fromkeys(_DONE.get(one.action, one.action) for one in decisions)
+    counts = [f"{word} {sum(_DONE.get(one.action, one.action) == word for one in decisions)}" for word in words]
+    return f"{', '.join(counts)} in {len(run.files)} files"
+
+
+def _kept(run: RunRecord) -> tuple[LoggedDecision, ...]:
+    """Return the changes of a run that were really made."""
+    return tuple(one for one in run.decisions if one.path not in run.left and (one.to is None or one.to not in run.left))
+
+
+def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve) -> UndoPlan:
+    """Plan to bring the files of a run back to what they were before it.
+
+    A file that is no longer what the run made of it stays, with those that moved to or from it.
+    """
+    bonds = [{one.path, one.to} for one in _kept(record) if one.to]
+    units = bind(bonds, [file.path for file in record.files])
+    files = {file.path: file for file in record.files}
+    edits: list[FileEdit] = []
+    conflicts: list[Conflict] = []
+    for unit in units:
+        planned, reasons = _plan_unit([files[path] for path in files if path in unit], record, runs, log, resolve)
+        edits += planned
+        conflicts += reasons
+    written = {edit.path for edit in edits}
+    decisions = tuple(_inverse(log.unpack(one)) for one in reversed(_kept(record)) if one.path in written or one.to in written)
+    kept = tuple(frozenset(unit & written) for unit in units if unit & written)
+    return UndoPlan(tuple(_within(one, written) for one in decisions), tuple(edits), kept, tuple(conflicts))
+
+
+def _plan_unit(
+    files: Sequence[FileRecord], record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve
+) -> tuple[list[FileEdit], list[Conflict]]:
+    edits: list[FileEdit] = []
+    reason = f"takes back {record.head.verb} {record.head.run}"
+    for file in files:
+        try:
+            data = read_if_there(file.path, resolve(file.path))
+            found = data if data is None else hash_of(data)
+            if found == file.before:
+                continue
+            if found != file.after:
+                return [], [Conflict(one.path, None, reason, _explain(file, found, record, runs)) for one in files]
+            edits.append(replayed(file, record, log, resolve, is_forward=False))
+        except UnreadableInput as exc:
+            return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
+    return edits, []
+
+
+def _explain(file: FileRecord, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> str:
+    """Say who changed a file since, if the log knows."""
+    later = [run for run in runs if run.start > record.start and any(one.path == file.path and one.after == found for one in run.files)]
+    if later:
+        return f"{file.path} was changed again by run {later[-1].head.run} ({later[-1].head.verb}); take that back first"
+    return f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
+
+
+def _inverse(decision: Decision) -> Decision:
+    action = decision.action.removeprefix(_UNDO) if decision.action.startswith(_UNDO) else _UNDO + decision.action
+    return decision._replace(action=action, reason=f"Taken back: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices))))
+
+
+def _within(decision: Decision, written: set[str]) -> Decision:
+    return decision._replace(splices=tuple(splice for splice in decision.splices if splice.path in written))

@@ -1,0 +1,182 @@
+"""Runs: every verb that writes notes hands its plan to `_carry_out`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import MemoryKBError
+from memory_kb.notes.vault import GLOBAL_PREFIX
+from memory_kb.verbs.opened import OpenVault
+
+if TYPE_CHECKING:
+    from memory_kb.model import Problem
+    from memory_kb.notes.applying import Recovered, Run
+    from memory_kb.notes.composing import Composition
+    from memory_kb.notes.decisions import DecisionLog
+    from memory_kb.notes.plans import Change, NoteText
+    from memory_kb.reports import ChangeView, RunReport
+
+#: Given the path of a file that changed since, the changes to make to it now.
+Replan = Callable[[str], "Sequence[Change]"]
+_REPLANS = 3
+
+
+class Running(OpenVault):
+    """What the writing verbs share: notes to plan with, and plans carried out."""
+
+    def note(self, path: str) -> NoteText:
+        """Return a file to plan changes to.
+
+        Raises:
+            UnreadableInput: it cannot be read.
+        """
+        from memory_kb.notes.changes import read_note_text
+
+        return read_note_text(path, self.vault.resolve(path))
+
+    def run_plan(self, verb: str, plan: Sequence[Change], *, replan: Replan | None = None, dry_run: bool = False) -> RunReport:
+        """Carry out a plan as one run, or tell what it would change.
+
+        It takes the locks of what it writes to. A file that is no longer what the plan was made
+        against is planned anew by `replan`, once or twice more; without it, or when it changes
+        yet again, its changes become conflicts of the report and everything else goes on. A plan
+        that changes nothing is not recorded.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+            VaultBusy: another process has been writing for a minute.
+        """
+        from memory_kb.notes.composing import diff, paths_of
+        from memory_kb.reports import RunReport
+
+        if dry_run:
+            made = self._compose(plan, replan)
+            return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
+        if not plan:
+            return RunReport(None, verb)
+        with self._writing(*scopes_of(paths_of(plan))):
+            recovered = self._recover()
+            made = self._compose(plan, replan)
+            run = self._make_run(verb, made)
+            left = self._write(run)
+        self._keeper.refresh()
+        return _report(verb, run, made, left, recovered)
+
+    def killed_run(self) -> tuple[Problem, ...]:
+        """Return what is to be mended after a run that was killed while it wrote."""
+        from memory_kb.model import Problem
+
+        record = self._decisions.unfinished()
+        if record is None:
+            return ()
+        message = f"run {record.head.run} ({record.head.verb}) was killed while it wrote; the next run or `doctor --fix` completes it"
+        return (Problem(self._decisions.file.name, 1, message),)
+
+    def recover(self) -> tuple[str, ...]:
+        """Complete or strike out a run that was killed; return what was done about it."""
+        if self._decisions.unfinished() is None:
+            return ()
+        with self._writing():
+            recovered = self._recover()
+        self._keeper.refresh()
+        return (recovered.sentence,) if recovered else ()
+
+    def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.composing import compose, paths_of
+
+        for _ in range(_REPLANS):
+            made = compose(plan, {path: read_if_there(path, self.vault.resolve(path)) for path in paths_of(plan)})
+            if not made.stale or replan is None:
+                break
+            plan = [change for path in dict.fromkeys(change.path for change in plan) for change in _planned_anew(path, plan, made, replan)]
+        return made
+
+    def _make_run(self, verb: str, made: Composition) -> Run:
+        from memory_kb.notes.applying import Run, make_edit
+        from memory_kb.notes.changes import mode_of
+        from memory_kb.notes.decisions import Decision
+
+        changes = tuple(
+            Decision(step.change.word, step.change.path, step.change.reason, step.change.entry_id, step.change.to, step.splices)
+            for step in made.steps
+        )
+        edits = tuple(
+            make_edit(
+                file.path,
+                self.vault.resolve(file.path),
+                file.before,
+                file.after,
+                mode=mode_of(self.vault.resolve(file.like)) if file.like else None,
+            )
+            for file in made.files
+        )
+        return Run(uuid.uuid4().hex[:8], self._now(), verb, changes, edits, made.units)
+
+    def _now(self) -> str:
+        return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _write(self, run: Run) -> tuple[str, ...]:
+        from memory_kb.notes.applying import carry_out
+
+        return carry_out(run, self._decisions) if run.edits else ()
+
+    @property
+    def _decisions(self) -> DecisionLog:
+        from memory_kb.notes.decisions import DecisionLog
+
+        return DecisionLog(self.machine / "log")
+
+    def _recover(self) -> Recovered | None:
+        """Complete or strike out a run that was killed; the vault's lock is held."""
+        from memory_kb.notes.applying import recover
+
+        log = self._decisions
+        record = log.unfinished()
+        if record is None:
+            return None
+        with self._writing(*scopes_of(file.path for file in record.head.files)):
+            return recover(log, self.vault.resolve)
+
+
+def _planned_anew(path: str, plan: Sequence[Change], made: Composition, replan: Replan) -> Sequence[Change]:
+    """Return the changes to one file, planned anew if it changed; they stay if that cannot be done."""
+    if path in made.stale:
+        try:
+            return replan(path)
+        except MemoryKBError:
+            pass
+    return [change for change in plan if change.path == path]
+
+
+def scopes_of(paths: Iterable[str]) -> set[str]:
+    """Return the scopes whose lock is needed to write to some files.
+
+    Example:
+        >>> scopes_of(["~global/rules/a.md"])
+        {'global'}
+    """
+    return {"global" if path.startswith(GLOBAL_PREFIX) else "project" for path in paths}
+
+
+def _views(made: Composition, left: Sequence[str] = ()) -> tuple[ChangeView, ...]:
+    from memory_kb.reports import ChangeView
+
+    steps = (step.change for step in made.steps if step.change.path not in left and step.change.to not in left)
+    return tuple(ChangeView(change.word, change.path, change.entry_id, change.reason, change.to) for change in steps)
+
+
+def _report(verb: str, run: Run, made: Composition, left: Sequence[str], recovered: Recovered | None) -> RunReport:
+    from memory_kb.reports import Conflict, RunReport
+
+    late = tuple(
+        Conflict(step.change.path, step.change.entry_id, step.change.reason, f"{step.change.path} was changed by somebody else meanwhile")
+        for step in made.steps
+        if step.change.path in left or step.change.to in left
+    )
+    changes = _views(made, left)
+    notices = (recovered.sentence,) if recovered else ()
+    return RunReport(run.run if changes else None, verb, changes, (*made.conflicts, *late), notices=notices)

@@ -1,0 +1,221 @@
+"""Logging what happens in sessions, and finding it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.notes.events import Event, EventFilter
+from memory_kb.verbs.opened import OpenVault
+
+if TYPE_CHECKING:
+    from memory_kb.notes.sessionlog import SessionFiles
+    from memory_kb.reports import SessionImported, SessionSearch, SessionWritten
+
+
+class Sessions(OpenVault):
+    """The verbs session start, append, end, replay, search and import."""
+
+    @property
+    def _session_files(self) -> SessionFiles:
+        from memory_kb.notes.sessionlog import SessionFiles
+
+        return SessionFiles(self.machine)
+
+    def session_start(
+        self, session: str | None = None, *, job: str | None = None, task: str | None = None, agent: str | None = None, cwd: str | None = None
+    ) -> SessionWritten:
+        """Begin a session, or take one up again.
+
+        Events that are appended without a job, task or agent of their own get those of the start.
+
+        Raises:
+            UsageError: the id cannot be the name of a file.
+        """
+        from memory_kb.learning.sessions import check_id, prepare
+        from memory_kb.reports import SessionWritten
+
+        session = check_id(session) if session else self._claim_session()
+        start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
+        with self._session_files.writing(session) as writer:
+            is_new = writer.is_empty
+            done = prepare(start if is_new else replace(start, event="resume"), self._clock(), writer.first)
+            writer.append(done.event)
+        return SessionWritten(session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted)
+
+    def session_append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
+        """Append events, each with a write of its own, as they come.
+
+        Credentials are taken out before anything is written. Without `session` the events say
+        theirs, else `MEMORY_KB_SESSION` does, else one is begun; the session of the last event is
+        told.
+
+        Raises:
+            UsageError: an id cannot be the name of a file.
+            VaultBusy: another process held the session for half a minute.
+        """
+        from memory_kb.learning.sessions import check_id, prepare
+        from memory_kb.reports import SessionWritten
+
+        default = session or self._environ.get("MEMORY_KB_SESSION") or None
+        count, last, redacted = 0, Event(), set[str]()
+        for event in events:
+            chosen = check_id(session or event.session or default or self._claim_session())
+            default = default or chosen
+            with self._session_files.writing(chosen) as writer:
+                done = prepare(event, self._clock(), writer.first)
+                last = writer.append(done.event)
+            redacted.update(done.redacted)
+            count += 1
+        shown = last.session or default or ""
+        return SessionWritten(shown, self._show_session(shown), "appended" if count else "unchanged", count, last.seq, tuple(sorted(redacted)))
+
+    def session_end(self, session: str, *, outcome: str | None = None, summary: str | None = None) -> SessionWritten:
+        """End a session: write its end once, then do what follows a session.
+
+        Raises:
+            UnreadableInput: there is no such session.
+            UsageError: the outcome is none of success, failure, mixed and partial.
+        """
+        from memory_kb.learning.sessions import OUTCOMES, find_id, prepare
+        from memory_kb.reports import SessionWritten
+
+        if outcome is not None and outcome not in OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        session = find_id(session, self._session_files.ids())
+        end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
+        with self._session_files.writing(session) as writer:
+            is_over = writer.last is not None and writer.last.event == "end"
+            done = prepare(end, self._clock(), writer.first)
+            if not is_over:
+                writer.append(done.event)
+            seq = writer.seq
+        self._after_session(session)
+        action = "unchanged" if is_over else "ended"
+        return SessionWritten(session, self._show_session(session), action, int(not is_over), seq, () if is_over else done.redacted)
+
+    def _after_session(self, session: str) -> None:
+        """Do what follows a session that is closed (requirements §6.7, stage 1 of 13).
+
+        The stages that build episodes and learnings are to follow here, each on its own.
+        """
+        from memory_kb.index.sessions import SessionIndex
+
+        index = SessionIndex(self.machine)
+        try:
+            index.sync(session)
+        finally:
+            index.close()
+
+    def session_replay(
+        self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None
+    ) -> Iterator[Event]:
+        """Yield the events of a session in the order in which they were written.
+
+        Args:
+            session: its id, or a unique beginning of it.
+            wanted: which events; all when not given.
+            on_problem: told the number of a line that is no event, and why.
+
+        Raises:
+            UnreadableInput: there is no such session.
+        """
+        from memory_kb.learning.sessions import find_id
+
+        found = find_id(session, self._session_files.ids())
+        events = self._session_files.read(found, on_problem)
+        return (event for event in events if wanted is None or wanted.has(event))
+
+    def session_search(
+        self,
+        query: str = "",
+        *,
+        limit: int = 10,
+        type: Sequence[str] = (),
+        agent: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        session: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        with_injected: bool = False,
+    ) -> SessionSearch:
+        """Return the events of all sessions that fit a query, best first.
+
+        Args:
+            query: words that must all be there; `AND`, `OR`, `NOT`, `"a phrase"`, `word*` and `content:word`
+                are understood. Empty, it gives the newest events.
+            limit: the most hits to return.
+            type: keep the events of one of these types, or with one of these names.
+            agent: keep those of an agent; `job`, `task` and `session` likewise.
+            since: keep those of this day or moment and later ones; `until` likewise, a day included.
+            with_injected: also text that memory-kb itself gave the agent.
+
+        Raises:
+            UsageError: a moment is none.
+            UnreadableInput: there is no such session.
+        """
+        from memory_kb.index.sessions import SessionIndex
+        from memory_kb.learning.sessions import find_id, parse_moment
+        from memory_kb.reports import SessionSearch
+
+        types = (type,) if isinstance(type, str) else tuple(type)
+        session = find_id(session, self._session_files.ids()) if session else None
+        begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
+        wanted = EventFilter(types, agent, job, task, session, begin or None, end or None)
+        index = SessionIndex(self.machine)
+        try:
+            index.sync()
+            hits = index.search(query, wanted, max(0, limit), with_injected=with_injected)
+        finally:
+            index.close()
+        return SessionSearch(query, hits, tuple(index.notices))
+
+    def session_import(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        session: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+    ) -> tuple[SessionImported, ...]:
+        """Bring the transcript of another tool in; what is there already is not written again.
+
+        Args:
+            source: a file of Claude Code or Codex, a conversation in Markdown, or a folder with
+                files of the first two at any depth.
+            format: `claude-code`, `codex` or `markdown`; found out when not given.
+            session: where the events go; by default the session that the transcript names.
+            job: the job the events belong to; `task` and `agent` likewise.
+
+        Raises:
+            UnreadableInput: the file cannot be read, or is no transcript.
+            UsageError: the format is not known.
+        """
+        from memory_kb.verbs.importing import Labels, import_all, import_transcript
+
+        labels = Labels(session, job, task, agent)
+        if Path(source).is_dir() and format is None:
+            return import_all(self._session_files, Path(source), labels, self._clock())
+        try:
+            return import_transcript(self._session_files, Path(source), format, labels, self._clock())
+        except OSError as exc:
+            if exc.filename is None or Path(str(exc.filename)) != Path(source):
+                raise
+            raise UnreadableInput(f"{source} cannot be read: {exc.strerror}") from exc
+
+    def _claim_session(self) -> str:
+        """Make a session with an id of its own."""
+        from memory_kb.learning.sessions import new_ids
+
+        files = self._session_files
+        return next(one for one in new_ids(self._clock()) if files.claim(one))
+
+    def _show_session(self, session: str) -> str:
+        return str(self._session_files.path(session)) if session else ""

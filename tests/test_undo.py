@@ -1,0 +1,199 @@
+"""Undo: every byte comes back, what a person wrote since stays, and undo can be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
+
+from memory_kb.errors import UnknownRun
+from memory_kb.notes.plans import create_file, move, remove, set_fields
+
+if TYPE_CHECKING:
+    from conftest import Run
+
+MANY, SINGLE = "memory/many.md", "memory/one.md"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a vault of two odd files and a home."""
+    make_vault(tmp_path, {MANY: ODD, SINGLE: ONE})
+    return tmp_path
+
+
+@given(scenes())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_undo_restores_every_byte_and_undoing_that_too(scene: Scene) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        make_vault(place, scene.files)
+        (place / "home").mkdir(exist_ok=True)
+        with open_at(place) as kb:
+            before = tree(place)
+            done = kb.run_plan("test", scene.plan)
+            after = tree(place)
+            assert (done.run is None) == (before == after)
+            undone = kb.undo()
+            assert (undone.run is None) == (done.run is None)
+            assert undone.conflicts == ()
+            if done.run is None:
+                return
+            assert tree(place) == before
+            assert kb.undo(undone.run).conflicts == ()
+            assert tree(place) == after
+            assert kb.undo().conflicts == ()
+            assert tree(place) == before
+            assert kb.undo().run is None
+
+
+def test_each_undo_goes_one_run_further_back(place: Path) -> None:
+    states = [tree(place)]
+    with open_at(place) as kb:
+        for number in range(3):
+            kb.run_plan(f"step{number}", [set_fields(kb.note(SINGLE), "one", {"count": number}, "Counted.")])
+            states.append(tree(place))
+        for state in reversed(states[:-1]):
+            kb.undo()
+            assert tree(place) == state
+        assert kb.undo().run is None
+        assert [run.verb for run in kb.runs()] == ["undo"] * 3 + ["step2", "step1", "step0"]
+        kb.run_plan("more", [set_fields(kb.note(SINGLE), "one", {"count": 9}, "Counted.")])
+        kb.undo()
+        assert tree(place) == states[0]
+
+
+def test_a_named_run_is_taken_back_whatever_came_after(place: Path) -> None:
+    with open_at(place) as kb:
+        first = kb.run_plan("first", [set_fields(kb.note(SINGLE), "one", {"status": "retired"}, "Over.")])
+        kb.run_plan("second", [remove(kb.note(MANY), "Not needed.")])
+        assert first.run
+        assert kb.undo(first.run[:5]).conflicts == ()
+        assert (place / "vault" / SINGLE).read_bytes() == ONE
+        assert not (place / "vault" / MANY).exists()
+        assert kb.undo(first.run).run is None
+        assert kb.undo().run
+        assert (place / "vault" / MANY).read_bytes() == ODD
+
+
+def test_a_file_that_a_later_run_changed_names_that_run(place: Path) -> None:
+    with open_at(place) as kb:
+        first = kb.run_plan("first", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x")])
+        second = kb.run_plan("second", [set_fields(kb.note(SINGLE), "one", {"b": 1}, "x")])
+        report = kb.undo(first.run)
+        assert report.run is None
+        assert [conflict.message for conflict in report.conflicts] == [
+            f"{SINGLE} was changed again by run {second.run} (second); take that back first"
+        ]
+
+
+def test_what_a_person_has_edited_since_is_left(place: Path) -> None:
+    theirs = b"A person wrote this.\n"
+    with open_at(place) as kb:
+        kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x"), set_fields(kb.note(MANY), "b", {"a": 1}, "x")])
+        (place / "vault" / SINGLE).write_bytes(theirs)
+        report = kb.undo()
+        assert [conflict.message for conflict in report.conflicts] == [f"{SINGLE} was edited since; it is left as it is"]
+        assert (place / "vault" / SINGLE).read_bytes() == theirs
+        assert (place / "vault" / MANY).read_bytes() == ODD
+
+
+def test_a_moved_file_that_was_edited_stays_where_it_is(place: Path) -> None:
+    with open_at(place) as kb:
+        kb.run_plan("test", [move(kb.note(SINGLE), "memory/archive/one.md", "Old."), set_fields(kb.note(MANY), "b", {"a": 1}, "x")])
+        moved = place / "vault/memory/archive/one.md"
+        moved.write_bytes(ONE + b"More.\n")
+        report = kb.undo()
+        assert {conflict.path for conflict in report.conflicts} == {SINGLE, "memory/archive/one.md"}
+        assert moved.read_bytes() == ONE + b"More.\n"
+        assert not (place / "vault" / SINGLE).exists()
+        assert (place / "vault" / MANY).read_bytes() == ODD
+
+
+def test_a_name_that_is_taken_again_is_left(place: Path) -> None:
+    with open_at(place) as kb:
+        kb.run_plan("test", [remove(kb.note(SINGLE), "x")])
+        (place / "vault" / SINGLE).write_bytes(b"New and theirs.\n")
+        assert len(kb.undo().conflicts) == 1
+        assert (place / "vault" / SINGLE).read_bytes() == b"New and theirs.\n"
+
+
+def test_folders_it_made_go_unless_something_else_is_in_them(place: Path) -> None:
+    with open_at(place) as kb:
+        plan = [create_file("memory/x/y/a.md", "A.\n", "x"), create_file("memory/x/b.md", "B.\n", "x"), create_file("memory/z/c.md", "C.\n", "x")]
+        kb.run_plan("test", plan)
+        (place / "vault/memory/z/theirs.txt").write_bytes(b"")
+        kb.undo()
+    assert not (place / "vault/memory/x").exists()
+    assert [file.name for file in (place / "vault/memory/z").iterdir()] == ["theirs.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+def test_modes_come_back(place: Path) -> None:
+    (place / "vault" / SINGLE).chmod(0o640)
+    (place / "vault" / MANY).chmod(0o600)
+    before = tree(place)
+    with open_at(place) as kb:
+        kb.run_plan("test", [move(kb.note(SINGLE), "memory/n.md", "x"), remove(kb.note(MANY), "x")])
+        assert (place / "vault/memory/n.md").stat().st_mode & 0o777 == 0o640
+        kb.undo()
+    assert tree(place) == before
+
+
+def test_a_run_that_is_not_there(place: Path) -> None:
+    with open_at(place) as kb:
+        for number in range(20):
+            kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"n": number}, "x")])
+        for wanted in ("zzz", ""):
+            with pytest.raises(UnknownRun):
+                kb.undo(wanted)
+        crowded = next(letter for letter in "0123456789abcdef" if sum(run.run.startswith(letter) for run in kb.runs()) > 1)
+        with pytest.raises(UnknownRun, match="beginning of"):
+            kb.undo(crowded)
+
+
+def test_a_log_with_damaged_lines_still_tells_the_rest(place: Path) -> None:
+    with open_at(place) as kb:
+        kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"n": 1}, "x")])
+        log = kb.machine / "log/decisions.jsonl"
+        log.write_bytes(b"\xff\xfe not json\n[1]\n" + log.read_bytes() + b"{torn")
+        assert kb.killed_run() == ()
+        kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"n": 2}, "x")])
+        kb.undo()
+        kb.undo()
+    assert (place / "vault" / SINGLE).read_bytes() == ONE
+
+
+def test_the_command(run: Run, place: Path) -> None:
+    vault = ("--vault", place / "vault")
+    assert run(*vault, "undo").stderr == "There is nothing to take back.\n"
+    assert run(*vault, "undo", "--list").stderr == "No run has changed anything yet.\n"
+    before = tree(place)
+    assert run(*vault, "forget", "one").returncode == 0
+    shown = run(*vault, "undo", "--dry-run")
+    assert "-status: retired\n+status: active\n" in shown.stdout
+    assert shown.returncode == 0
+    (listed,) = json.loads(run(*vault, "undo", "--list", "--json").stdout)["runs"]
+    assert (listed["verb"], listed["summary"], listed["undone_by"]) == ("forget", f"set fields of {SINGLE}", None)
+    done = run(*vault, "undo")
+    assert (done.returncode, done.stdout) == (0, f"restored {SINGLE}\n")
+    assert tree(place) == before
+    assert f"(taken back by {done.stderr.split()[2][:8]})" in run(*vault, "undo", "--list").stdout
+    assert run(*vault, "undo", "nothing").returncode == 2
+
+
+def test_the_command_says_what_it_left(run: Run, place: Path) -> None:
+    vault = ("--vault", place / "vault")
+    run(*vault, "forget", "one")
+    (place / "vault" / SINGLE).write_bytes(ONE + b"More.\n")
+    done = run(*vault, "undo")
+    assert (done.returncode, done.stdout, done.stderr) == (6, "", f"left: {SINGLE} was edited since; it is left as it is\n")
+    report = run(*vault, "undo", "--json")
+    assert report.returncode == 6
+    assert json.loads(report.stdout)["conflicts"][0]["path"] == SINGLE
