@@ -188,7 +188,7 @@ def test_descriptors_and_threads_do_not_grow_with_files(vault: MakeVault, open_k
     before, threads = descriptors(), threading.active_count()
     with Watching(kb) as watching:
         assert descriptors() - before < 12
-        assert threading.active_count() - threads <= 2
+        assert threading.active_count() - threads <= 3
         (folder / "memory/7/7.md").write_text("camel\n")
         watching.finds("memory/7/7.md", word="camel")
         assert watching.reports[-1].seconds < 2

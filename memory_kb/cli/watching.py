@@ -23,6 +23,7 @@ from memory_kb.reports import WatchReport
 #: Seconds after which the process ends even if a statement or a request is not finished; both may
 #: be killed at any time.
 _GRACE_SECONDS = 0.8
+_LISTEN_SECONDS = 0.5
 _CTRL_C = 130
 
 
@@ -58,8 +59,8 @@ class _Service:
             thread.start()
             if until_stdin_ends:
                 threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
-            # Windows hears no signal while waiting for ever; elsewhere waking up costs for nothing.
-            while not self._ended.wait(0.5 if os.name == "nt" else None):
+            # A signal that comes just before an endless wait would not be heard until its end.
+            while not self._ended.wait(_LISTEN_SECONDS):
                 pass
         if self._error:
             raise self._error
