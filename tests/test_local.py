@@ -22,7 +22,7 @@ from tiny_models import LONGEST, POSITIONS, SPECIAL, WIDTH, WORDS, make_model, m
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.ports import Limits, Purpose
-from memory_kb.providers import inference
+from memory_kb.providers import inference, transformer
 from memory_kb.providers.blas import OneCore, find_limit
 from memory_kb.providers.local import LocalEmbedder
 from memory_kb.providers.places import DEFAULT_MODEL, find_model, models_folder
@@ -239,6 +239,14 @@ def test_extreme_weights_are_computed_without_a_word(tmp_path: Path) -> None:
             tensors[name] = tensors[name] * 3000
     write_tensors(folder / "model.safetensors", tensors)
     assert np.isfinite(embed(folder, LONG, "w5", "w9 w9")).all()
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 64, 65])
+@pytest.mark.parametrize(("outputs", "inputs"), [(8, 5), (32, 384), (96, 1536), (64, 384), (128, 3072)])
+def test_products_are_the_same_in_pieces(count: int, outputs: int, inputs: int) -> None:
+    rows, weight = numbers("rows", count, inputs), numbers("weight", outputs, inputs)
+    product = transformer._multiply(rows, weight, np.empty((count, outputs), np.float32))
+    assert product == pytest.approx(rows.astype(float) @ weight.T.astype(float), abs=1e-4)
 
 
 # Prompts
