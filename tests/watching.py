@@ -16,6 +16,7 @@ from typing import Self
 from conftest import clean_environment
 
 from memory_kb import KnowledgeBase, WatchReport
+from memory_kb.index.stopping import Stop
 
 #: Long enough for a machine that has other things to do.
 PATIENCE = 40.0
@@ -38,7 +39,7 @@ class Watching:
         self.reports: list[WatchReport] = []
         self.notices: list[str] = []
         self.error: BaseException | None = None
-        self.stop = threading.Event()
+        self.stop = Stop()
         self.thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:

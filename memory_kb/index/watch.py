@@ -113,8 +113,6 @@ class Watch:
 
     def _turn(self) -> None:
         """Do what is due now."""
-        for sentence in self._afterwork.take_sentences():
-            self._tell_once(sentence, self._remarks)
         now = time.monotonic()
         is_alarmed = self._marks.take_alarm()
         if is_alarmed or self._owed or self._marks.ripens_in() is not None:
@@ -128,6 +126,7 @@ class Watch:
                 self._owed = self._compare()
         if self._ends():
             return
+        self._pass_on_remarks()
         if self._owed and now >= self._retry_at:
             self._settle(self._owed)
         elif not self._owed and now >= self._idle_at:
@@ -244,6 +243,13 @@ class Watch:
             self._owed = Batch("events", None)
             if reason:
                 self._audience.on_notice(f"{reason}; looking for them at intervals from now on")
+
+    def _pass_on_remarks(self) -> None:
+        remarks = self._afterwork.take_sentences()
+        # What failed because the vault is gone is no news.
+        self._is_over = self._is_over or (bool(remarks) and self._presence.is_over())
+        for remark in () if self._is_over else remarks:
+            self._tell_once(remark, self._remarks)
 
     def _ask_for_more(self) -> None:
         self._idle_at = time.monotonic() + self._setting.reconcile_seconds

@@ -1,0 +1,104 @@
+"""The end of a watch, and the command that runs one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run
+from watching import PATIENCE, eventually, watch_process
+
+from memory_kb import KnowledgeBase, WatchReport
+from memory_kb.index.stopping import Stop
+
+MakeVault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+
+
+# -- its end -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Stop, threading.Event])
+def test_it_ends_when_the_event_is_set(vault: MakeVault, open_kb: Open, kind: type[threading.Event]) -> None:
+    kb = open_kb(vault({"memory/a.md": "zebra\n"}))
+    stop, begun = kind(), threading.Event()
+    thread = threading.Thread(target=lambda: kb.watch(lambda _: begun.set(), stop=stop))
+    thread.start()
+    assert begun.wait(PATIENCE)
+    started = time.monotonic()
+    stop.set()
+    thread.join(PATIENCE)
+    assert time.monotonic() - started < 3
+    kb.watch(stop=stop)
+
+
+def test_an_error_of_the_listener_ends_it_and_is_raised(vault: MakeVault, open_kb: Open) -> None:
+    def listen(report: WatchReport) -> None:
+        raise BrokenPipeError(report.cause)
+
+    threads = threading.active_count()
+    with pytest.raises(BrokenPipeError, match="start"):
+        open_kb(vault({"memory/a.md": "zebra\n"})).watch(listen)
+    assert threading.active_count() == threads
+
+
+# -- the command ---------------------------------------------------------------------------
+
+
+def test_the_command_reports_each_batch_on_one_line(vault: MakeVault, home: Path) -> None:
+    folder = vault({"memory/a.md": "x\n"})
+    with watch_process(folder, home) as process:
+        assert process.stdout
+        assert process.stdout.readline().rpartition(" in ")[0].endswith("  1 added")
+        (folder / "memory/a.md").write_text("---\nkind: nonsense\n---\ny\n")
+        assert process.stdout.readline().rpartition(" in ")[0].endswith("  1 changed")
+        process.terminate()
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "")
+    assert err.startswith("memory/a.md:2: ")
+
+
+def test_the_command_writes_json_lines_and_ends_with_its_standard_input(vault: MakeVault, home: Path) -> None:
+    folder = vault({"memory/a.md": "x\n"})
+    with watch_process(folder, home, "--json", "--stdin", "--poll") as process:
+        assert process.stdout
+        assert process.stdin
+        first = json.loads(process.stdout.readline())
+        assert (first["cause"], first["added"], first["generation"], first["problems"]) == ("start", 1, 1, [])
+        (folder / "memory/a.md").unlink()
+        second = json.loads(process.stdout.readline())
+        assert (second["added"], second["changed"], second["removed"], second["files"]) == (0, 0, 1, 0)
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_command_at_once(vault: MakeVault, home: Path, number: signal.Signals, code: int, run: Run) -> None:
+    folder = vault({"memory/a.md": "zebra\n"})
+    with watch_process(folder, home, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:
+        started = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert time.monotonic() - started < 3
+    assert (process.returncode, err) == (code, "")
+    assert run("--vault", folder, "search", "zebra").returncode == 0
+
+
+def test_a_first_indexing_can_be_ended(vault: MakeVault, home: Path) -> None:
+    folder = vault({f"memory/{number}.md": "zebra text. " * 2_000 for number in range(3_000)})
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "--home", str(home), "watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        log = folder / ".memory-kb/.memory.db-wal"
+        eventually(lambda: log.exists() and log.stat().st_size)
+        started = time.monotonic()
+        process.terminate()
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
+        assert (process.returncode, time.monotonic() - started < 3) == (0, True)
