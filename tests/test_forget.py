@@ -203,7 +203,7 @@ def test_what_was_forgotten_does_not_come_back_unless_forced(folder: Path, home:
     assert caught.value.hint
     assert "--force" in caught.value.hint
     assert notes_of(folder, home) == before
-    forced = kb.learn(RULE, force=True, **place)
+    forced = kb.learn(RULE, force=True, **place)  # type: ignore[arg-type]
     assert (forced.action, forced.id != learned.id) == ("created", True)
 
 
