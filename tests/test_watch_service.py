@@ -21,7 +21,7 @@ from test_indexing import CONTENTS, NAMES, Edits
 from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index import hearing, mounts
+from memory_kb.index import hearing
 from memory_kb.index.afterwork import Afterwork
 from memory_kb.index.comparing import needs_writing
 from memory_kb.index.keeper import IndexKeeper
@@ -35,6 +35,12 @@ MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or at inotify")
+
+
+@pytest.fixture(autouse=True)
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the tests' folder for a local one, wherever they run."""
+    monkeypatch.setattr("memory_kb.index.signals.remote_kind", lambda _: None)
 
 
 # -- where it looks ------------------------------------------------------------------------
@@ -233,7 +239,6 @@ def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monk
         (folder / "memory/b.md").write_text("zebra\n")
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
     assert watching.notices == [f"watching {folder}: 1 file, polling because {folder}/memory is on nfs4, which does not announce changes"]
-    assert mounts.remote_kind(Path("/")) is None
 
 
 @LINUX

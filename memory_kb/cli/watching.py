@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +24,6 @@ from memory_kb.reports import WatchReport
 #: Seconds after which the process ends even if a statement or a request is not finished; both may
 #: be killed at any time.
 _GRACE_SECONDS = 0.8
-_LISTEN_SECONDS = 0.5
 _CTRL_C = 130
 
 
@@ -48,20 +48,19 @@ class _Service:
 
     def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
         self._kb, self._as_json, self._poll = kb, options.as_json, poll
-        self._stop, self._ended = Stop(), threading.Event()
+        self._stop, self._ended, self._bell = Stop(), threading.Event(), _Bell()
         self._exit_code = 0
         self._error: BaseException | None = None
         self._first_words = contextlib.ExitStack()
 
     def run(self, *, until_stdin_ends: bool) -> int:
         thread = threading.Thread(target=self._watch, name="memory-kb watch", daemon=True)
-        with _handling(self._end):
+        with contextlib.closing(self._bell), _handling(self._end, self._bell):
             thread.start()
             if until_stdin_ends:
                 threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
-            # A signal that comes just before an endless wait would not be heard until its end.
-            while not self._ended.wait(_LISTEN_SECONDS):
-                pass
+            while not self._ended.is_set():
+                self._bell.wait()
         if self._error:
             raise self._error
         return self._exit_code
@@ -75,6 +74,7 @@ class _Service:
             self._error = exc
         finally:
             self._ended.set()
+            self._bell.ring()
 
     def _end(self, exit_code: int) -> None:
         if self._stop.is_set():
@@ -91,7 +91,8 @@ class _Service:
                 pass
         except (OSError, ValueError):
             pass
-        self._end(0)
+        if not self._stop.is_set():
+            self._end(0)
 
     def _say(self, sentence: str) -> None:
         self._first_words.close()
@@ -109,9 +110,38 @@ class _Service:
             click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
 
 
+class _Bell:
+    """Something to wait for that signals ring too.
+
+    One that comes just before the wait begins would not end the wait for a lock, and looking for
+    it now and then would wake an idle machine.
+    """
+
+    def __init__(self) -> None:
+        self._heard, self._rung = socket.socketpair()
+        self._rung.setblocking(False)
+
+    def wait(self) -> None:
+        """Wait until it rings."""
+        self._heard.recv(64)
+
+    def ring(self) -> None:
+        """End the wait; this may be called when nobody waits any more."""
+        with contextlib.suppress(OSError):
+            self._rung.send(b"\0")
+
+    def fileno(self) -> int:
+        """Return what the system writes to when there is a signal."""
+        return self._rung.fileno()
+
+    def close(self) -> None:
+        self._heard.close()
+        self._rung.close()
+
+
 @contextlib.contextmanager
-def _handling(end: Callable[[int], None]) -> Iterator[None]:
-    """Call `end` with an exit code at Ctrl-C and SIGTERM."""
+def _handling(end: Callable[[int], None], bell: _Bell) -> Iterator[None]:
+    """Call `end` with an exit code at Ctrl-C and SIGTERM, and ring the bell."""
     codes = {signal.SIGINT: _CTRL_C, signal.SIGTERM: 0}
 
     def handle(number: int, _: FrameType | None) -> None:
@@ -120,8 +150,10 @@ def _handling(end: Callable[[int], None]) -> Iterator[None]:
     # Who starts us in the background of a shell wants Ctrl-C ignored.
     heard = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handle) for number in heard}
+    usual = signal.set_wakeup_fd(bell.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
+        signal.set_wakeup_fd(usual)
         for number, handler in before.items():
             signal.signal(number, handler)
