@@ -11,6 +11,9 @@ from memory_kb.model import Filters, Location
 from memory_kb.text import printable
 from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
+#: Filters that leave everything in.
+EVERYTHING = Filters(kinds=tuple(KINDS), statuses=STATUSES, learning_types=LEARNING_TYPES)
+
 
 class FilterWords(TypedDict, total=False):
     """The filters of search and list, in the words of the caller.

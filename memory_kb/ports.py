@@ -200,6 +200,17 @@ class StoredEntry(NamedTuple):
     metadata: str | None
 
 
+class StoredMemory(NamedTuple):
+    """An entry with its text, its place, and the hash of the file it was read from."""
+
+    entry: StoredEntry
+    hash: str
+    job: str | None
+    task: str | None
+    learning_type: str
+    text: str
+
+
 class IndexWriter(Protocol):
     """The changes of one sync; they become visible together or not at all."""
 
@@ -273,6 +284,12 @@ class Index(Protocol):
 
     def entries(self, filters: Filters) -> Iterator[StoredEntry]:
         """Yield the entries that pass the filters, in path order."""
+
+    def memories(self, filters: Filters, source: str | None = None) -> Iterator[StoredMemory]:
+        """Yield the entries that pass the filters with all of their text, in path order.
+
+        With `source`, those of one file.
+        """
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
         """Return the entries whose id starts with `prefix`."""

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from memory_kb.credentials import find_secret
 from memory_kb.errors import UnreadableInput
+from memory_kb.filters import EVERYTHING
 from memory_kb.index.indexer import survey
-from memory_kb.index.inventory import EVERYTHING, links_of, name_entries
+from memory_kb.index.inventory import links_of, name_entries
 from memory_kb.index.reading import read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem

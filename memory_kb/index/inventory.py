@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
+from memory_kb.filters import EVERYTHING
 from memory_kb.globs import Ignore
 from memory_kb.index.indexer import survey
 from memory_kb.index.reading import decode
@@ -28,14 +29,11 @@ from memory_kb.ports import StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
 from memory_kb.text import CHARS_PER_TOKEN, printable
-from memory_kb.words import KINDS, SCOPES, STATUSES
+from memory_kb.words import SCOPES
 
 _PLACE = re.compile(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
 _WIKILINK = re.compile(r"\[\[([^\[\]|#\n\\]+)(?:#[^\[\]|\n\\]*)?(?:\\?\|[^\[\]\n]*)?\]\]")
 _DAY = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
-
-#: Filters that leave everything in.
-EVERYTHING = Filters(kinds=tuple(KINDS), statuses=STATUSES, learning_types=("task", "institutional", "proxy"))
 
 
 def view(entry: StoredEntry, text: str | None = None) -> EntryView:

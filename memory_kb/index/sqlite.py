@@ -15,7 +15,7 @@ from memory_kb.index.conditions import visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
 from memory_kb.locks import hold_lock
 from memory_kb.model import Filters, Problem
-from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, SyncWindow
+from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, StoredMemory, SyncWindow
 
 if TYPE_CHECKING:
     from memory_kb.entry import Chunk
@@ -203,6 +203,33 @@ class SqliteIndex:
             values,
         )
         return map(StoredEntry._make, rows)
+
+    def memories(self, filters: Filters, source: str | None = None) -> Iterator[StoredMemory]:
+        condition, values = where(filters, "chunks")
+        if source is not None:
+            condition, values = f"source = :source AND {condition}", values | {"source": source}
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY}, hash, job, task, learning_type, content, part, char_offset FROM chunks JOIN file_meta ON path = source "
+            f"WHERE {condition} ORDER BY source, position",
+            values,
+        )
+        width = len(StoredEntry._fields)
+        memory: StoredMemory | None = None
+        pieces: list[str] = []
+        end = 0
+        for row in rows:
+            digest, job, task, learning_type, content, part, offset = row[width:]
+            if part == 0:
+                if memory:
+                    yield memory._replace(text="".join(pieces))
+                memory = StoredMemory(StoredEntry._make(row[:width]), digest, job, task, learning_type, "")
+                pieces = [content]
+            else:
+                # Where a piece begins inside the one before, their texts overlap.
+                pieces.append(content[end - offset :] if offset < end else f"\n\n{content}")
+            end = offset + len(content)
+        if memory:
+            yield memory._replace(text="".join(pieces))
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
         rows = self._connection.execute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 class Draft:
     """A learning before it has an id.
 
-    `kind` and `priority` are words of the file format.
+    `kind` and `priority` are words of the file format. `fields` are further values of its
+    frontmatter; they win over what kind and priority imply.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Draft:
     priority: str | None = None
     applies_to: tuple[str, ...] = ()
     source: str | None = None
+    fields: tuple[tuple[str, Value], ...] = ()
 
 
 def check_draft(draft: Draft) -> Draft:
@@ -73,13 +75,14 @@ def check_draft(draft: Draft) -> Draft:
     secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags, *draft.applies_to))), None)
     if secret:
         raise SecretRefused(secret)
-    return Draft(draft.text, kind, draft.title, draft.tags, draft.priority, draft.applies_to, draft.source)
+    return replace(draft, kind=kind)
 
 
-def name_file(draft: Draft, entry_id: str, now: datetime) -> str:
+def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "task") -> str:
     """Return where below its scope's folder a new entry goes.
 
-    There is one file per entry (requirements §6.2).
+    There is one file per entry (requirements §6.2). What waits for a person's judgment goes to
+    `review/`, what is learned about people's preferences to `proxy-tasks/`.
 
     Example:
         >>> name_file(Draft("# Ship on Mondays"), "69712e00-2428", datetime(2026, 1, 2, tzinfo=UTC))
@@ -87,13 +90,17 @@ def name_file(draft: Draft, entry_id: str, now: datetime) -> str:
     """
     first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
     name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
+    if ("status", "proposed") in draft.fields:
+        return f"review/{name}"
+    if learning_type == "proxy":
+        return f"proxy-tasks/{name}"
     day = f"{now.astimezone(UTC).date().isoformat()}/" if draft.kind == "episode" else ""
     return f"{KINDS[draft.kind].folder}/{day}{name}"
 
 
-def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime) -> Change:
+def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime, reason: str = "Told to learn it.") -> Change:
     """Plan the file of a new entry."""
-    return create_file(path, render(draft, entry_id, now), "Told to learn it.", entry_id)
+    return create_file(path, render(draft, entry_id, now), reason, entry_id)
 
 
 def render(draft: Draft, entry_id: str, now: datetime) -> str:
@@ -171,7 +178,7 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
         if draft.kind != "skill":
             fields["maturity"] = "nascent"
         fields |= {"success_count": 0, "failure_count": 0}
-    return fields
+    return fields | dict(draft.fields)
 
 
 def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:

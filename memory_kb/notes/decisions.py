@@ -206,6 +206,16 @@ class DecisionLog:
         *_, record = [None, *self.runs()]
         return record if record and not record.has_ended else None
 
+    def made(self) -> frozenset[str]:
+        """Return the ids of all entries that runs of this log ever made."""
+        try:
+            stream = self.file.open("rb")
+        except FileNotFoundError:
+            return frozenset()
+        with stream:
+            lines = (_parse(raw) for raw in stream if b'"action": "create"' in raw)
+            return frozenset(line["id"] for line in lines if line and line.get("action") == "create" and line.get("id"))
+
     def runs(self) -> Iterator[RunRecord]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
         try:

@@ -9,8 +9,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from memory_kb.notes.splice import Value
+
+
+class Planned(Protocol):
+    """A file that changes are planned against: where it is, and the hash of what was seen of it."""
+
+    @property
+    def path(self) -> str:
+        """The file, as paths stand in output."""
+
+    @property
+    def hash(self) -> str:
+        """The hash of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +135,12 @@ def create_file(path: str, text: str, reason: str, entry_id: str | None = None) 
     return Change(path, WriteFile(encode(text)), reason, entry_id)
 
 
-def write_file(note: NoteText, text: str, reason: str) -> Change:
+def write_file(note: Planned, text: str, reason: str) -> Change:
     """Plan to replace the whole text of a file."""
     return Change(note.path, WriteFile(encode(text)), reason, planned=note.hash)
 
 
-def set_fields(note: NoteText, entry_id: str, values: Mapping[str, Value], reason: str) -> Change:
+def set_fields(note: Planned, entry_id: str, values: Mapping[str, Value], reason: str) -> Change:
     """Plan to set fields of an entry; those that have the value already stay as written.
 
     Example:
@@ -137,22 +150,22 @@ def set_fields(note: NoteText, entry_id: str, values: Mapping[str, Value], reaso
     return Change(note.path, SetFields(tuple(values.items())), reason, entry_id, note.hash)
 
 
-def set_body(note: NoteText, entry_id: str, text: str, reason: str) -> Change:
+def set_body(note: Planned, entry_id: str, text: str, reason: str) -> Change:
     """Plan to replace an entry's text below its frontmatter."""
     return Change(note.path, SetBody(text), reason, entry_id, note.hash)
 
 
-def replace_entry(note: NoteText, entry_id: str, text: str, reason: str) -> Change:
+def replace_entry(note: Planned, entry_id: str, text: str, reason: str) -> Change:
     """Plan to put another text, frontmatter included, in an entry's place."""
     return Change(note.path, ReplaceEntry(text), reason, entry_id, note.hash)
 
 
-def move(note: NoteText, to: str, reason: str, entry_id: str | None = None) -> Change:
+def move(note: Planned, to: str, reason: str, entry_id: str | None = None) -> Change:
     """Plan to move a file, or one entry to a file of its own."""
     return Change(note.path, Move(to), reason, entry_id, note.hash)
 
 
-def remove(note: NoteText, reason: str, entry_id: str | None = None) -> Change:
+def remove(note: Planned, reason: str, entry_id: str | None = None) -> Change:
     """Plan to remove a file, or one entry of it."""
     return Change(note.path, Remove(), reason, entry_id, note.hash)
 

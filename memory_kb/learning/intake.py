@@ -1,0 +1,149 @@
+"""The one way in for learnings that nobody typed: every producer hands its drafts to `plan_intake`.
+
+Here they are checked for credentials, held against what is there and against what was forgotten,
+and given their place (requirements §5, C-21).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memory_kb.errors import UsageError
+from memory_kb.filters import EVERYTHING
+from memory_kb.learning.memories import Memory, make_memory, plan_fields, with_words
+from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, name_file, plan_entry
+from memory_kb.learning.twins import find_twin, likeness
+from memory_kb.model import Location
+from memory_kb.notes.plans import Change
+from memory_kb.notes.splice import Value
+from memory_kb.ports import Index
+
+#: What became of an offer when it is not to be done twice in one plan.
+_SETTLED = ("created", "forgotten")
+_NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A learning that a producer found.
+
+    Attributes:
+        key: what makes it this one and no other, such as `session/scope/seq`: offered again, it is
+            known again, even when it was rejected, reworded or retired since.
+        reason: why it is kept, in one sentence for the person who reads the log.
+        origin: the session it comes from, which becomes its `session_id`; an entry that says the
+            same is reinforced once for each.
+    """
+
+    draft: Draft
+    place: Location
+    key: str
+    reason: str
+    origin: str | None = None
+
+    @property
+    def entry_id(self) -> str:
+        """The id that a new entry gets, the same for every offer with this key."""
+        return str(uuid.uuid5(_NAMESPACE, self.key))
+
+
+class Taken(NamedTuple):
+    """What became of an offer.
+
+    `action` is `created`, `reinforced`, `known` where nothing is to be done, `forgotten` where it
+    was retired or rejected before, or `refused` with the reason in `message`.
+    """
+
+    offer: Offer
+    id: str
+    path: str
+    action: str
+    message: str = ""
+
+
+class Intake(NamedTuple):
+    """What became of the offers, in their order, and the changes to make."""
+
+    taken: tuple[Taken, ...]
+    changes: tuple[Change, ...]
+
+
+def plan_intake(
+    offers: Sequence[Offer], index: Index, folder_of: Callable[[Location], str], now: datetime, was_made: Callable[[str], bool] = lambda _: False
+) -> Intake:
+    """Plan to keep some learnings.
+
+    Args:
+        offers: the learnings, in the order in which they were found.
+        index: what is there already.
+        folder_of: the folder of a scope, as paths stand in output.
+        now: the time.
+        was_made: tells whether an entry of this id was ever made here; one that is gone since was
+            deleted by a person and does not come back.
+    """
+    taken: list[Taken] = []
+    changes: list[Change] = []
+    for offer in offers:
+        done, change = _plan_one(offer, index, folder_of, now, was_made, taken)
+        taken.append(done)
+        if change:
+            changes.append(change)
+    return Intake(tuple(taken), tuple(changes))
+
+
+def _plan_one(
+    offer: Offer, index: Index, folder_of: Callable[[Location], str], now: datetime, was_made: Callable[[str], bool], before: Sequence[Taken]
+) -> tuple[Taken, Change | None]:
+    try:
+        draft = check_draft(offer.draft)
+    except UsageError as exc:
+        return Taken(offer, "", "", "refused", str(exc)), None
+    known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
+    if known:
+        return Taken(offer, known.entry_id, known.source, "known"), None
+    if was_made(offer.entry_id):
+        return Taken(offer, offer.entry_id, "", "forgotten", "it was deleted before"), None
+    same = next((one for one in before if one.action in _SETTLED and _say_the_same(one.offer, offer)), None)
+    if same:
+        return same._replace(offer=offer, action="known" if same.action == "created" else same.action), None
+    twin = find_twin(index, draft, offer.place)
+    if twin and twin.is_forgotten:
+        return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), None
+    if twin:
+        memory = next(one for one in map(make_memory, index.memories(EVERYTHING, twin.entry.source)) if one.id == twin.entry.entry_id)
+        change = plan_sighting(memory, offer.origin, now, offer.reason)
+        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), change
+    if offer.origin is not None and "session_id" not in dict(draft.fields):
+        draft = replace(draft, fields=(*draft.fields, ("session_id", offer.origin)))
+    folder = folder_of(offer.place)
+    path = f"{folder}{name_file(draft, offer.entry_id, now, offer.place.learning_type)}"
+    return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, now, offer.reason)
+
+
+def _say_the_same(one: Offer, other: Offer) -> bool:
+    if (one.place, one.draft.kind) != (other.place, other.draft.kind):
+        return False
+    return likeness(one.draft.text, other.draft.text) > TWIN_SIMILARITY
+
+
+def plan_sighting(memory: Memory, origin: str | None, now: datetime, reason: str) -> Change | None:
+    """Plan to count one more sighting of an entry, once for every session that it comes from.
+
+    Example:
+        >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x"})
+        >>> plan_sighting(memory, "s1", datetime(2026, 1, 2, tzinfo=UTC), "Said again.").action.values
+        (('reinforcement_count', 1), ('last_reinforced', '2026-01-02'), ('sources', ['s1']))
+    """
+    values: dict[str, Value] = {
+        "reinforcement_count": memory.reinforcement_count + 1,
+        "last_reinforced": now.astimezone(UTC).date().isoformat(),
+    }
+    if origin is not None:
+        if origin in (*memory.words("sources"), memory.word("session_id")):
+            return None
+        values["sources"] = with_words(memory, "sources", origin)
+    return plan_fields(memory, values, reason)

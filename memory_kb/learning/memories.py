@@ -1,0 +1,180 @@
+"""Entries as the planners of this room see them: what they say, and where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from memory_kb.entry import Link
+from memory_kb.model import Location
+from memory_kb.notes.fields import parse_date, read_fields, read_text, read_words
+from memory_kb.notes.plans import Change, set_fields
+from memory_kb.notes.splice import Value
+from memory_kb.ports import StoredMemory
+from memory_kb.words import LIVE_STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One entry, its defaults filled in, as a value that changes are planned for.
+
+    Attributes:
+        path: the file, as paths stand in output.
+        hash: of the file's bytes when it was read; a change is planned against it.
+        title: as it is shown: its own, else its first heading or line.
+        text: its body, as it was indexed.
+        seen: the day its age counts from; None has no age.
+        metadata: its frontmatter as parsed, unknown keys included.
+    """
+
+    id: str
+    path: str
+    hash: str
+    place: Location
+    title: str
+    text: str
+    kind: str = "fact"
+    type: str = "declarative"
+    domain: str = "team"
+    importance: float = 0.5
+    phase: str = "unknown"
+    status: str = "active"
+    reinforcement_count: int = 0
+    tags: tuple[str, ...] = ()
+    priority: str | None = None
+    applies_to: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    last_reinforced: str | None = None
+    created_at: str | None = None
+    seen: date | None = None
+    line: int = 1
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it takes part in everything: active or compacted (S3-55)."""
+        return self.status in LIVE_STATUSES
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its frontmatter says that it is a memory.
+
+        Other notes are people's documents; no step rewrites them by itself.
+        """
+        return not self.metadata.keys().isdisjoint(("id", "kind", "type"))
+
+    @property
+    def is_in_people_file(self) -> bool:
+        """Whether it stands in MEMORY.md, whose text is rewritten by people alone."""
+        return self.path.rpartition("/")[2] == "MEMORY.md"
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether a newer entry has taken its place."""
+        return any(link.relation == "superseded_by" for link in self.links)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a person keeps it from automatic demotion, inversion and archiving (S0-60)."""
+        return self.metadata.get("pinned") is True
+
+    def count(self, name: str) -> int:
+        """Return a counter of the evidence block, 0 where there is no good one."""
+        value = self.metadata.get(name)
+        return value if type(value) is int and 0 <= value <= 1_000_000_000 else 0
+
+    def share(self, name: str, default: float) -> float:
+        """Return a number from 0 to 1, such as the confidence."""
+        value = self.metadata.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN
+            return default
+        return min(1.0, max(0.0, float(value)))
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return a list of words, such as `sources` or `flags`."""
+        return read_words(self.metadata.get(name))
+
+    def word(self, name: str) -> str | None:
+        """Return a one-line text, such as `session_id`."""
+        return read_text(self.metadata.get(name))
+
+    def day(self, name: str) -> date | None:
+        """Return the day that a field names."""
+        return parse_date(self.metadata.get(name))
+
+
+def make_memory(stored: StoredMemory) -> Memory:
+    """Return a stored entry as a value to plan with; values it cannot use have become defaults."""
+    entry = stored.entry
+    metadata = json.loads(entry.metadata) if entry.metadata else {}
+    fields, _ = read_fields(metadata)
+    return Memory(
+        id=entry.entry_id,
+        path=entry.source,
+        hash=stored.hash,
+        place=Location(entry.scope, stored.job, stored.task, stored.learning_type),
+        title=entry.title,
+        text=stored.text,
+        kind=entry.kind,
+        type=entry.type,
+        domain=fields.domain,
+        importance=fields.importance,
+        phase=fields.phase,
+        status=entry.status,
+        reinforcement_count=fields.reinforcement_count,
+        tags=fields.tags,
+        priority=fields.priority,
+        applies_to=fields.applies_to,
+        links=fields.links,
+        last_reinforced=fields.last_reinforced,
+        created_at=fields.created_at,
+        seen=fields.seen,
+        line=entry.line,
+        metadata=metadata,
+    )
+
+
+def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Change | None:
+    """Plan to set fields of an entry, or return None where they stand so already.
+
+    An entry without an id of its own gets the one by which the index knows it, since that would
+    change with its text.
+
+    Example:
+        >>> memory = Memory("x", "a.md", "", Location(), "T", "Text.", metadata={"id": "x", "status": "active"})
+        >>> plan_fields(memory, {"status": "active"}, "Again.") is None
+        True
+        >>> plan_fields(memory, {"status": "retired"}, "It is over.").action.values
+        (('status', 'retired'),)
+    """
+    new = {name: value for name, value in values.items() if name not in memory.metadata or memory.metadata[name] != value}
+    if not new:
+        return None
+    own: dict[str, Value] = {} if memory.metadata.get("id") is not None else {"id": memory.id}
+    return set_fields(memory, memory.id, own | new, reason)
+
+
+def with_link(memory: Memory, relation: str, to: str) -> list[dict[str, str]]:
+    """Return the entry's links with one more, as its frontmatter holds them; none stands twice.
+
+    Example:
+        >>> with_link(Memory("x", "a.md", "", Location(), "T", ""), "superseded_by", "y")
+        [{'to': 'y', 'relation': 'superseded_by'}]
+    """
+    written = memory.metadata.get("links")
+    links = list(written) if isinstance(written, list) else [written] if written else []
+    has_it = Link(to, relation) in memory.links
+    return links if has_it else [*links, {"to": to, "relation": relation}]
+
+
+def with_words(memory: Memory, name: str, *words: str) -> list[str]:
+    """Return a list of words of the entry, such as `sources`, with some more; none stands twice.
+
+    Example:
+        >>> with_words(Memory("x", "a.md", "", Location(), "T", "", metadata={"flags": ["review"]}), "flags", "review", "stale")
+        ['review', 'stale']
+    """
+    return list(dict.fromkeys((*memory.words(name), *words)))

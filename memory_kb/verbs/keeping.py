@@ -1,0 +1,48 @@
+"""What the verbs share that look after the entries: all of them as values, and the way in for new ones."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memory_kb.filters import EVERYTHING
+from memory_kb.model import Location
+from memory_kb.verbs.running import Running
+
+if TYPE_CHECKING:
+    from memory_kb.learning.intake import Intake, Offer
+    from memory_kb.learning.memories import Memory
+    from memory_kb.model import Filters
+    from memory_kb.reports import RunReport
+
+
+class Keeping(Running):
+    """Entries to plan with, and offers taken in."""
+
+    def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
+        """Return the entries that pass the filters as they stand now, in path order."""
+        from memory_kb.learning.memories import make_memory
+
+        return self._reading(lambda index: tuple(map(make_memory, index.memories(filters))))
+
+    def _take_in(self, verb: str, offers: Sequence[Offer], *, dry_run: bool = False) -> tuple[Intake, RunReport]:
+        """Keep the learnings that are new, as one run; tell what became of each.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+            VaultBusy: another process has been writing for a minute.
+        """
+        from memory_kb.learning.intake import plan_intake
+
+        if not self.vault.memory:
+            offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
+        made = functools.cache(self._decisions.made)
+        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), lambda entry_id: entry_id in made()))
+        return intake, self.run_plan(verb, intake.changes, dry_run=dry_run)
+
+    def _folder_of(self, place: Location) -> str:
+        """Return the folder of a scope as paths stand in output, ending in a slash."""
+        shown = self.vault.show(self.vault.scope_folder(place.scope, place.job, place.task) / "x")
+        return shown.removesuffix("x")
