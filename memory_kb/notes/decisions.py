@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput
 from memory_kb.notes.changes import FileEdit, apply, read_note_text
+from memory_kb.notes.jsonlines import append, parse
 from memory_kb.notes.plans import hash_of
 from memory_kb.notes.sheets import Splice
 
@@ -121,7 +121,7 @@ class DecisionLog:
                 what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id, "reason": one.reason}
                 common = {"run": head.run, "time": head.time, "verb": head.verb}
                 lines.append(common | what | {"splices": [self._pack(splice) for splice in one.splices]})
-            self._append(lines, force=True)
+            append(self.file, lines, force=True)
         except OSError as exc:
             self.withdraw(start)
             hint = "check the space on the disk and who owns the folder"
@@ -134,7 +134,7 @@ class DecisionLog:
         Where that fails, the next run finds out by itself.
         """
         with contextlib.suppress(OSError):
-            self._append([{"run": run, "end": note or "done", "left": list(left)}], force=False)
+            append(self.file, [{"run": run, "end": note or "done", "left": list(left)}])
 
     def withdraw(self, start: int) -> None:
         """Take a run out of the log that changed nothing."""
@@ -146,18 +146,6 @@ class DecisionLog:
             return self.file.stat().st_size
         except FileNotFoundError:
             return 0
-
-    def _append(self, lines: list[Mapping[str, Any]], *, force: bool) -> None:
-        data = b"".join(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n" for line in lines)
-        descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
-        with os.fdopen(descriptor, "r+b", buffering=0) as stream:
-            size = stream.seek(0, os.SEEK_END)
-            if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
-                data = b"\n" + data
-            while data:
-                data = data[stream.write(data) :]
-            if force:
-                os.fsync(stream.fileno())
 
     def _pack(self, splice: Splice) -> Mapping[str, Any]:
         return {"path": splice.path, "at": splice.at, "before": self._pack_bytes(splice.before), "after": self._pack_bytes(splice.after)}
@@ -201,7 +189,7 @@ class DecisionLog:
         with self.file.open("rb") as stream:
             stream.seek(max(0, size - _TAIL))
             last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
-        if "end" in (_parse(last) or {}):
+        if "end" in (parse(last) or {}):
             return None
         *_, record = [None, *self.runs()]
         return record if record and not record.has_ended else None
@@ -213,7 +201,7 @@ class DecisionLog:
         except FileNotFoundError:
             return frozenset()
         with stream:
-            lines = (_parse(raw) for raw in stream if b'"action": "create"' in raw)
+            lines = (parse(raw) for raw in stream if b'"action": "create"' in raw)
             return frozenset(line["id"] for line in lines if line and line.get("action") == "create" and line.get("id"))
 
     def runs(self) -> Iterator[RunRecord]:
@@ -227,7 +215,7 @@ class DecisionLog:
             decisions: list[LoggedDecision] = []
             end: Mapping[str, Any] | None = None
             for raw in stream:
-                line = _parse(raw)
+                line = parse(raw)
                 if line and "files" in line:
                     if head:
                         yield _record(head, decisions, end, count, start)
@@ -240,14 +228,6 @@ class DecisionLog:
                 place += len(raw)
             if head:
                 yield _record(head, decisions, end, count, start)
-
-
-def _parse(raw: bytes) -> Mapping[str, Any] | None:
-    try:
-        line = json.loads(raw)
-    except ValueError:
-        return None
-    return line if isinstance(line, dict) else None
 
 
 def _head(line: Mapping[str, Any]) -> RunHead:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultNotFound
 from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from memory_kb.ports import Llm
 
 _T = TypeVar("_T")
+
+
+class Shown(TypedDict, total=False):
+    """Who was shown some entries, and why."""
+
+    query: str | None
+    session: str | None
+    agent: str | None
+    task: str | None
+    injected: bool
 
 
 class OpenVault:
@@ -107,6 +117,21 @@ class OpenVault:
     @property
     def _may_embed(self) -> bool:
         return self.settings.embeddings.provider != "none"
+
+    @property
+    def _session(self) -> str | None:
+        """The session that whoever called us is in, if the environment tells."""
+        return self._environ.get("MEMORY_KB_SESSION") or None
+
+    def _log_retrieval(self, verb: str, ids: Iterable[str], **about: Unpack[Shown]) -> None:
+        """Write down which entries were shown, so that the session's end can count them (S3-49)."""
+        from memory_kb.notes.events import format_time
+        from memory_kb.notes.retrievals import Retrieval, RetrievalLog
+
+        shown = tuple(dict.fromkeys(ids))
+        if shown:
+            about["session"] = about.get("session") or self._session
+            RetrievalLog(self.machine / "log").append(Retrieval(format_time(self._clock()), verb, shown, **about))
 
     def _reading(self, work: Callable[[SqliteIndex], _T]) -> _T:
         """Read from the index after looking for changed files."""

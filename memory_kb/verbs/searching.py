@@ -54,7 +54,9 @@ class Searching(OpenVault):
         from memory_kb.retrieval.finding import Request
 
         request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain, mode)
-        return self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
+        result = self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
+        self._log_retrieval("search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task)
+        return result
 
     def _search(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
         from memory_kb.retrieval.retriever import retrieve

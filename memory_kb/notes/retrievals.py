@@ -1,0 +1,121 @@
+"""The log of what was shown to whom: every search and every context (requirements §6.6).
+
+It belongs to this machine. Losing it costs usage that is not folded into the notes yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from memory_kb.notes import jsonlines
+
+_NAME = "retrievals.jsonl"
+#: Longer queries are cut; the log is for counting, not for reading again.
+_MAX_QUERY = 500
+_TEXTS = ("ts", "session", "agent", "task", "verb", "query")
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Some entries that were shown at a moment; what is not known is None.
+
+    Attributes:
+        ts: when, in UTC, as events have it.
+        verb: `search`, `context`, or another that showed them.
+        ids: the entries, each once, in the order in which they were shown.
+        injected: whether they were put before an agent unasked.
+    """
+
+    ts: str
+    verb: str
+    ids: tuple[str, ...]
+    query: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    task: str | None = None
+    injected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """Entries that are counted for a session, or for a day outside any.
+
+    Attributes:
+        key: the session, or `day:2026-03-01`.
+        counts: what `reinforcement_count` each of them gets by it.
+        is_done: False before the notes are written, True after.
+    """
+
+    key: str
+    counts: Mapping[str, int]
+    is_done: bool
+
+
+class RetrievalLog:
+    """The retrievals of one vault, and what of them is folded into the notes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / _NAME
+
+    def append(self, retrieval: Retrieval) -> None:
+        """Write down what was shown, if that can be written: nothing that is read fails for it."""
+        with contextlib.suppress(OSError):
+            self._append({**_known(retrieval), "query": retrieval.query and retrieval.query[:_MAX_QUERY], "ids": list(retrieval.ids)})
+
+    def credit(self, ts: str, counted: Iterable[Credit]) -> None:
+        """Write down what is about to be counted, or is.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._append(*({"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted))
+
+    def _append(self, *lines: Mapping[str, Any]) -> None:
+        try:
+            jsonlines.append(self.file, lines)
+        except FileNotFoundError:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            jsonlines.append(self.file, lines)
+
+    def read(self) -> Iterator[Retrieval]:
+        """Yield the retrievals, oldest first."""
+        for line in jsonlines.read(self.file):
+            if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
+                texts = {name: str(line[name]) for name in _TEXTS if line.get(name) is not None}
+                yield Retrieval(**{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True)
+
+    def credits(self) -> Iterator[Credit]:
+        """Yield what was counted, oldest first."""
+        for line in jsonlines.read(self.file):
+            counts = line.get("counts")
+            if isinstance(line.get("credit"), str) and isinstance(counts, dict):
+                good = {name: count for name, count in counts.items() if type(count) is int}
+                yield Credit(line["credit"], good, line.get("done") is True)
+
+    def trim(self, before: str) -> int:
+        """Drop the lines from before a moment; return how many.
+
+        Whoever calls this holds the vault's lock. A search that writes in the same instant may
+        lose its line.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        lines = list(jsonlines.read(self.file))
+        kept = [line for line in lines if str(line.get("ts", "")) >= before]
+        if len(kept) < len(lines):
+            part = self.file.with_name(f"{self.file.name}.tmp")
+            part.unlink(missing_ok=True)
+            jsonlines.append(part, kept, force=True)
+            os.replace(part, self.file)
+        return len(lines) - len(kept)
+
+
+def _known(retrieval: Retrieval) -> dict[str, Any]:
+    values = {one.name: getattr(retrieval, one.name) for one in fields(retrieval)}
+    return {name: value for name, value in values.items() if value is not None and value is not False}
