@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from memory_kb.verbs.indexing import Indexing
 from memory_kb.verbs.learning import Learning
+from memory_kb.verbs.lifecycle import Lifecycle
 from memory_kb.verbs.searching import Searching
 from memory_kb.verbs.sessions import Sessions
 from memory_kb.verbs.undoing import Undoing
 from memory_kb.verbs.watching import Watching
 
 
-class KnowledgeBase(Searching, Learning, Undoing, Indexing, Watching, Sessions):
+class KnowledgeBase(Searching, Learning, Undoing, Indexing, Watching, Sessions, Lifecycle):
     """A vault, open for reading and learning.
 
     Example:

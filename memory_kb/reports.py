@@ -214,6 +214,24 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StageReport:
+    """The stage of a project or job: the one before, the one now, and what was done about it.
+
+    `notice` says why there is no other, or how it was found out.
+    """
+
+    before: str
+    stage: str
+    notice: str
+    run: RunReport
+
+    @property
+    def is_new(self) -> bool:
+        """Whether a stage was entered."""
+        return self.before != self.stage
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """A run that can be taken back, as `undo --list` shows it.
 

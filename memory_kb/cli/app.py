@@ -29,6 +29,8 @@ _VERBS = {
     "links": "reading",
     "stats": "reading",
     "forget": "writing",
+    "reinforce": "lifecycle",
+    "stage": "lifecycle",
     "undo": "undoing",
     "index": "indexing",
     "watch": "watching",

@@ -55,6 +55,26 @@ def end_run(report: RunReport) -> int:
     return CONFLICT if report.conflicts else 0
 
 
+def finish_run(options: Options, report: RunReport, *, dry_run: bool, nothing: str) -> int:
+    """Print a run as every verb that writes by itself does; return the exit code.
+
+    `nothing` is said when it changed nothing.
+    """
+    if options.as_json:
+        print_json(run_as_json(report, dry_run=dry_run))
+        return CONFLICT if report.conflicts else 0
+    if dry_run:
+        print_preview(report)
+        return end_run(report)
+    for change in report.changes:
+        click.echo(f"{change.action} {one_line(change.path)}{f' to {one_line(change.to)}' if change.to else ''}: {clean(change.reason)}")
+    if report.run:
+        say(f"`memory-kb undo {report.run}` takes this back.")
+    elif not report.conflicts:
+        say(nothing)
+    return end_run(report)
+
+
 @click.command("undo")
 @shared_options
 @click.argument("run", metavar="[RUN]", required=False)

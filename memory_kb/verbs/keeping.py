@@ -12,10 +12,15 @@ from memory_kb.model import Location
 from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memory_kb.learning.intake import Intake, Offer
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
+    from memory_kb.notes.plans import Change
     from memory_kb.reports import RunReport
+
+    Planner = Callable[[Sequence[Memory]], Sequence[Change]]
 
 
 class Keeping(Running):
@@ -26,6 +31,25 @@ class Keeping(Running):
         from memory_kb.learning.memories import make_memory
 
         return self._reading(lambda index: tuple(map(make_memory, index.memories(filters))))
+
+    def _carry_out(self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False) -> RunReport:
+        """Plan changes for the entries as they are, and carry them out as one run.
+
+        A file that somebody writes to in the same moment is planned anew. `plan` is what the
+        planner gave already.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+            VaultBusy: another process has been writing for a minute.
+        """
+
+        def replan(path: str) -> Sequence[Change]:
+            return [change for change in planner(self._memories()) if change.path == path]
+
+        if dry_run:
+            return self.run_plan(verb, plan if plan is not None else planner(self._memories()), dry_run=True)
+        with self._writing():
+            return self.run_plan(verb, plan if plan is not None else planner(self._memories()), replan=replan)
 
     def _take_in(self, verb: str, offers: Sequence[Offer], *, dry_run: bool = False) -> tuple[Intake, RunReport]:
         """Keep the learnings that are new, as one run; tell what became of each.

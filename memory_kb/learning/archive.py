@@ -1,0 +1,81 @@
+"""Archiving: what nobody looked at for long leaves the live folders and stays searchable (S1-34, S1-35)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+
+from memory_kb.learning.memories import Memory, plan_fields
+from memory_kb.model import Location
+from memory_kb.notes.plans import Change, move
+from memory_kb.retrieval.scoring import activation
+
+#: How much an entry of each kind weighs (requirements §6.1).
+TYPE_WEIGHTS = {
+    "policy": 1.5,
+    "pitfall": 1.4,
+    "architecture": 1.3,
+    "decision": 1.2,
+    "rule": 1.2,
+    "skill": 1.1,
+    "preference": 1.0,
+    "fact": 0.9,
+    "episode": 0.7,
+}
+ARCHIVE_BELOW = 0.1
+#: Kinds that are always injected, that age by rules of their own, or that are work in progress.
+_EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff", "ledger"})
+
+
+def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
+    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor (S1-8, C-5).
+
+    An entry without a date does not age.
+
+    Example:
+        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 1, 1))
+        0.9
+        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 10, 14)) < 0.1
+        True
+    """
+    days = max(0, (today - seen).days) if seen else 0
+    return activation(TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)
+
+
+def plan_archiving(memories: Iterable[Memory], folder_of: Callable[[Location], str], now: datetime, half_life: float = 90.0) -> tuple[Change, ...]:
+    """Plan to archive the live entries whose activation score fell below 0.1.
+
+    What has been applied counts as seen. Pinned and institutional entries stay, and so do notes
+    that are not memories.
+    """
+    today = now.astimezone(UTC).date()
+    changes: list[Change] = []
+    for memory in memories:
+        if not _may_go(memory):
+            continue
+        seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
+        score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
+        if score < ARCHIVE_BELOW:
+            changes += plan_move_to_archive(
+                memory, folder_of(memory.place), today, f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}."
+            )
+    return tuple(changes)
+
+
+def _may_go(memory: Memory) -> bool:
+    is_free = memory.is_live and memory.is_ours and not memory.is_pinned and not memory.is_in_people_file
+    return is_free and memory.kind not in _EXEMPT and memory.place.learning_type != "institutional"
+
+
+def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str, status: str = "archived") -> tuple[Change, ...]:
+    """Plan to move an entry to `archive/YYYY-MM/` of its scope, all or nothing.
+
+    An entry that shares its file with others gets one of its own there.
+    """
+    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
+    suffix = "" if safe[:8] in name else f"-{safe}"
+    to = f"{folder}archive/{today:%Y-%m}/{name}{suffix}.md"
+    together = f"archive {memory.path} {memory.id}"
+    marked = plan_fields(memory, {"status": status}, reason)
+    return tuple(change.joined(together) for change in (marked, move(memory, to, reason, memory.id)) if change)

@@ -1,0 +1,142 @@
+"""Looking after what is there: counting use, stages, archiving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import ProviderFailed, UsageError, explain_failure
+from memory_kb.filters import make_place
+from memory_kb.model import Location
+from memory_kb.verbs.keeping import Keeping
+
+if TYPE_CHECKING:
+    from memory_kb.reports import RunReport, StageReport
+
+
+class Lifecycle(Keeping):
+    """The verbs reinforce and stage, and the step that archives."""
+
+    def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
+        """Count what a session was shown, once for each entry (S3-49).
+
+        Without a session it counts what was shown outside any, once a day for each entry. What is
+        counted is not counted again.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.reinforce import find_due, plan_reinforcements
+        from memory_kb.notes.events import format_time
+        from memory_kb.notes.retrievals import RetrievalLog
+
+        log, now = RetrievalLog(self.machine / "log"), self._clock()
+        with self._writing():
+            due = find_due(log.read(), log.credits(), session)
+            planned = plan_reinforcements(due, self._memories(), now) if due else None
+            counted = [credit for credit in planned.credits if credit.counts] if planned else []
+            if counted and not dry_run:
+                log.credit(format_time(now), counted)
+            report = self._carry_out(
+                "reinforce", lambda memories: plan_reinforcements(due, memories, now).changes, planned.changes if planned else (), dry_run=dry_run
+            )
+            if counted and not dry_run:
+                left = {conflict.id for conflict in report.conflicts}
+                kept = (replace(one, counts={name: count for name, count in one.counts.items() if name not in left}) for one in counted)
+                log.credit(format_time(now), (replace(one, is_done=True) for one in kept))
+        return report
+
+    def stage_show(self, job: str | None = None) -> str:
+        """Return the stage that the project, or one of its jobs, is in; `unknown` if nobody said."""
+        from memory_kb.learning.stages import UNKNOWN, read_stage
+        from memory_kb.notes.changes import read_if_there
+
+        for place in dict.fromkeys((make_place("project", job, None), Location())):
+            path = self._stage_file(place)
+            data = read_if_there(path, self.vault.resolve(path))
+            stage = read_stage(data.decode("utf-8", "replace")) if data else UNKNOWN
+            if stage != UNKNOWN:
+                return stage
+        return UNKNOWN
+
+    def stage_detect(self, job: str | None = None, *, dry_run: bool = False) -> StageReport:
+        """Find out from INTENT.md which stage the project or a job is in (S3-56).
+
+        When it is another than before, what was learned for the one before is retired. A language
+        model reads the text where there is one; else its words are counted.
+        """
+        from memory_kb.learning.stages import UNKNOWN, guess_stage
+        from memory_kb.notes.changes import read_if_there
+
+        place = make_place("project", job, None)
+        path = f"{self._folder_of(place)}INTENT.md" if place.job else "INTENT.md"
+        data = read_if_there(path, self.vault.resolve(path))
+        intent = data.decode("utf-8", "replace") if data else ""
+        guessed, notice = guess_stage(intent), ""
+        if intent.strip() and not dry_run:
+            guessed, notice = self._ask_stage(intent, guessed)
+        if guessed == UNKNOWN:
+            notice = notice or (f"{path} does not tell the stage" if data else f"there is no {path}")
+        return self._enter(place, guessed, notice, dry_run=dry_run)
+
+    def stage_set(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> StageReport:
+        """Say which stage the project or a job is in; what was learned for another is retired.
+
+        Raises:
+            UsageError: there is no such stage.
+        """
+        from memory_kb.learning.stages import STAGES, UNKNOWN, read_stage
+
+        known = read_stage(stage)
+        if known == UNKNOWN:
+            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
+        return self._enter(make_place("project", job, None), known, "", dry_run=dry_run)
+
+    def stage_retire(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> RunReport:
+        """Retire what was learned for a stage that is over (S3-57).
+
+        Raises:
+            UsageError: there is no such stage.
+        """
+        from memory_kb.learning.stages import STAGES, UNKNOWN, plan_retirements, read_stage
+
+        ended = read_stage(stage)
+        if ended == UNKNOWN:
+            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
+        place = make_place("project", job, None)
+        return self._carry_out("stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run)
+
+    def _ask_stage(self, intent: str, guessed: str) -> tuple[str, str]:
+        from memory_kb.learning.stages import ask_stage
+
+        try:
+            return (ask_stage(self._llm, intent), "") if self._llm is not None else (guessed, "")
+        except ProviderFailed as exc:
+            return guessed, f"{explain_failure(exc)}; the words of INTENT.md were counted"
+
+    def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
+        from memory_kb.learning.stages import UNKNOWN, Transition, plan_retirements
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.plans import NoteText, create_file, write_file
+        from memory_kb.reports import RunReport, StageReport
+
+        path = self._stage_file(place)
+        data = read_if_there(path, self.vault.resolve(path))
+        before = self.stage_show(place.job) if data else UNKNOWN
+        if stage in (UNKNOWN, before) or not self.vault.memory:
+            return StageReport(before, before if stage == UNKNOWN else stage, notice, RunReport(None, "stage"))
+        ended = Transition(before, stage).ends
+        reason = f"The stage is {stage} now."
+        mark = create_file(path, f"{stage}\n", reason) if data is None else write_file(NoteText(path, data), f"{stage}\n", reason)
+        run = self._carry_out("stage", lambda memories: (mark, *(plan_retirements(memories, ended, place) if ended else ())), dry_run=dry_run)
+        return StageReport(before, stage, notice, run)
+
+    def _stage_file(self, place: Location) -> str:
+        return f"{self._folder_of(place)}.current-stage"
+
+    def _archive(self, *, dry_run: bool = False) -> RunReport:
+        """Archive what nobody looked at for long (S1-34)."""
+        from memory_kb.learning.archive import plan_archiving
+
+        half_life, now = self.settings.ranking.half_life_days, self._clock()
+        return self._carry_out("archive", lambda memories: plan_archiving(memories, self._folder_of, now, half_life), dry_run=dry_run)
