@@ -78,10 +78,11 @@ def finish_run(options: Options, report: RunReport, *, dry_run: bool, nothing: s
 @click.command("undo")
 @shared_options
 @click.argument("run", metavar="[RUN]", required=False)
+@click.option("--session", metavar="ID", help="Take back all that the end of this session wrote.")
 @click.option("--list", "is_list", is_flag=True, help="Show the runs that can be taken back, newest first.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def undo_verb(options: Options, /, run: str | None, is_list: bool, dry_run: bool) -> int:
+def undo_verb(options: Options, /, run: str | None, session: str | None, is_list: bool, dry_run: bool) -> int:
     """Take back what the last run wrote, or the one named, byte for byte.
 
     Files that somebody has edited since are left, and the exit code is 6. Without a name, each undo goes one run further
@@ -91,14 +92,33 @@ def undo_verb(options: Options, /, run: str | None, is_list: bool, dry_run: bool
     memory-kb undo
     memory-kb undo --list
     memory-kb undo 3f9a0c12 --dry-run
+    memory-kb undo --session 0b1c42
     """
     with options.open() as kb:
         if is_list:
             return _list_runs(options, kb.runs())
+        if session:
+            occasion = f"session {session}"
+            if dry_run:
+                return _list_runs(options, tuple(one for one in kb.runs() if one.occasion == occasion and not one.undone_by))
+            return _undo_session(options, kb.undo_session(session))
         report = kb.undo(run, dry_run=dry_run)
     if options.as_json:
         print_json(run_as_json(report, dry_run=dry_run))
         return CONFLICT if report.conflicts else 0
+    return _print_undone(report, dry_run=dry_run)
+
+
+def _undo_session(options: Options, reports: tuple[RunReport, ...]) -> int:
+    if options.as_json:
+        print_json({"runs": [run_as_json(report, dry_run=False) for report in reports]})
+        return CONFLICT if any(report.conflicts for report in reports) else 0
+    if not reports:
+        say("All of it is taken back already.")
+    return max((_print_undone(report, dry_run=False) for report in reports), default=0)
+
+
+def _print_undone(report: RunReport, *, dry_run: bool) -> int:
     if dry_run:
         print_preview(report)
         return end_run(report)

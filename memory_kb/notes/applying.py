@@ -24,7 +24,8 @@ Resolve = Callable[[str], Path]
 class Run:
     """All that a verb is about to write.
 
-    `units` are sets of paths that are written together or not at all.
+    `units` are sets of paths that are written together or not at all, `occasion` what the verb was
+    part of, such as the end of a session.
     """
 
     run: str
@@ -34,6 +35,7 @@ class Run:
     edits: tuple[FileEdit, ...]
     units: tuple[frozenset[str], ...]
     undoes: str | None = None
+    occasion: str | None = None
 
 
 class Recovered(NamedTuple):
@@ -68,7 +70,7 @@ def carry_out(run: Run, log: DecisionLog) -> tuple[str, ...]:
                 staged.append(Staged(edit))
             except ChangedOnDisk:
                 gone.add(numbers[edit.path])
-        start = log.begin(RunHead(run.run, run.time, run.verb, records, run.undoes), run.decisions)
+        start = log.begin(RunHead(run.run, run.time, run.verb, records, run.undoes, run.occasion), run.decisions)
         _commit_all(staged, numbers, gone, lambda: log.withdraw(start))
     finally:
         discard(staged)

@@ -55,13 +55,14 @@ class FileRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """What a run is: its id, when, by which verb, and the files it writes."""
+    """What a run is: its id, when, by which verb, as part of what, and the files it writes."""
 
     run: str
     time: str
     verb: str
     files: tuple[FileRecord, ...]
     undoes: str | None = None
+    occasion: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,11 @@ class DecisionLog:
         Raises:
             UnreadableInput: it cannot be written; the log is as it was.
         """
-        start = self._size()
+        start = self.size
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            first = {"run": head.run, "time": head.time, "verb": head.verb, "undoes": head.undoes, "changes": len(decisions)}
-            lines: list[Mapping[str, Any]] = [first | {"files": [file._asdict() for file in head.files]}]
+            first = {"run": head.run, "time": head.time, "verb": head.verb, "undoes": head.undoes, "occasion": head.occasion}
+            lines: list[Mapping[str, Any]] = [first | {"changes": len(decisions), "files": [file._asdict() for file in head.files]}]
             for number, one in enumerate(decisions, 1):
                 what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id, "reason": one.reason}
                 common = {"run": head.run, "time": head.time, "verb": head.verb}
@@ -141,7 +142,9 @@ class DecisionLog:
         with contextlib.suppress(OSError):
             os.truncate(self.file, start)
 
-    def _size(self) -> int:
+    @property
+    def size(self) -> int:
+        """The bytes of the log."""
         try:
             return self.file.stat().st_size
         except FileNotFoundError:
@@ -183,7 +186,7 @@ class DecisionLog:
 
     def unfinished(self) -> RunRecord | None:
         """Return the run that was killed, if the last one was."""
-        size = self._size()
+        size = self.size
         if not size:
             return None
         with self.file.open("rb") as stream:
@@ -231,7 +234,7 @@ class DecisionLog:
 
 
 def _head(line: Mapping[str, Any]) -> RunHead:
-    return RunHead(line["run"], line["time"], line["verb"], tuple(FileRecord(**file) for file in line["files"]), line["undoes"])
+    return RunHead(line["run"], line["time"], line["verb"], tuple(FileRecord(**file) for file in line["files"]), line["undoes"], line.get("occasion"))
 
 
 def _record(head: RunHead, decisions: list[LoggedDecision], end: Mapping[str, Any] | None, count: int, start: int) -> RunRecord:

@@ -44,6 +44,19 @@ def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | Non
     return found[0]
 
 
+def choose_runs(runs: Sequence[RunRecord], occasion: str) -> tuple[RunRecord, ...]:
+    """Return the runs of an occasion that still stand, the last one first.
+
+    Raises:
+        UnknownRun: there was never one.
+    """
+    undone = undone_by(runs)
+    found = [run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None]
+    if not found:
+        raise UnknownRun(occasion, 0)
+    return tuple(run for run in found if run.head.run not in undone)
+
+
 def undone_by(runs: Iterable[RunRecord]) -> Mapping[str, str]:
     """Return which runs are taken back, and by which."""
     undone: dict[str, str] = {}
@@ -70,6 +83,7 @@ def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
             tuple(file.path for file in run.files),
             run.head.undoes,
             undone.get(run.head.run),
+            run.head.occasion,
         )
         for run in reversed(runs)
     )

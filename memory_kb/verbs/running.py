@@ -27,6 +27,9 @@ _REPLANS = 3
 class Running(OpenVault):
     """What the writing verbs share: notes to plan with, and plans carried out."""
 
+    #: What the runs are part of, such as `session s1`, for whoever takes them back together.
+    _occasion: str | None = None
+
     def note(self, path: str) -> NoteText:
         """Return a file to plan changes to.
 
@@ -114,7 +117,7 @@ class Running(OpenVault):
             )
             for file in made.files
         )
-        return Run(uuid.uuid4().hex[:8], self._now(), verb, changes, edits, made.units)
+        return Run(uuid.uuid4().hex[:8], self._now(), verb, changes, edits, made.units, occasion=self._occasion)
 
     def _now(self) -> str:
         return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

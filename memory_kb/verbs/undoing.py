@@ -53,6 +53,18 @@ class Undoing(Running):
         self._keeper.refresh()
         return _report(made.run, plan, left, (recovered.sentence,) if recovered else ())
 
+    def undo_session(self, session: str) -> tuple[RunReport, ...]:
+        """Take back all that the end of a session wrote, the last run first.
+
+        Raises:
+            UnknownRun: it wrote nothing.
+            UnreadableInput: a file cannot be written; the runs before are taken back.
+        """
+        from memory_kb.notes.undoing import choose_runs
+
+        chosen = choose_runs(self._done(), f"session {session}")
+        return tuple(self.undo(run.head.run) for run in chosen)
+
     def _done(self) -> list[RunRecord]:
         """Return the runs that came to their end and wrote something."""
         return [run for run in self._decisions.runs() if run.has_ended and run.files]
