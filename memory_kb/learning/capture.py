@@ -6,14 +6,14 @@ doubt they keep nothing: a learning that is missed is said again, a wrong one is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
-from memory_kb.learning import phrases
+from memory_kb.learning import doubts, phrases
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.ownwords import MAX_RAW, OwnText, read_own_text, sentences
 from memory_kb.learning.remember import Draft
@@ -116,13 +116,13 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
             found = request or _read_sentence(masked, text, has_order=has_order)
             if found:
                 yield _Candidate(-1 if request else _ORDER.index(found.pattern), place, found)
-        has_order = has_order or phrases.ORDER.match(masked) is not None
+        has_order = has_order or doubts.ORDER.match(masked) is not None
 
 
 def _read_request(masked: str, text: str) -> Capture | None:
     """Return what the person asked to be remembered."""
     request = phrases.REQUEST.match(masked)
-    if request is None or phrases.ONE_OFF.search(masked, request.end()):
+    if request is None or doubts.ONE_OFF.search(masked, request.end()) or doubts.STILL_TO_DO.match(masked, request.end()):
         return None
     wanted = text[request.end() :].strip(_ENDS)
     if len(wanted) < MIN_SPAN:
@@ -133,10 +133,10 @@ def _read_request(masked: str, text: str) -> Capture | None:
 
 def _read_sentence(masked: str, text: str, *, has_order: bool) -> Capture | None:
     """Return the preference, correction or constraint that a sentence is."""
-    if phrases.ONE_OFF.search(masked) or phrases.NOT_MEANT.search(masked):
+    if doubts.ONE_OFF.search(masked) or doubts.NOT_MEANT.search(masked):
         return None
     found = _match(masked, text)
-    if found and has_order and found.pattern == "constraint" and phrases.SPECIFIC.match(masked):
+    if found and has_order and found.pattern == "constraint" and doubts.SPECIFIC.match(masked):
         return None
     return found
 
@@ -146,9 +146,15 @@ def _match(masked: str, text: str) -> Capture | None:
     for pattern in order:
         for expression in _EXPRESSIONS[pattern]:
             found = expression.match(masked)
-            if found and not phrases.POINTING.search(found["span"]):
+            if found and not doubts.POINTING.match(found["span"]) and not _is_undone(pattern, masked[found.start("span") :]):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
+
+
+def _is_undone(pattern: str, masked: str) -> bool:
+    """Tell whether the sentence itself takes back what it seems to say."""
+    undone = doubts.GOING_ON if pattern == "correction" else doubts.TAKEN_BACK
+    return undone.search(masked) is not None
 
 
 def hear(events: Iterable[Event]) -> Iterator[Heard]:
@@ -157,7 +163,7 @@ def hear(events: Iterable[Event]) -> Iterator[Heard]:
     What agents, tools and harnesses say is passed over, and so is text of memory-kb's own.
 
     Example:
-        >>> events = [Event(role="user", content="Never push to main."), Event(role="assistant", content="I never push to main.")]
+        >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
         >>> [(heard.event.role, heard.verdict.capture.kind) for heard in hear(events)]
         [('user', 'preference')]
     """
@@ -166,7 +172,7 @@ def hear(events: Iterable[Event]) -> Iterator[Heard]:
             yield Heard(event, read_message(event.content))
 
 
-def offer_captures(heard: Iterable[Heard], place: Location | None = None, session: str | None = None) -> list[Offer]:
+def offer_captures(heard: Iterable[Heard], now: datetime, place: Location | None = None, session: str | None = None) -> list[Offer]:
     """Return what is to be kept of what was heard, as offers for the intake.
 
     The same event of the same session is the same offer, however often it is heard. What somebody
@@ -174,22 +180,22 @@ def offer_captures(heard: Iterable[Heard], place: Location | None = None, sessio
 
     Args:
         heard: messages with their verdicts.
+        now: the time; a request that belongs to no session is a new one every time.
         place: where the entries go.
         session: where the messages come from, for those that do not say it themselves.
     """
-    return [make_offer(one, one.verdict.capture, place or Location(), session) for one in heard if one.verdict.capture]
+    return [make_offer(event, verdict.capture, now, place or Location(), session) for event, verdict in heard if verdict.capture]
 
 
-def make_offer(heard: Heard, capture: Capture, place: Location, session: str | None) -> Offer:
+def make_offer(event: Event, capture: Capture, now: datetime, place: Location, session: str | None) -> Offer:
     """Return the offer of a capture, with where it comes from."""
-    from dataclasses import replace
-
-    event = heard.event
     origin = event.session or session
     fields: list[tuple[str, Value]] = [("session_id", origin)] if origin else []
     if origin and event.seq:
         fields.append(("session_seq", event.seq))
     number = str(event.seq) if origin and event.seq else blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
+    if capture.pattern == "request" and not origin:
+        number += f"/{event.ts or now.isoformat()}"
     asked = "Asked to remember it" if capture.pattern == "request" else f"Said as a {capture.pattern}"
     where = f" in session {origin}{f', event {event.seq}' if event.seq else ''}" if origin else ""
     return Offer(replace(capture.draft, fields=tuple(fields)), place, f"capture/{origin or ''}/{number}", f"{asked}{where}.", origin)

@@ -22,12 +22,13 @@ MAX_RAW = 200_000
 _FENCE = re.compile(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,300}?(?<!`)(?P=ticks)(?!`)")
 _QUOTED = re.compile(
-    r'(?<![\w"])"[^"\n]{1,600}"(?!\w)|“[^”\n]{1,600}”|„[^“”\n]{1,600}[“”]|«[^»\n]{1,600}»|(?<![\w\'])\'(?![\s\'])[^\'\n]{1,600}(?<!\s)\'(?!\w)|‘[^’\n]{1,600}’(?!\w)'
+    r'(?<![\w"])"[^"\n]{1,600}"(?!\w)|“[^”\n]{1,600}”|„[^“”\n]{1,600}[“”]|«[^»\n]{1,600}»'
+    r"|(?<![\w'])'(?![\s'])[^'\n]{1,600}(?<!\s)'(?!\w)|‘[^’\n]{1,600}’(?!\w)"
 )
 _BLOCK_QUOTE = re.compile(r"^[ \t]*>[^\n]*$", re.MULTILINE)
 _CODE_LINE = re.compile(
-    r"^(?: {4}|\t)[^\n]*\S[^\n]*$"
-    r"|^\s*(?://|/\*|\*/|--\s*\w+\s*$|(?:def|class|import|from|const|let|var|function|assert|export|public|private|func|fn)\s[^\n]*[(){};=:'][^\n]*$|[^\n]*[;{}]\s*$)[^\n]*",
+    r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^\s*(?://|/\*|\*/|--\s*\w+\s*$|[^\n]*[;{}]\s*$"
+    r"|(?:def|class|import|from|const|let|var|function|assert|export|public|private|func|fn)\s[^\n]*[(){};=:'][^\n]*$)[^\n]*",
     re.MULTILINE,
 )
 _TAG = re.compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
@@ -35,8 +36,8 @@ _TAG = re.compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 _LOG_LINE = re.compile(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most|File \"[^\"\n]+\", line \d"
-    r"|(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: |(?:error|warning|fatal|panic|hint|remote|stderr)(?:\[\w+\])?: |npm (?:ERR!|WARN)|E {2,}\S"
-    r"|at \S+ \(|Caused by:|thread '|[$❯➜%] \S|>>> |\S+\.\w+:\d+(?::\d+)?[ :-])",
+    r"|(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: |(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: "
+    r"|npm (?:ERR!|WARN)|E {2,}\S|at \S+ \(|Caused by:|thread '|[$❯➜%] \S|>>> |\S+\.\w+:\d+(?::\d+)?[ :-])",
     re.MULTILINE,
 )
 # A paragraph with such a line came out of version control.
@@ -47,17 +48,19 @@ _DIFF_LINE = re.compile(
 )
 # From such a line on, a document follows, or the words of somebody else.
 _DOCUMENT = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|chatgpt|gpt|bot|ai|model|agent)[ \t]*:|dear [^\n]{1,40},[ \t]*$"
-    r"|(?:user story|acceptance criteria|ticket|issue|epic|story|from|subject)\b[^\n.]{0,60}:|(?:as an?|given) [^\n,]{2,40},? i (?:want|would like)"
-    r"|[^\n]*\b(?:spec|specs|specification|article|blog|post|mail|email|message|msg|ticket|issue|criteria|requirements|readme|docs|documentation|guide|"
-    r"handbook|wiki|policy|prompt|text|snippet|answer|reply|wrote|writes|says|said|replied|answered|told me|error|errors|output|log|logs|response|"
-    r"description|story|template|transcript|review|comments?)\b[^\n:.]{0,40}:)",
+    r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|chatgpt|gpt|bot|ai|model|agent|from|subject)[ \t]*:"
+    r"|dear [^\n]{1,40},[ \t]*$|(?:user story|acceptance criteria|ticket|issue|epic|story)\b[^\n.]{0,60}:"
+    r"|(?:as an?|given) [^\n,]{2,40},? i (?:want|would like)"
+    r"|[^\n]*\b(?:spec|specs|specification|article|blog|post|mail|email|message|msg|ticket|issue|criteria|requirements|readme|docs|documentation"
+    r"|guide|guidelines?|handbook|wiki|policy|prompt|text|snippet|answer|reply|wrote|writes|says|said|replied|answered|told me|errors?|output|logs?"
+    r"|response|description|story|template|transcript|review|comments?)\b[^\n:.]{0,40}:[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
 # Prompts that programs and people write for agents.
 _BOILERPLATE = re.compile(
-    r"\s*(?:you are (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist|architect|writer|model|ai|analyst|"
-    r"programmer|tester|bot|coder)\b|(?:act|behave) as (?:an?|the|if)\b|your (?:task|job|role|goal|mission) is\b|<instructions>|# ?(?:role|task|context)\b)",
+    r"\s*(?:you(?: are|'re|’re) (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist|architect|writer|model|ai|"
+    r"analyst|programmer|tester|bot|coder)\b|(?:act|behave) as (?:an?|the|if)\b|your (?:task|job|role|goal|mission) is\b|<instructions>"
+    r"|# ?(?:role|task|context)\b)",
     re.IGNORECASE,
 )
 _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
@@ -89,9 +92,8 @@ def read_own_text(message: str) -> OwnText:
     """Return the person's own part of a message; what memory-kb or a harness put there is cut out.
 
     Example:
-        >>> own = read_own_text('Explain "never say never". Always use `ruff`.')
-        >>> own.masked.replace(CODE, "x")
-        'Explain \"""\"""\"""\"""\""". Always use xxxxxx.'
+        >>> read_own_text("Always use `ruff`.").masked.replace(CODE, "x")
+        'Always use xxxxxx.'
         >>> read_own_text("> Always use tabs.\\nWhy?").size
         4
     """
@@ -148,8 +150,8 @@ def sentences(masked: str) -> Iterator[Span]:
         ['fix it, e.g. with a lock', 'always use tabs.', 'And UTC!']
     """
     for start, end in _lines(masked):
-        place = start
-        for stop in _STOP.finditer(masked, start, end):
+        place = _begin(masked, start, end)
+        for stop in _STOP.finditer(masked, place, end):
             if _ABBREVIATION.search(masked, max(place, stop.end() - 8), stop.end()):
                 continue
             yield from _trimmed(masked, place, stop.start() if stop[0][0] == GONE else stop.end())
@@ -171,9 +173,14 @@ def _lines(masked: str) -> Iterator[Span]:
         place = end + 1
 
 
-def _trimmed(masked: str, start: int, end: int) -> Iterator[Span]:
+def _begin(masked: str, start: int, end: int) -> int:
+    """Return where a sentence begins after bullets, numbers and white space."""
     bullet = _BULLET.match(masked, start, end)
-    start = bullet.end() if bullet else start
+    return bullet.end() if bullet else start
+
+
+def _trimmed(masked: str, start: int, end: int) -> Iterator[Span]:
+    start = _begin(masked, start, end)
     while end > start and masked[end - 1] in " \t\r\n" + GONE:
         end -= 1
     if end > start:

@@ -1,7 +1,8 @@
 """How people word a preference, a correction, a constraint, or the request to remember something.
 
 Each expression is tried at the beginning of a sentence whose quotes and inline code are masked
-(`ownwords`), in lower or upper case; its group `span` is what it captures.
+(`ownwords`), in any case; its group `span` is what it captures. What makes such a sentence
+doubtful all the same is in `doubts`.
 """
 
 from __future__ import annotations
@@ -10,179 +11,231 @@ import re
 
 from memory_kb.learning.ownwords import CODE
 
-_I = re.IGNORECASE
-# Words before the sentence proper, as many as there are; none is taken back.
-_LEAD = (
-    r"(?:(?:please|pls|also|and|but|so|then|ok|okay|btw|by the way|fyi|hey|hi|again|note|nb|n\.b\.|important|reminder|remember|rule|"
-    r"(?:one|another|last|small) (?:more |other |last |small )?(?:thing|rule|note|request)(?: though| from me)?|in general|generally|as a (?:general )?rule|"
-    r"as always|thanks|thank you|one more|hm+|well|for the record|in principle|normally|by default)"
-    r"(?:\s*[,:;!—–]+\s*|\s+-+\s+|\s+))*+"
+
+def any_of(words: str) -> str:
+    """Return an expression for any of some words; an underscore stands for a space.
+
+    Example:
+        >>> any_of("always do_not  never")
+        '(?:always|do not|never)'
+    """
+    return f"(?:{'|'.join(words.split())})".replace("_", " ")
+
+
+def _compile(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(LEAD + pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns)
+
+
+_FIRST_WORDS = any_of(
+    r"please pls also and but so then ok okay btw by_the_way fyi hey hi again note nb n\.b\. important reminder remember rule in_general "
+    "generally as_a_rule as_a_general_rule as_always thanks thank_you one_more hm+ well for_the_record in_principle normally by_default "
+    "(?:one|another|last|small|quick)_(?:(?:more|other|last|small|quick)_)?(?:thing|rule|note|request|point|favou?r|reminder)(?:_though|_from_me)?"
 )
+#: Words before the sentence proper, as many as there are; none is taken back.
+LEAD = rf"(?:{_FIRST_WORDS}(?:\s*[,:;!—–]+\s*|\s+-+\s+|\s+))*+"
 # A condition or a place that holds for more than one occasion.
-_SETTING = r"(?:(?:in|on|for|when|whenever|before|after|during|as|inside|outside) [^,.:;?!\n]{2,60}, (?:please )?)?"
-# The thing itself goes to the end of its clause.
+_SETTING = (
+    r"(?:(?:(?:in|on|during|inside|outside) |for (?!each\b|every\b|the\b)|(?:when|whenever|before|after) (?:you|we|an?|any|\w+ing)\b)"
+    r"[^,.:;?!\n]{2,60}, (?:please )?)?"
+)
+# The thing itself goes to the end of its clause, and of a correction to the end of the sentence.
 _CLAUSE_END = r"(?=[,;:!?](?:\s|$)|\.+[\s\"')]*$|\s[—–-]+\s|\s\(|\s*$)"
 _SHORT = rf"(?P<span>\S.{{4,79}}?){_CLAUSE_END}"
 _LONG = r"(?P<span>\S.{4,99}?)(?=[;!?](?:\s|$)|\.+[\s\"')]*$|\s*$)"
-# After always and never: a verb in its plain form, so no participle, no noun, no complaint.
+
+# -- preferences ---------------------------------------------------------------------------
+
+_NO_VERB = any_of(
+    "a an the my your our his her their its this that these those it i you we they he she there here mine one all any some every no and or "
+    "but not if when what how why with without for from of to by on in at because since until before after again ever even once quite so too "
+    "more less am is are was were has had been did done would could should will can may might got gotten made went came took gave felt seen "
+    "saw heard found said told thought knew known understood lost ran wrote broke liked forgot remembered happens? works? forget remember "
+    r"understand know wonder blame say mind have_(?:\w+ed|been|done|gone|had) better worse good nice happy sad ready busy late slow broken "
+    "wrong right true possible great fun funny interesting hard easy tricky important worth weird strange awesome cool sure open available "
+    "welcome glad curious null undefined zero empty green red same"
+)
+# A verb in its plain form: no participle, no third person, no adverb.
 _VERB = (
-    r"(?!(?:a|an|the|my|your|our|his|her|their|its|this|that|these|those|it|i|you|we|they|he|she|there|here|mind|again|same|on|in|at|so|too|more|"
-    r"less|better|worse|good|nice|happy|sad|been|seen|had|got|gotten|heard|thought|knew|known|saw|done|did|was|were|is|are|am|has|made|went|came|took|"
-    r"gave|felt|understood|found|said|told|lost|ran|wrote|broke|forget|forgot|remember|remembered|understand|know|liked|happens?|works?|wonder|one|"
-    r"and|or|but|not|if|when|what|how|why|with|without|for|of|to|by|because|blame|say|mine|ready|busy|late|slow|broken|wrong|right|true|possible)\b)"
-    r"(?!\w+(?<!e)ed\b(?<!embed))(?!\w+ing\b(?<!bring)(?<!ping)(?<!string))(?!\w+(?<![su])s\b(?<!alias))"
-    rf"[a-z{CODE}][\w{CODE}-]*\b"
+    rf"(?!{_NO_VERB}\b)(?!\w+(?<!e)ed\b(?<!embed))(?!\w+ing\b(?<!bring)(?<!ping)(?<!string))(?!\w+(?<![su])s\b(?<!alias))"
+    rf"(?!\w+ly\b(?<!\bapply)(?<!\bsupply)(?<!\brely)(?<!\breply)(?<!\bcomply)(?<!\bmultiply))[a-z{CODE}][\w{CODE}-]*\b"
 )
-# A choice among what is on the table, or what to do now.
-_NOT_CHOICE = (
-    r"(?!(?:option|version|approach|variant|solution|alternative|number|plan|choice|[a-d1-9]|#?\d+|(?:the|your|this|that|my) (?:\w+er|first|second|third|"
-    r"last|next|previous|current|original|new|old|other|latter|former|one|way|same|name|idea)|your|yours|this|that|it|them|these|those|if (?!you)|when|"
-    r"(?:not )?to (?:wait|hold|pause|stop|see|think|stay|leave|go|start|continue|skip|look|discuss|talk|sleep|postpone|defer|know|answer|say|finish|"
-    r"do (?:it|that|this)|have (?:it|that|this)))\b)"
+_ADVERB = r"(?:(?:much|always|still|also|just|\w+ly) )*"
+_ON_THE_TABLE = any_of(
+    r"\w+_(?:one|solution|approach|way|version|option|variant)\b \w+er layout design colou?rs? look wording logo sidebar dropdown button "
+    "first second third last next previous current original new old other latter former one way same name idea"
 )
-_ADVERB = r"(?:(?:strongly|generally|usually|really|much|personally|always|definitely|still|also|just|only|mostly|normally|clearly|explicitly) )*"
+_TO_DO_NOW = any_of(
+    "wait hold pause stop see think stay leave go start continue skip look discuss talk sleep postpone defer know answer say finish "
+    "do_(?:it|that|this) have_(?:it|that|this)"
+)
+# Not a choice among what is on the table, and not what to do now.
+_STANDING = (
+    r"(?!(?:option|version|approach|variant|solution|alternative|number|plan|choice|[a-d](?= *$| *[.,;!)]| (?:for|here|then|and|is)\b)|#?\d+|"
+    rf"(?:the|your|this|that|my) {_ON_THE_TABLE}|yours?|this|that|it|them|these|those|if (?!you)|when|(?:not )?to {_TO_DO_NOW})\b)"
+)
+_ANY_OLD = any_of("the an? something anything red green blue black white yellow gr[ae]y")
+_WISH = r"(?:i|we)(?:'d| would)"
+_HABIT = any_of(
+    "use want(?!_to_(?!see)) write run commit put keep log squash merge rebase push ship deploy test pin name return store add edit change "
+    "check call import mock cache catch expose throw swallow need_to_see format lint tag version document review validate prefix"
+)
+_WOULD_DO = any_of("have use keep see write read avoid get you_(?:didn't|did_not|don't|do_not|not|never|always|used|asked|kept)")
 
-_PREFERENCE = (
-    rf"{_SETTING}(?:always|never(?: ever)?) (?=(?:{_ADVERB})(?:{_VERB})){_SHORT}",
-    rf"{_SETTING}(?:i|we) {_ADVERB}prefer (?:that )?{_NOT_CHOICE}{_SHORT}",
-    rf"{_SETTING}(?:i|we)(?:'d| would) {_ADVERB}prefer (?!the\b)(?:that )?{_NOT_CHOICE}{_SHORT}",
-    rf"{_SETTING}(?:i|we)(?:'d| would) {_ADVERB}rather (?:have|use|keep|see|write|read|avoid|get|you (?:didn't|did not|don't|do not|not|never|always|used|asked|kept)) "
-    rf"(?!the\b){_NOT_CHOICE}{_SHORT}",
-    rf"(?:my|our) {_ADVERB}preference (?:is|would be) (?:that |for )?{_NOT_CHOICE}{_SHORT}",
-    rf"prefer (?=\S.{{1,60}} (?:over|to) ){_NOT_CHOICE}{_SHORT}",
-    r"(?:i|we) (?:really |much )?like (?P<span>\S.{1,50} (?:better|more) than .{2,40}?)" + _CLAUSE_END,
-    rf"(?:i|we) (?:always|never) (?=(?:use|want|write|run|commit|put|keep|log|squash|merge|rebase|push|ship|deploy|test|pin|name|return|store|add|edit|"
-    rf"change|check|call|import|mock|cache|catch|expose|throw|swallow|need to see|name|format|lint|tag|version|document|review|validate|prefix)\b){_SHORT}",
-    rf"(?:from now on|from here on(?: out)?|going forward|in future|in the future|henceforth)[,:]? (?:please )?"
-    rf"(?!(?:continue|proceed|go|just|work|let|wait|i'll|we'll|stop|take)\b)(?:always |never |only |don't |do not |prefer )?(?={_VERB}){_SHORT}",
-    rf"for (?:all|every|each|any|new) [^,.:;?!\n]{{2,50}}, (?:please )?(?={_VERB}){_SHORT}",
-)
-
-_UNIVERSAL = rf"(?:all|every|each|any|no|nobody|no one|everything|everyone)\b(?! (?:two|three|four|five|six|the|these|those|this|my|of|\d+)\b)[^,;:.?!\n]{{0,60}}?"
-_MUST = r"(?:must|may|have to|has to)"
-_NOT_EPISTEMIC = r"(?!(?:still |also |just )?have (?:been|had|\w+(?:ed|wn|en|ne|lt|nt)|gone|come|run|broke)\b|admit\b|say\b)"
-# A bare plural or mass noun: no article, no number, no pronoun.
-_BARE = (
-    r"(?!(?:the|this|that|these|those|it|there|here|he|she|they|you|we|i|one|two|three|four|both|a|an|my|your|his|her|their|its|someone|somebody|"
-    r"something|what|which|who|if|when|while|because|as|then|maybe|not|must|things|people|guys)\b)"
-)
-_NOUNS = rf"(?:[\w'{CODE}/-]+ ){{0,4}}?"
-
-_CONSTRAINT = (
-    rf"{_SETTING}(?:you |we )?(?:don't|do not|dont) ever (?!(?:worry|mind)\b){_SHORT}",
-    rf"{_SETTING}(?:you|we|agents|contributors|nobody|everyone|everybody|anyone) must (?:(?:always|never|not(?: ever)?) )(?:be able to )?{_SHORT}",
-    rf"{_SETTING}{_UNIVERSAL} must (?:not |never |always |only |also )?{_NOT_EPISTEMIC}{_SHORT}",
-    rf"{_SETTING}no [^,;:.?!\n]{{2,50}}? (?:may|must|can) (?:ever )?be {_SHORT}",
-    rf"{_SETTING}(?:our )?{_BARE}{_NOUNS}[\w'{CODE}/-]+(?<!s) must (?:not|never|always|only) {_SHORT}",
-    rf"{_SETTING}our {_NOUNS}[\w'{CODE}/-]+ must {_NOT_EPISTEMIC}{_SHORT}",
-    rf"{_SETTING}{_BARE}{_NOUNS}[\w'{CODE}/-]{{2,}}(?<!s)s must (?:not |never |always |only |also )?{_NOT_EPISTEMIC}{_SHORT}",
-    rf"{_SETTING}(?!(?:the|this|that|these|those|my|your|its|what|which|if|it|there|\W)\b)[\w{CODE}][^,;:.?!\n]{{2,60}}? (?:is|are) (?:always |strictly )?required "
-    r"(?=(?:on|for|in|with|from|by) (?:all|every|each|any|new)\b|before (?!that|you|we|this|i)\w|at all times|by (?:law|policy|compliance))" + _SHORT,
-    rf"(?:it is|it's) (?:strictly )?required (?:that|to) (?=.*\b(?:all|every|each|any|always|never|no)\b){_SHORT}",
-    rf"under no circumstances,? (?:may |should |must )?{_SHORT}",
+PREFERENCE = _compile(
+    rf"{_SETTING}(?:(?:let's|you should|we should) )?(?:always|never(?: ever)?) (?={_ADVERB}{_VERB}){_SHORT}",
+    rf"{_SETTING}(?:i|we) {_ADVERB}prefer (?:that )?{_STANDING}{_SHORT}",
+    rf"{_SETTING}{_WISH} {_ADVERB}prefer (?!{_ANY_OLD}\b)(?:that )?{_STANDING}{_SHORT}",
+    rf"{_SETTING}{_WISH} {_ADVERB}rather {_WOULD_DO} (?!the\b){_STANDING}{_SHORT}",
+    rf"(?:my|our) {_ADVERB}(?:preference|convention|rule|policy|standard) (?:is|would be) (?:that |for |to )?{_STANDING}{_SHORT}",
+    rf"prefer (?=\S.{{1,60}} (?:over|to) ){_STANDING}{_SHORT}",
+    rf"(?:i|we) (?:really |much )?like (?P<span>\S.{{1,50}} (?:better|more) than .{{2,40}}?){_CLAUSE_END}",
+    rf"(?:we (?:always|never)|i always|i never(?= (?:want|need|accept|merge|push|commit)\b)) (?!.*\bwrong\b)(?={_HABIT}\b){_SHORT}",
+    r"(?:from now on|from here on(?: out)?|going forward|in (?:the )?future|henceforth)[,:]? (?:please )?"
+    rf"(?!{any_of('''continue proceed go just work let wait i'll we'll stop take''')}\b)"
+    rf"(?:(?:always|never|only|don't|do not|prefer) )?(?={_VERB}){_SHORT}",
+    rf"for (?:all|every|each|any|new) [^,.:;?!\n]{{2,50}}, (?:please )?(?=(?:use|prefer|follow|avoid|stick to)\b){_SHORT}",
+    rf"(?={_VERB})(?P<span>\S.{{4,79}}?),? always[.!]*\s*$",
+    r"(?:don't|do not|avoid|stop) (?P<span>\S.{4,79}?), (?:i|we) (?:find|hate|dislike|prefer|don't like|can't stand)\b",
 )
 
-# What people say about the moment; never a lasting fact.
-_FLEETING = (
-    r"(?!(?:(?:the|our|my|your|that|this|same|all|both|some)\s+)*(?:\w+ )?(?:error|bug|issue|problem|failure|crash|exception|tests?|build|job|page|screen|output|result|"
-    r"results|diff|change|changes|cause|reason|fix|it|that|this|these|those|he|she|they|i|you|there|here|variable|value|button|line|message|same|nothing|"
-    r"something|file|function|only) (?:is|are|isn't|aren't|was|were|contains?|returns?|uses?|comes?|still|now)\b)"
+# -- constraints ---------------------------------------------------------------------------
+
+_PARTICIPLE = r"(?:\w+(?:ed|en|wn|lt|nt)|been|had|done|gone|come|run|broke|cut|set|made|kept)"
+# Not what must be the case, or must happen now.
+_BINDING = (
+    rf"(?!(?:still |also |just )?have {_PARTICIPLE}\b|(?:admit|say|suddenly|stop|forget|give up|think|be careful|be able to)\b|"
+    rf"be (?:\w+ing|{any_of('stuck off overloaded gone full confused tired wrong crazy broken missing down happy flaky mad nice fun')})\b)"
 )
-_PASSIVE = (
-    r"(?:called|named|deployed|hosted|stored|written|generated|built|located|owned|maintained|pinned|limited|capped|loaded|formatted|versioned|based|"
-    r"defined|configured|mounted|served|managed|provided|handled|signed|encrypted|indexed|cached|mandatory|optional|deprecated|immutable|nullable|"
-    r"read-only|case-sensitive|published|released|measured|counted|kept|run|rotated|scheduled|triggered)\b"
+# The people who use what is being made: what they must do is a feature of it.
+_USERS = any_of("users? customers? visitors? players? children people members? guests? students? readers? shoppers? admins?")
+# What a team makes rules about: its code, its ways of working, its data. What must be so of other things is a feature.
+_MATTERS = any_of(
+    "api endpoint route handler service server job worker request response call query commit pr pull_request merge_request branch branches "
+    "release build pipeline deployment migration test code function method class classes module package library libraries dependency "
+    "dependencies import component script image container config configuration setting option flag variable constant secret password "
+    "credential token key log error exception warning timestamp money amount string table column schema data change update feature docs? "
+    "documentation docstring comment changelog review approval version tag id url type interface contract backup webhook permission access "
+    "query queries"
 )
-_HOLDS = (
-    r"(?:lives?|resides?|runs?|uses?|comes? from|belongs? (?:to|in)|returns?|expects?|accepts?|requires?|supports?|depends? on|defaults? to|points? to|"
-    r"starts? (?:at|with)|expires?|consists?|stores?|share|shares|sends?|reads?|writes? to|speaks?|targets?|listens? on|goes? (?:through|in|into|to)|"
-    r"go (?:through|in|into|to)|needs?)\b"
+_ON_MATTERS = rf"(?=[^,;:.?!\n]{{0,60}}?\b{_MATTERS}s?\b[^,;:.?!\n]{{0,40}}? must\b)"
+_UNIVERSAL = (
+    rf"{_ON_MATTERS}(?:all|every|each|any)\b(?! (?:\w+ )?{_USERS} must\b)(?! (?:two|three|four|five|six|the|these|those|this|my|of|\d+)\b)"
+    r"[^,;:.?!\n]{0,60}?"
+)
+_NO_NOUN = any_of(
+    "the this that these those it there here he she they you we i one two three four both a an my your his her their its someone somebody "
+    "something what which who if when while because as then maybe not all every each any no must things people guys"
+)
+# A noun without article, number or pronoun.
+_BARE = rf"{_ON_MATTERS}(?!(?:our )?(?:[\w-]+ )?{_USERS} must\b)(?!{_NO_NOUN}\b)"
+_NOUN = rf"[\w'{CODE}/-]+"
+_NOUNS = rf"(?:{_NOUN} ){{0,4}}?"
+_FIRMLY = r"(?:(?:not|never|always|only|also) )?"
+_WHOEVER = any_of("you we agents contributors nobody everyone everybody anyone")
+
+CONSTRAINT = _compile(
+    rf"{_SETTING}(?:you |we )?(?:don't|do not|dont) ever (?!(?:worry|mind|give up)\b){_SHORT}",
+    rf"{_SETTING}{_WHOEVER} must (?:always|never|not(?: ever)?) {_BINDING}{_SHORT}",
+    rf"{_SETTING}{_UNIVERSAL} must {_FIRMLY}{_BINDING}{_SHORT}",
+    rf"{_SETTING}no [^,;:.?!\n]{{2,50}}? (?:may|can) (?:ever )?be {_SHORT}",
+    rf"{_SETTING}(?:our )?{_BARE}{_NOUNS}{_NOUN}(?<!s) must (?:not|never|always|only) {_SHORT}",
+    rf"{_SETTING}our (?!(?:\w+ )?{_USERS} must\b){_NOUNS}{_NOUN} must {_BINDING}{_SHORT}",
+    rf"{_SETTING}{_BARE}{_NOUNS}{_NOUN}(?<!s)s must {_FIRMLY}{_BINDING}{_SHORT}",
+    rf"{_SETTING}(?!{any_of('the this that these those my your its what which if it there')}\b)[\w{CODE}][^,;:.?!\n]{{2,60}}? (?:is|are) "
+    r"(?:always |strictly )?required (?=(?:on|for|in|with|from|by) (?:all|every|each|any|new)\b|before (?!that|you|we|this|i)\w|at all times|"
+    rf"by (?:law|policy|compliance)){_SHORT}",
+    rf"(?:it is|it's) (?:strictly )?required (?:that|to) (?=.*\b(?:all|every|each|any|always|never)\b){_SHORT}",
+    rf"under no circumstances,? (?:(?:may|should|must) )?{_SHORT}",
+)
+#: A sentence with one of these is tried as a constraint first (S1-19).
+STRICT = re.compile(r"\b(?:must|required|(?:don't|do not|dont) ever|under no circumstances)\b", re.IGNORECASE)
+
+# -- corrections ---------------------------------------------------------------------------
+
+_AT_HAND = any_of(
+    "error bug issue problem failure crash exception page screen output results? diff changes? cause reason fix it that this these those he "
+    "she they i you there here variable value button line message same nothing something file function method class "
+    "(?<!main_)(?<!default_)(?<!release_)branch commit pr ticket name only argument parameter callback prop property column component "
+    "handler hook constructor warning user import thing tag"
+)
+# The subject is no part of the work at hand; what is said of such is about the moment.
+_LASTING = (
+    r"(?!(?:my|your|his|her|this|that|these|those) (?!repo|project|codebase|team|app|service|package|product|company)|"
+    rf"(?:(?:the|our|same|all|both|some)\s+)*(?:\w+ )?(?:{_AT_HAND} |(?:tests?|build|job|pipeline) "
+    r"(?:is|are|isn't|aren't|was|were|contains?|returns?|uses?|comes?|still|now)\b))"
+)
+_NO_SUBJECT = any_of("i you we they he she it that which who is are was were to because think but when if there what just key should could can will")
+_SUBJECT = rf"(?:(?!{_NO_SUBJECT}\b)[\w'{CODE}/.+#-]+ ){{1,9}}?"
+_IS_MADE = any_of(
+    "called named deployed hosted stored written generated built located owned maintained pinned limited capped loaded formatted versioned "
+    "based defined configured mounted served managed provided handled signed encrypted indexed cached mandatory optional deprecated "
+    "immutable nullable read-only case-sensitive published released measured counted kept run rotated scheduled triggered"
+)
+_HOLDS = any_of(
+    r"lives? resides? runs?_(?:on|under|as|with|every|at_\d) uses? comes?_from belongs?_(?:to|in) returns? expects? accepts? requires? "
+    "supports? depends?_on defaults?_to points?_to expires? consists? stores? shares? reads?_from writes?_to speaks? targets? listens?_on "
+    "goe?s?_(?:through|into) talks?_to connects?_to"
 )
 _CONTRAST = r"(?:,? (?:and |but )?(?:not|never) (?!yet\b|really\b|sure\b)\S|,? (?:instead of|rather than|as opposed to) \S|, only\b|; only\b)"
-_MEASURE = (
-    r"(?:limit|timeout|version|port|default|minimum|maximum|size|interval|quota|budget|region|branch|domain|bucket|prefix|convention|format|"
-    r"unit|owner|licen[cs]e|encoding|time ?zone|locale|currency|retention|threshold|window|schema)"
+_MEASURE = any_of(
+    "limit timeout version port default minimum maximum size interval quota budget region branch domain bucket prefix convention format unit "
+    "owner licen[cs]e encoding time_?zone locale currency retention threshold window schema"
 )
-_PHRASE = rf"(?:[\w'{CODE}/.+#-]+ ){{1,9}}?"
-_DURABLE = (
-    r"(?:"
-    r"we (?:don't |do not |no longer |only |always |never |just |also |mostly |currently |all )*(?:use|run|deploy|ship|host|store|target|support|keep|build|publish|"
-    r"write|version|pin|sign|release|serve|maintain|follow|format|name|test against|standardi[sz]ed on|moved|switched|migrated|renamed|dropped|replaced) (?!it\b|that\b|this\b|them\b)"
-    r"|we(?:'re| are) (?:on|using|running|targeting|hosted|deploying)\b"
-    r"|it's (?!(?:the|a|an|in|on|at|that|this|just|line|step|page|only|about|my|your|still|because|more|less|too|not|fine|ok|all|for|to|from|by)\b)"
-    rf"\S{{2,30}}(?: \S{{1,20}}){{0,2}}?,? not (?!yet\b)\S"
-    r"|use (?!(?:a|an|the|this|that|your|my|it|one|both|them|these|those|another|some)\b)\S{2,30}(?: \S{2,20}){0,2}?(?:,? not| instead of| rather than) "
-    r"(?!(?:a|an|the|this|that|your|my|it|yet)\b)\S"
-    rf"|{_FLEETING}{_PHRASE}(?:don't |doesn't |do not |does not |only |always |never |all |both )?{_HOLDS} \S"
-    rf"|{_FLEETING}{_PHRASE}(?:is|are) (?:always |only |never |all |also |now )?{_PASSIVE}"
-    rf"|{_FLEETING}{_PHRASE}(?:is|are) (?!still|now|already|too|just|fine|ok\b).{{2,60}}?{_CONTRAST}"
-    rf"|(?:the|our) (?:[\w-]+ ){{0,5}}?{_MEASURE}(?: \w+)? (?:is|are) (?!still|now|too|just|wrong|broken|fine|ok\b|missing|empty)\S"
-    r")"
+_NAME = rf"(?-i:[A-Z]|\d|{CODE})"
+_WE_DO = any_of(
+    r"use run(?!_into\b|_out\b) deploy ship host store target support keep build publish write version pin sign release serve maintain follow "
+    "format name test_against standardi[sz]ed_on moved switched migrated renamed replaced"
+)
+_NO_NAME = any_of("the a an in on at that this just line step page only about my your still because more less too not fine ok all for to from by")
+_ARTICLE = any_of("a an the this that your my it one both them these those another some yet")
+_BY = any_of("automatically manually by from with via as per on")
+_TROUBLE = any_of("problem issue cause culprit reason bug point question")
+_STATEMENTS = (
+    rf"we (?:{any_of('''don't do_not no_longer only always never just also mostly currently all''')} )*{_WE_DO} (?!(?:it|that|this|them)\b)",
+    r"we(?:'re| are) (?:on|using|running|targeting|hosted|deploying)\b",
+    rf"it's (?=[^,;]{{0,60}}{_NAME})(?!{_NO_NAME}\b)\S{{2,30}}(?: \S{{1,20}}){{0,2}}?,? not (?!yet\b)\S",
+    r"it's called \S",
+    rf"use (?!{_ARTICLE}\b)\S{{2,30}}(?: \S{{2,20}}){{0,2}}?,? not (?!{_ARTICLE}\b)\S",
+    rf"{_LASTING}{_SUBJECT}(?:(?:don't|doesn't|do not|does not|only|always|never|all|both) )?{_HOLDS} \S",
+    rf"{_LASTING}{_SUBJECT}(?:is|are) (?:(?:always|only|never|all|also|now) )?{_IS_MADE}\b",
+    rf"{_LASTING}{_SUBJECT}(?:is|are) (?!still|now|already|too|just|fine|ok\b|(?:the |an? )?{_TROUBLE}\b).{{2,60}}?{_CONTRAST}",
+    rf"{_LASTING}(?!(?:the|an?|some|all|both)\b){_SUBJECT}are (?:(?:all|always|only|never) )?{_PARTICIPLE} {_BY}\b",
+    rf"{_LASTING}(?:the|our) {_SUBJECT}(?!is\b|was\b|has\b)\w+s \S.{{1,50}}?,? not (?:to|on|in|at|by|from|with|via|through|the)\b",
+    rf"{_LASTING}our (?:[\w-]+ ){{1,4}}?is {_NAME}",
+    rf"(?:the|our) (?:[\w-]+ ){{0,5}}?{_MEASURE}(?: \w+)? (?:is|are) (?:(?:currently|now|set to|at|about|called) )?{_NAME}",
 )
 _SIGH = r"(?:(?:hm+|wait|ah|oh|oops|sorry|well|um|uh),?\s+)?"
-_OPPOSING = (
-    rf"{_SIGH}(?:(?:actually|no|nope|nah|wrong|incorrect|not (?:quite|exactly|really)|that(?:'s| is) (?:wrong|not (?:right|correct|true)|incorrect)|correction)"
-    r"(?:\s*[,:;—–]+\s*|\s+-+\s+)|actually\s+|no\s+(?=(?:we|our|the|it's)\s))(?:actually,? )?"
+_NO = any_of(
+    "actually nope no nah wrong incorrect correction not_(?:quite|exactly|really) that(?:'s|_is)_(?:wrong|incorrect|not_(?:right|correct|true))"
 )
-_CORRECTION = (
-    rf"{_OPPOSING}(?={_DURABLE}){_LONG}",
-    r"(?P<span>not (?!(?:only|sure|a|an|the|just|that|this|because|so|yet|to|in|on|really|quite|all|every|everyone|bad|too|always|my|your|it|for|with|at|"
-    rf"great|ideal|perfect|nice|pretty|elegant)\b)[\w.+#{CODE}-]+(?: [\w.+#{CODE}-]+){{0,2}} but [\w.+#{CODE}-]+ [^;!?\n]{{4,80}}?)(?=\.?\s*$|[;!?])",
+_OPPOSING = rf"{_SIGH}(?:{_NO}(?:\s*[,:;—–]+\s*|\s+-+\s+)|actually\s+|no\s+(?=(?:we|our|the|it's)\s))(?:actually,? )?"
+_NO_THING = any_of(
+    "only sure a an the just that this because so yet to in on really quite all every everyone bad too always my your it for with at null "
+    "none undefined true false empty great ideal perfect nice pretty elegant"
+)
+_WORD = rf"[\w.+#{CODE}-]+"
+
+CORRECTION = _compile(
+    rf"{_OPPOSING}(?=(?:{'|'.join(_STATEMENTS)})){_LONG}",
+    rf"(?P<span>not (?!{_NO_THING}\b){_WORD}(?: {_WORD}){{0,2}} but {_WORD} "
+    r"(?:(?:is|are) (?:what|the|used|our)|runs?|handles?|serves?|builds?)\b[^;!?\n]{2,80}?)(?=\.?\s*$|[;!?])",
 )
 
-_REQUEST = (
+# -- requests ------------------------------------------------------------------------------
+
+_LATER = r"for (?:later|next time|the future|future \w+)"
+#: A request to remember; what it is about follows it.
+REQUEST = re.compile(
     r"(?:(?:please|pls|bitte|also|and|so|ok|okay|hey|btw|thanks|you should|i want you to|i need you to)[,:]?\s+)*+(?:"
-    r"remember (?:this|the following)(?: for (?:later|next time|the future|future \w+))?\s*[:—–-]+\s*"
-    r"|remember(?: for (?:later|next time|the future|future \w+))?\s*:\s*"
-    r"|remember (?:for (?:later|next time|the future),? )?that\s+(?!(?:time|day|bug|one|issue|thing|error|weird|week|when|we had)\b)"
-    r"|remember (?:to )?(?=(?:always|never)\s)"
-    r"|remember (?=(?:i|we) (?:strongly |always )?(?:prefer|use|want|like)\b)"
+    rf"remember (?:this|the following)(?: {_LATER})?\s*[:—–-]+\s*|remember(?: {_LATER})?\s*:\s*"
+    rf"|remember (?:{_LATER},? )?that\s+(?!(?:{any_of('time day bug one issue thing error weird week we_had')}\b)"
+    r"|(?!when|if|before|after|because|unless|whenever)\w+ (?:we|you|i) )"
+    r"|remember (?:to )?(?=(?:always|never)\s)|remember (?=(?:i|we) (?:strongly |always )?(?:prefer|use|want|like)\b)"
     r"|(?:do not|don't|never) forget that\s+|(?:keep|bear) in mind that\s+"
     r"|(?:make|take|leave) (?:yourself )?a (?:mental )?note(?: for (?:later|the future|next time))?(?:\s*:\s*| that\s+)"
-    r"|(?:a )?note (?:for (?:the )?(?:future|later|next time)|to self|for future \w+)\s*[:,—–-]+\s*"
-    r"|for (?:future|your) reference\s*[:,—–-]+\s*"
-    r"|merk(?:e)? dir(?: bitte)?(?:\s*:\s*|,? dass\s+)"
-    r"|(?:souviens-toi|retiens|n'oublie pas) que\s+|(?:recuerda|ten en cuenta|no olvides) que\s+"
-    r")"
+    r"|(?:a )?note (?:for (?:the )?(?:future|later|next time)|to (?:self|you|yourself)(?: and (?:to )?\w+)?|for future \w+)\s*[:,—–-]+\s*"
+    r"|for (?:(?:future|your) reference\s*[:,—–-]+|(?:the future|later|next time)\s*:)\s*"
+    r"|merke? dir(?: bitte)?(?:\s*:\s*|,? dass\s+)"
+    r"|(?:souviens-toi|retiens|n'oublie pas) que\s+|(?:recuerda|ten en cuenta|no olvides) que\s+)",
+    re.IGNORECASE,
 )
-
-#: A request to remember; what it is about follows it.
-REQUEST = re.compile(_REQUEST, _I)
-#: The expressions of a kind, in the order in which they are tried.
-PREFERENCE = tuple(re.compile(_LEAD + pattern, _I | re.DOTALL) for pattern in _PREFERENCE)
-CORRECTION = tuple(re.compile(_LEAD + pattern, _I | re.DOTALL) for pattern in _CORRECTION)
-CONSTRAINT = tuple(re.compile(_LEAD + pattern, _I | re.DOTALL) for pattern in _CONSTRAINT)
-#: A sentence with one of these is tried as a constraint first (S1-19).
-STRICT = re.compile(r"\b(?:must|required|(?:don't|do not|dont) ever|under no circumstances)\b", _I)
-
-_LASTING = (
-    r"(?:repo|repository|repos|project|projects|codebase|code base|code|monorepo|team|company|organi[sz]ation|org|workspace|app|application|service|product|"
-    r"package|library|platform|machine|stack|vault|kind|sort|type|way|system|cluster|client|customer|site|account|week's release)"
-)
-#: Words for this one occasion.
-ONE_OFF = re.compile(
-    r"\b(?:for now|for the (?:moment|time being)|at the moment|right now|this (?:time|once)|just once|today|tonight|tomorrow|yesterday|temporarily|"
-    r"in the meantime|while (?:i|you|we)\b|as long as (?:i|we)\b|until (?:i|we|it|this|that|the (?:bug|issue|problem|fix)|further|then|tomorrow|next)\b|"
-    r"before (?:continuing|proceeding|finishing|we (?:continue|proceed|go|start|move|ship)|you (?:finish|continue|proceed|go on|start))|"
-    r"when (?:you're|you are|i'm|we're) (?:done|finished|ready)|next (?:step|commit|pr|time|week|release|sprint)|step \d|"
-    rf"(?:this|these|those) (?!{_LASTING}\b|is\b|was\b|way\b)\w+|(?:for|in|on|of|from) (?:this|that|these|those)(?= *[,.;!?]| *$))",
-    _I,
-)
-#: Words of somebody who does not mean it, or is not sure.
-NOT_MEANT = re.compile(
-    r"\b(?:maybe|perhaps|i guess|i suppose|i wonder|lol|lmao|haha\w*|rofl|what could (?:possibly )?go wrong|(?:brilliant|great|genius) idea|they said|"
-    r"yeah,? (?:right|sure)|that's the spirit|just kidding|jk)\b|(?<!\S)/s(?!\S)|[🙄😂🤣😅😉]",
-    _I,
-)
-#: A word that points at something outside the sentence, where the thing itself should be named.
-POINTING = re.compile(
-    r"\b(?:it|that|this|them|those|these|there)(?=\s*(?:$|[.,;!?])|\s+(?:again|any ?more|like (?:that|this)|here|there|now|please|first|twice|in|on|for|"
-    r"with|to|when|unless|before|after|without|from|as|at|by)\b)",
-    _I,
-)
-#: An order to make something; what must be so in the same message may be about that alone.
-ORDER = re.compile(
-    r"(?:please |can you |could you |let's |now )*(?:write|create|implement|build|generate|design|draft|add|make|develop|document|list|render|show)\b", _I
-)
-#: What must be so of some things only; where something was ordered in the same message, of its parts.
-SPECIFIC = re.compile(_LEAD + r"(?!(?:all|every|each|any|no|nobody|everyone|don't|do not|dont|you|we|our|under|it)\b)", _I)
