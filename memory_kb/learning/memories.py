@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -84,14 +85,20 @@ class Memory:
     def count(self, name: str) -> int:
         """Return a counter of the evidence block, 0 where there is no good one."""
         value = self.metadata.get(name)
-        return value if type(value) is int and 0 <= value <= 1_000_000_000 else 0
+        try:
+            number = 0 if isinstance(value, bool) else int(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            return 0
+        return number if 0 <= number <= 1_000_000_000 else 0
 
     def share(self, name: str, default: float) -> float:
         """Return a number from 0 to 1, such as the confidence."""
         value = self.metadata.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
             return default
-        return min(1.0, max(0.0, float(value)))
+        return default if math.isnan(number) else min(1.0, max(0.0, number))
 
     def words(self, name: str) -> tuple[str, ...]:
         """Return a list of words, such as `sources` or `flags`."""

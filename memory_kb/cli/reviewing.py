@@ -1,0 +1,174 @@
+"""Verbs about what waits for a judgment, and about how a task went: review and outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import clean, one_line, print_json, say, short_id, style
+from memory_kb.cli.rules import end_writing
+from memory_kb.cli.undoing import print_preview, run_as_json
+from memory_kb.words import KIND_ALIASES, KINDS, SCOPES
+
+if TYPE_CHECKING:
+    from memory_kb.learning.outcomes import Credited
+    from memory_kb.learning.review import ReviewItem
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+
+
+@click.group("review")
+def review_verb() -> None:
+    """What waits for a person: proposals, and entries with flags. Editing `status:` in a file does the same.
+
+    \b
+    memory-kb review scan
+    memory-kb review list
+    memory-kb review show 69712e00
+    memory-kb review approve 69712e00
+    memory-kb review reject 69712e00 --reason "only true for the old parser"
+    """
+
+
+@review_verb.command("list")
+@shared_options
+@click.option("--kind", multiple=True, type=click.Choice((*KINDS, *KIND_ALIASES)), metavar="KIND", help="Only this kind; may be given several times.")
+@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
+@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
+@click.pass_obj
+def list_verb(options: Options, /, **chosen: Any) -> None:
+    """List what waits for a judgment, and what each judgment would do.
+
+    \b
+    memory-kb review list --kind pitfall
+    """
+    with options.open() as kb:
+        items = kb.review_list(**chosen)
+    if options.as_json:
+        print_json({"items": [dataclasses.asdict(item) for item in items]})
+        return
+    for item in items:
+        _print_item(item)
+    if not items:
+        say("Nothing waits for review.")
+
+
+def _print_item(item: ReviewItem) -> None:
+    marks = ", ".join(map(clean, (item.kind, item.scope, item.status, *item.flags)))
+    click.echo(f"{style(short_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
+    click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
+    click.echo(f"          {clean(item.reason)} Approving {clean(item.approving)}; rejecting {clean(item.rejecting)}.")
+
+
+@review_verb.command("show")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.pass_obj
+def show_verb(options: Options, /, entry: str) -> None:
+    """Show an entry of the queue, and what approving it would write.
+
+    \b
+    memory-kb review show 69712e00
+    """
+    with options.open() as kb:
+        view = kb.review_show(entry)
+    if options.as_json:
+        print_json(dataclasses.asdict(view.item) | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True)})
+        return
+    _print_item(view.item)
+    click.echo()
+    click.echo(clean(view.text.rstrip()))
+    click.echo()
+    print_preview(view.approval)
+
+
+@review_verb.command("scan")
+@shared_options
+@_DRY_RUN
+@click.pass_obj
+def scan_verb(options: Options, /, dry_run: bool) -> int:
+    """Propose a warning in the place of every rule that failed three times and twice as often as it succeeded.
+
+    \b
+    memory-kb review scan --dry-run
+    """
+    with options.open() as kb:
+        report = kb.review_scan(dry_run=dry_run)
+    for refusal in report.refused:
+        say(f"not proposed: {refusal}")
+    told = {"proposed": list(report.proposed), "refused": list(report.refused)}
+    if not options.as_json and not dry_run:
+        click.echo(f"{len(report.proposed):,} proposed" + ("; `memory-kb review list` shows them" if report.proposed else ""))
+    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+
+
+@review_verb.command("approve")
+@shared_options
+@click.argument("entries", metavar="ID...", nargs=-1, required=True)
+@_DRY_RUN
+@click.pass_obj
+def approve_verb(options: Options, /, entries: tuple[str, ...], dry_run: bool) -> int:
+    """Put proposals in use, and take the flags of entries away. Approving again changes nothing.
+
+    \b
+    memory-kb review approve 69712e00 --dry-run
+    """
+    with options.open() as kb:
+        run = kb.review_approve(*entries, dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@review_verb.command("reject")
+@shared_options
+@click.argument("entries", metavar="ID...", nargs=-1, required=True)
+@click.option("--reason", metavar="TEXT", help="Why; it is kept in the entry.")
+@_DRY_RUN
+@click.pass_obj
+def reject_verb(options: Options, /, entries: tuple[str, ...], reason: str | None, dry_run: bool) -> int:
+    """Reject entries. They stay where they are, and what they say does not come back.
+
+    \b
+    memory-kb review reject 69712e00 --reason "only true for the old parser"
+    """
+    with options.open() as kb:
+        run = kb.review_reject(*entries, reason=reason, dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@click.command("outcome")
+@shared_options
+@click.argument("agent")
+@click.argument("task")
+@click.argument("outcome", type=click.Choice(["success", "failure", "mixed"]))
+@click.option("--used", multiple=True, metavar="ID", help="An entry that was used; may be given several times.")
+@click.option("--session", metavar="ID", help="Only what was shown in this session.")
+@_DRY_RUN
+@click.pass_obj
+def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None, dry_run: bool) -> int:
+    """Say how TASK went for AGENT; the rules, pitfalls and skills it was shown are credited, each once.
+
+    Without --used all of them get the outcome, but no pitfall is blamed for a failure. With it, or where the agent wrote
+    [memory-kb: helpful ID] or [memory-kb: harmful ID] in its session, only those are credited.
+
+    \b
+    memory-kb outcome coder fix-login success
+    memory-kb outcome coder fix-login failure --used 69712e00
+    """
+    with options.open() as kb:
+        report = kb.outcome(agent, task, outcome, used=used, session=session, dry_run=dry_run)
+    told = {name: getattr(report, name) for name in ("agent", "task", "outcome", "notice")}
+    told |= {"credits": [one._asdict() for one in report.credits], "known": list(report.known)}
+    if not options.as_json:
+        for one in report.credits:
+            _print_credit(one)
+        if report.notice:
+            say(report.notice)
+    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+
+
+def _print_credit(one: Credited) -> None:
+    numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
+    click.echo(f"{one.credit:<7}  {numbers}  {style(short_id(one.id), dim=True)}  {clean(one.title)}")

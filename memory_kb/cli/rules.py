@@ -1,0 +1,216 @@
+"""Verbs about the playbook: rules list, select, feedback, import and export, and sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id, style
+from memory_kb.cli.undoing import end_run, print_preview, run_as_json
+from memory_kb.words import SCOPES
+
+if TYPE_CHECKING:
+    from memory_kb.learning.playbook import Rule
+    from memory_kb.learning.rulefile import Imported
+    from memory_kb.reports import RunReport
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+
+
+@click.group("rules")
+def rules_verb() -> None:
+    """The playbook: rules and pitfalls, how far each is trusted, and those that fit a task.
+
+    \b
+    memory-kb rules list
+    memory-kb rules select --label streaming --type bug
+    memory-kb rules feedback 69712e00 success
+    memory-kb rules import playbook.yaml --dry-run
+    """
+
+
+@rules_verb.command("list")
+@shared_options
+@click.option("--kind", type=click.Choice(["rule", "pitfall"]), help="Only rules, or only pitfalls.")
+@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
+@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
+@click.option("--job", help="Hide the rules of other jobs.")
+@click.option("--task", help="Hide the rules of other tasks of --job.")
+@click.pass_obj
+def list_verb(options: Options, /, **chosen: Any) -> None:
+    """List the rules and pitfalls in force, the surest first, with the confidence that is left of each.
+
+    \b
+    memory-kb rules list --tag sse
+    """
+    with options.open() as kb:
+        rules = kb.rules_list(**{name: value for name, value in chosen.items() if value})
+    if options.as_json:
+        print_json({"rules": [_rule_as_json(rule) for rule in rules]})
+        return
+    for rule in rules:
+        marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
+        counts = f"{rule.success_count}+ {rule.failure_count}-"
+        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(short_id(rule.id), dim=True):<8}  {clean(rule.text)}")
+        click.echo(f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}")
+    if not rules:
+        say('No rules yet; try: memory-kb learn "Buffer chunks until the delimiter." --kind rule --tag sse')
+
+
+@rules_verb.command("select")
+@shared_options
+@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A label of the task; may be given several times.")
+@click.option("--type", "type_", metavar="TYPE", help="The type of the task, such as bug.")
+@click.option("--job", help="Hide the rules of other jobs.")
+@click.option("--task", help="Hide the rules of other tasks of --job.")
+@click.option("--max-tokens", type=click.IntRange(0), metavar="N", help="What both lists may cost together [default: 500].")
+@click.option("--max-rules", type=click.IntRange(0), metavar="N", help="How many rules and pitfalls at most [default: 10].")
+@click.pass_obj
+def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
+    """Print the rules and pitfalls for a task, ready for a prompt, best first.
+
+    A rule fits by its tags; a label or type that is none of them changes nothing.
+
+    \b
+    memory-kb rules select --label streaming --label sse --type bug
+    """
+    with options.open() as kb:
+        selection = kb.rules_select(type=type_, **chosen)
+    if options.as_json:
+        rules, pitfalls = ([_rule_as_json(rule) for rule in listed] for listed in (selection.rules, selection.anti_patterns))
+        sums = {"total_score": selection.total_score, "token_count": selection.token_count, "text": selection.text}
+        print_json({"rules": rules, "anti_patterns": pitfalls} | sums)
+    elif selection.text:
+        click.echo(clean(selection.text))
+    else:
+        say("No rule fits; `memory-kb rules list` shows their tags with --json.")
+
+
+@rules_verb.command("feedback")
+@shared_options
+@click.argument("rule", metavar="ID")
+@click.argument("outcome", type=click.Choice(["success", "failure", "mixed", "helpful", "harmful"]))
+@click.option("--reason", metavar="TEXT", help="Why, for the log.")
+@_DRY_RUN
+@click.pass_obj
+def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | None, dry_run: bool) -> int:
+    """Count an outcome of rule ID: success adds 0.05 to what is left of its confidence, failure takes 0.20.
+
+    Every call is one more outcome; `memory-kb outcome` credits what a task was shown, once.
+
+    \b
+    memory-kb rules feedback 69712e00 failure --reason "broke the release build"
+    """
+    with options.open() as kb:
+        run = kb.rules_feedback(rule, outcome, reason=reason, dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@rules_verb.command("import")
+@shared_options
+@click.argument("source", metavar="FILE")
+@click.option("--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where they hold.")
+@click.option("--job", help="Keep them with this job.")
+@click.option("--task", help="Keep them with this task of --job.")
+@_DRY_RUN
+@click.pass_obj
+def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) -> int:
+    """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
+
+    What is known already stays as it is, so a file may be imported again.
+
+    \b
+    memory-kb rules import playbook.yaml
+    memory-kb rules import ~/.cass-memory/playbook.yaml --scope global --dry-run
+    """
+    with options.open() as kb:
+        report = kb.rules_import(source, dry_run=dry_run, **chosen)
+    if not options.as_json:
+        print_problems(report.problems)
+        for one in report.rules:
+            _tell_imported(one, source)
+        if not dry_run:
+            counts = {word: sum(one.action == word for one in report.rules) for word in ("created", "known", "forgotten", "refused")}
+            click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items() if count) or "nothing to import")
+    told = {"rules": [one._asdict() for one in report.rules], "problems": [dataclasses.asdict(problem) for problem in report.problems]}
+    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+
+
+def _tell_imported(one: Imported, source: str) -> None:
+    if one.message:
+        say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
+
+
+@rules_verb.command("export")
+@shared_options
+@click.option("--yaml", "is_yaml", is_flag=True, help="Print a playbook.yaml that `rules import` reads back.")
+@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
+@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
+@click.pass_obj
+def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag: tuple[str, ...]) -> None:
+    """Print all rules and pitfalls in force: as text for a prompt or an AGENTS.md, or as YAML.
+
+    \b
+    memory-kb rules export --yaml > playbook.yaml
+    memory-kb rules export --tag python >> AGENTS.md
+    """
+    from memory_kb.learning.playbook import format_for_prompt
+
+    words: dict[str, Any] = {name: value for name, value in (("scope", scope), ("tag", tag)) if value}
+    with options.open() as kb:
+        if is_yaml and not options.as_json:
+            click.echo(kb.rules_export(**words), nl=False)
+            return
+        rules = kb.rules_list(**words)
+    if options.as_json:
+        print_json({"rules": [_rule_as_json(rule) for rule in rules]})
+    elif rules:
+        click.echo(clean(format_for_prompt(rules)))
+
+
+@click.command("sweep")
+@shared_options
+@_DRY_RUN
+@click.pass_obj
+def sweep_verb(options: Options, /, dry_run: bool) -> int:
+    """Move rules between nascent, established and proven, and flag those that are worth a look.
+
+    A rule moves one level a day at most. Nothing is deleted: `memory-kb review list` shows what was flagged.
+
+    \b
+    memory-kb sweep --dry-run
+    """
+    with options.open() as kb:
+        report = kb.sweep(dry_run=dry_run)
+    told = {"promoted": len(report.promoted), "demoted": len(report.demoted), "flagged": len(report.flagged)}
+    if not options.as_json and not dry_run:
+        click.echo(", ".join(f"{count:,} {word}" for word, count in told.items()))
+    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+
+
+def end_writing(options: Options, run: RunReport, told: dict[str, Any], *, dry_run: bool, is_quiet: bool = False) -> int:
+    """Show a run in the way that was asked for; return the exit code.
+
+    With `is_quiet` the verb has said itself what it did.
+    """
+    if options.as_json:
+        print_json(told | run_as_json(run, dry_run=dry_run))
+        return 6 if run.conflicts else 0
+    if dry_run:
+        print_preview(run)
+    elif not is_quiet:
+        moved = {change.path: change.to for change in run.changes if change.to}
+        for path, reason in dict.fromkeys((change.path, change.reason) for change in run.changes):
+            click.echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")
+        if not run.changes and not run.conflicts:
+            say("Nothing changed: it is so already.")
+    return end_run(run)
+
+
+def _rule_as_json(rule: Rule) -> dict[str, Any]:
+    return {"last_applied": rule.last_applied and rule.last_applied.isoformat()} | {
+        name: value for name, value in dataclasses.asdict(rule).items() if name != "last_applied"
+    }

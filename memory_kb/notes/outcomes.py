@@ -1,0 +1,80 @@
+"""The log of outcomes: which entries were credited for which task of which agent (S0-49).
+
+It belongs to this machine, beside the log of what was shown. Losing both together costs the
+credit that was not given yet and doubles none: without the other log nobody knows what an agent
+was shown, and an outcome of an unknown task does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_kb.notes import jsonlines
+
+_NAME = "outcomes.jsonl"
+
+
+class Mark(NamedTuple):
+    """What an entry gets: `success`, `failure` or `mixed`, and how many of these it has then."""
+
+    credit: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a task went, and what that meant for the entries that were shown.
+
+    It is written before the notes are, with `is_done` False, and again after.
+
+    Attributes:
+        marks: entry -> its credit.
+        run: the run that wrote the notes; None where there was nothing to write.
+    """
+
+    ts: str
+    agent: str
+    task: str
+    outcome: str
+    marks: Mapping[str, Mark]
+    session: str | None = None
+    run: str | None = None
+    is_done: bool = False
+
+
+class OutcomeLog:
+    """The outcomes of one vault; whoever writes to it holds the vault's lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / _NAME
+
+    def append(self, outcome: Outcome) -> None:
+        """Write an outcome down, forced to the disk.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        line: dict[str, Any] = {name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")}
+        line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        jsonlines.append(self.file, [line], force=True)
+
+    def read(self, agent: str, task: str) -> Iterator[Outcome]:
+        """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
+        for line in jsonlines.read(self.file):
+            entries = line.get("entries")
+            if (line.get("agent"), line.get("task")) != (agent, task) or not isinstance(entries, dict):
+                continue
+            marks = {name: mark for name, value in entries.items() if (mark := _read_mark(value))}
+            session, run = (value if isinstance(value, str) else None for value in (line.get("session"), line.get("run")))
+            yield Outcome(str(line.get("ts")), agent, task, str(line.get("outcome")), marks, session, run, is_done=line.get("done") is True)
+
+
+def _read_mark(value: object) -> Mark | None:
+    if not isinstance(value, dict) or not isinstance(value.get("credit"), str):
+        return None
+    total = value.get("total")
+    return Mark(value["credit"], total if type(total) is int else 0)
