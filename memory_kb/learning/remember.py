@@ -27,6 +27,7 @@ TWIN_SIMILARITY = 0.95
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95
 _ODD_BREAKS = ("\x85", "\u2028", "\u2029")
+_DATED_HEADING = re.compile(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
@@ -225,4 +226,14 @@ def fingerprint(text: str) -> str:
         >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")
         True
     """
-    return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+    return hashlib.sha256(" ".join(undated(text).casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+
+
+def undated(text: str) -> str:
+    """Return a text without the day in its heading, which does not make it another learning (S3-8).
+
+    Example:
+        >>> undated("## [2026-01-02] Use tabs")
+        '## Use tabs'
+    """
+    return _DATED_HEADING.sub(r"\1", text, count=1)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from operator import itemgetter
 
-from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint
+from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
 from memory_kb.retrieval.query import parse_words
@@ -17,8 +17,10 @@ from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES
 _FORGOTTEN = ("retired", "rejected")
 _WORD = re.compile(r"\w+")
 _NEGATIONS = frozenset(
-    "no not never none without nor nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни".split()  # noqa: SIM905
+    "no not cannot never none without nor nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни".split()  # noqa: SIM905
 )
+_DIGIT = re.compile(r"\d")
+_SHORT_NOT = re.compile(r"n['\u2019]t\b")
 _CANDIDATES = 30
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -71,14 +73,32 @@ def likeness(one: str, other: str) -> float:
         >>> likeness("Wait for 8 seconds " * 20, "Wait for 30 seconds " * 20)
         0.0
     """
-    words, others = (list(dict.fromkeys(_WORD.findall(text.casefold()))) for text in (one, other))
+    one, other = undated(one), undated(other)
+    words, others = (list(dict.fromkeys(_words(text))) for text in (one, other))
     shared = set(words) & set(others)
-    different = set(words) ^ set(others)
-    if any(word in _NEGATIONS or any(sign.isdigit() for sign in word) for word in different):
+    if any(map(_is_turning, set(words) ^ set(others))):
         return 0.0
     if [word for word in words if word in shared] != [word for word in others if word in shared]:
         return 0.0
     return jaccard(tokens(one), tokens(other))
+
+
+def turning_words(text: str) -> frozenset[str]:
+    """Return the numbers and negations of a text; texts in which these differ do not say the same.
+
+    Example:
+        >>> sorted(turning_words("Don't wait for more than 30 seconds."))
+        ['30', 'not']
+    """
+    return frozenset(filter(_is_turning, set(_words(text))))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
+
+
+def _is_turning(word: str) -> bool:
+    return word in _NEGATIONS or _DIGIT.search(word) is not None
 
 
 def _is_peoples(entry: StoredEntry) -> bool:
