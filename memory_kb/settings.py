@@ -90,6 +90,19 @@ class WatchSettings(NamedTuple):
     poll: bool = False
 
 
+class ContextSettings(NamedTuple):
+    """How much of what is put before an agent.
+
+    Tokens of the four layers together, tokens and number of rules, characters of retrieved
+    learnings (S1-12, S0-45, S3-43).
+    """
+
+    layer_tokens: int = 800
+    rule_tokens: int = 500
+    max_rules: int = 10
+    max_chars: int = 8_000
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
@@ -99,6 +112,7 @@ class Settings:
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
     ignore: tuple[str, ...] = ("node_modules",)
 
 
@@ -163,7 +177,7 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` becomes `{"ranking": {"half_life_days": "30"}}`.
     """
     values: dict[str, Any] = {}
-    for section in ("ranking", "index", "embeddings", "llm", "watch"):
+    for section in ("ranking", "index", "embeddings", "llm", "watch", "context"):
         for name in getattr(Settings(), section)._fields:
             text = environ.get(f"MEMORY_KB_{section}_{name}".upper())
             if text is not None and name != "scope":

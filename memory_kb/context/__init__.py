@@ -1,0 +1,1 @@
+"""What an agent is given before a task, within its token budget."""

@@ -1,0 +1,170 @@
+"""The four layers of activation: what always holds, what fits the task, procedures, what they link to (S1-6 to S1-13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from memory_kb.context.framing import LINE_LENGTH, as_line
+from memory_kb.learning.archive import activation_score
+from memory_kb.learning.memories import Memory
+from memory_kb.text import count_tokens
+from memory_kb.words import KINDS, PRIORITIES
+
+#: Kinds that always hold when their priority is high enough (S1-7).
+BASELINE_KINDS = ("policy", "architecture", "preference")
+_BASELINE_PRIORITIES = frozenset({"critical", "high"})
+#: Entries below this are not injected (S1-10).
+MIN_ACTIVATION = 0.3
+#: An entry longer than this stands in a line by its title.
+_SHORT = 200
+_MOST_PROCEDURES = 3
+_STEPS_SHOWN = 3
+_STEP = re.compile(r"^ {0,3}(?:\d+[.)]|[-*+])[ \t]+(.+)$")
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$")
+_HEADS = {"baseline": "## Core Memory", "contextual": "", "procedures": "## Learned Procedures", "linked": "## Linked"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The lines of the four layers, ready for a prompt, and whose they are."""
+
+    text: str
+    ids: tuple[str, ...]
+    procedures: tuple[Memory, ...] = ()
+    is_cut: bool = False
+
+
+@dataclass(slots=True)
+class _Page:
+    """Lines under their headings while there is room for them."""
+
+    budget: int
+    text: str = ""
+    last: str | None = None
+    is_cut: bool = False
+
+    def add(self, layer: str, line: str) -> bool:
+        head = _HEADS[layer] if layer != self.last else ""
+        gap = "" if not self.text else "\n\n" if layer != self.last and (head or self.last == "procedures") else "\n"
+        longer = f"{self.text}{gap}{head}{chr(10) if head else ''}{line}"
+        if count_tokens(longer) > self.budget:
+            return False
+        self.text, self.last = longer, layer
+        return True
+
+
+def build_layers(
+    baseline: Iterable[Memory],
+    fitting: Sequence[Memory],
+    procedures: Sequence[Memory],
+    look_up: Callable[[str], Memory | None],
+    today: date,
+    budget: int,
+) -> Layers:
+    """Fill a budget with the four layers, in their order; what does not fit is passed over.
+
+    Args:
+        baseline: entries that may hold always; those of the right kind and priority do.
+        fitting: entries that fit the task.
+        procedures: skills that fit the task, best first.
+        look_up: gives the live entry that an id names. Links are followed from what fits the task:
+            what always holds links to everything.
+        today: the day ages count to.
+        budget: for all of it, in tokens.
+    """
+    page = _Page(budget)
+    chosen: list[Memory] = []
+    for memory in order_baseline(baseline, today):
+        if page.add("baseline", f"- [{memory.kind}] {_says(memory)}"):
+            chosen.append(memory)
+        else:
+            page.is_cut = True
+    always = len(chosen)
+    for memory in order_contextual(fitting, today):
+        if memory not in chosen and page.add("contextual", f"- [{memory.kind}] {_says(memory)}"):
+            chosen.append(memory)
+    proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)
+    done = [one for one in proven[:_MOST_PROCEDURES] if page.add("procedures", _show_procedure(one))]
+    chosen += done
+    for memory in _neighbours(chosen[always:], {one.id for one in chosen}, look_up):
+        if page.add("linked", f"- [{memory.kind}] {_says(memory)}"):
+            chosen.append(memory)
+    return Layers(page.text, tuple(one.id for one in chosen), tuple(done), page.is_cut)
+
+
+def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
+    """Return the policies, architecture and preferences of high priority, the weightiest first (S1-7, S1-40)."""
+    holding = [one for one in memories if one.kind in BASELINE_KINDS and priority_of(one) in _BASELINE_PRIORITIES and _is_in_force(one)]
+    return sorted(holding, key=lambda one: (-PRIORITIES[priority_of(one)], -_activation(one, today), one.path, one.id))
+
+
+def order_contextual(memories: Iterable[Memory], today: date) -> list[Memory]:
+    """Return the entries that are still present enough, the most present first (S1-8, S1-10).
+
+    Those too long for a line are left to the retrieved learnings, which show them in full.
+    """
+    short = (one for one in memories if one.kind not in ("skill", "episode") and len(" ".join(one.text.split())) <= LINE_LENGTH)
+    scored = [(_activation(one, today), one) for one in short if _is_in_force(one)]
+    return [one for score, one in sorted(scored, key=lambda pair: (-pair[0], pair[1].path, pair[1].id)) if score > MIN_ACTIVATION]
+
+
+def priority_of(memory: Memory) -> str:
+    """Return an entry's priority, or that of its kind."""
+    return memory.priority or KINDS[memory.kind].priority
+
+
+def read_steps(text: str) -> tuple[str, ...]:
+    """Return the steps of a procedure: the items below its heading `Steps`, else its first list.
+
+    Example:
+        >>> read_steps("# Skill: Release\\n\\n## Prerequisites\\n- a tag\\n\\n## Steps\\n1. Build.\\n2. Push.\\n\\n## Exit Criteria\\n- done")
+        ('Build.', 'Push.')
+    """
+    under: dict[str, list[str]] = {"": []}
+    heading = ""
+    for line in text.splitlines():
+        found = _HEADING.match(line)
+        if found:
+            heading = found[1].strip().lower()
+            under.setdefault(heading, [])
+        elif step := _STEP.match(line):
+            under[heading].append(step[1].strip())
+    lists = (under.get("steps"), *under.values())
+    return tuple(next(filter(None, lists), ()))
+
+
+def _activation(memory: Memory, today: date) -> float:
+    return activation_score(memory.kind, memory.reinforcement_count, memory.seen, today)
+
+
+def _is_in_force(memory: Memory) -> bool:
+    return memory.is_live and not memory.is_superseded
+
+
+def _says(memory: Memory) -> str:
+    """Return an entry in a line: all of it where it is short, else its title, else how it begins."""
+    is_short = len(" ".join(memory.text.split())) <= _SHORT
+    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    said = memory.text if is_short or memory.title in ("", name) else memory.title
+    return f"{as_line(said or memory.title, _SHORT)} ({memory.id[:8]})"
+
+
+def _show_procedure(memory: Memory) -> str:
+    name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
+    steps = [as_line(step, 80) for step in read_steps(memory.text)]
+    shown = " → ".join(steps[:_STEPS_SHOWN]) + (" → …" if len(steps) > _STEPS_SHOWN else "")
+    return f"- **{name}**: {shown or as_line(memory.text, 120)} ({memory.id[:8]})"
+
+
+def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[str], Memory | None]) -> list[Memory]:
+    """Return what the chosen entries link to, without what was replaced or is taken already."""
+    found: dict[str, Memory] = {}
+    for link in (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by")):
+        if link.to not in taken and link.to not in found:
+            memory = look_up(link.to)
+            if memory and _is_in_force(memory) and memory.kind not in ("episode", "handoff", "ledger"):
+                found[link.to] = memory
+    return list(found.values())

@@ -1,0 +1,78 @@
+"""What an agent is given before a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import UsageError
+from memory_kb.filters import make_place
+from memory_kb.verbs.keeping import Keeping
+from memory_kb.verbs.searching import Searching
+
+if TYPE_CHECKING:
+    from memory_kb.context.building import Context
+    from memory_kb.context.gathering import Material, Wanted
+    from memory_kb.index.sqlite import SqliteIndex
+
+#: Hits that compete for the sections; like a search's, they do not depend on the budgets.
+_CANDIDATES = 40
+
+
+class Contexts(Keeping, Searching):
+    """The verb context."""
+
+    def context(
+        self,
+        task: str,
+        *,
+        labels: Sequence[str] = (),
+        type: str | None = None,
+        files: Sequence[str] = (),
+        agent: str | None = None,
+        job: str | None = None,
+        task_id: str | None = None,
+        session: str | None = None,
+    ) -> Context:
+        """Return what to put before an agent that begins a task (requirements §6.7).
+
+        Args:
+            task: what is to be done, in words.
+            labels: what kind of task it is; rules are chosen by them.
+            type: one more label, such as `bug`.
+            files: paths relative to the project that the task is about.
+            agent: who gets it, for the outcome later.
+            job: the job it belongs to, and `task_id` the task of that job; siblings are hidden.
+            session: the session it happens in.
+
+        Raises:
+            UsageError: there is nothing to go by, or a task is named without its job.
+        """
+        from memory_kb.context.building import build_context
+        from memory_kb.context.gathering import Wanted
+
+        if not task.strip() and not files:
+            raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
+        place = make_place("project", job, task_id)
+        wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), tuple(map(_clean_path, files)), place)
+        material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
+        context = build_context(material, wanted.labels, self._clock().date(), self.settings.context)
+        self._log_retrieval("context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True)
+        return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded))
+
+    def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
+        """Read from the index what the sections of a context are made of."""
+        from memory_kb.context.gathering import Gathering
+        from memory_kb.retrieval.finding import Request
+
+        _, degraded = self._keeper.refresh()
+        request, unnamed = self._construct(Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES))
+        question, reasons = self._ask(index, request)
+        with index.snapshot():
+            material = Gathering(index, wanted, request, self.settings.ranking, self._clock().date(), question).read()
+        return material, (*degraded, *unnamed, *reasons)
+
+
+def _clean_path(file: str) -> str:
+    return file.replace("\\", "/").removeprefix("./")
