@@ -225,3 +225,55 @@ def test_age_counts_from_the_day_and_not_from_the_hour(vault: MakeVault, open_kb
     folder = vault(CONFIG | {"memory/learnings/a.md": entry("a", "Text.", last_reinforced="'2026-01-01'")})
     assert open_kb(folder, datetime(2026, 10, 13, 23, 59, tzinfo=UTC))._archive().run is None
     assert open_kb(folder, datetime(2026, 10, 14, 0, 1, tzinfo=UTC))._archive().run
+
+
+# -- promotion -----------------------------------------------------------------------------
+
+SAID = "Run the migrations before the server starts, or the health check fails."
+
+
+def jobs(*texts: str, kind: str = "fact", folder_name: str = "learnings") -> dict[str, str]:
+    return {f"memory/jobs/job{n}/{folder_name}/a.md": entry(f"j{n}", text, kind=kind) for n, text in enumerate(texts)}
+
+
+def test_what_three_jobs_learned_becomes_the_projects(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault(CONFIG | jobs(SAID, SAID.replace("Run", "run"), SAID + " Always.")))
+    report = kb.promote()
+    assert [change.action for change in report.changes] == ["create"]
+    (made,) = (one for one in kb._memories() if one.place.scope == "project")
+    assert made.text.strip() == SAID + " Always."
+    assert (made.word("promoted_from"), made.word("promoted_at")) == ("session", "2026-11-21")
+    assert set(made.words("sources")) == {"j0", "j1", "j2"}
+    assert kb.promote().run is None
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        jobs(SAID, SAID),
+        jobs(SAID, SAID, SAID.replace("before", "not before")),
+        jobs(SAID, SAID, "Something else entirely, about lunch."),
+        jobs(SAID, SAID, SAID, folder_name="proxy-tasks"),
+        jobs(SAID, SAID, SAID) | {"memory/learnings/no.md": entry("no", SAID, status="rejected")},
+        {f"memory/jobs/one/tasks/t{n}/learnings/a.md": entry(f"t{n}", SAID) for n in range(3)},
+    ],
+    ids=["two jobs", "a negation", "another", "people's preferences", "rejected before", "three tasks of one job"],
+)
+def test_what_does_not_promote(vault: MakeVault, open_kb: Open, files: Files) -> None:
+    assert open_kb(vault({**CONFIG, **files})).promote().run is None
+
+
+def test_only_the_matching_entry_is_reinforced(vault: MakeVault, open_kb: Open) -> None:
+    """Defect D-9."""
+    both = entry("p1", SAID) + "\n" + entry("p2", "Other things are true as well.")
+    folder = vault(CONFIG | jobs(SAID, SAID, SAID) | {"memory/learnings/both.md": both})
+    kb = open_kb(folder)
+    assert [change.id for change in kb.promote().changes] == ["p1"]
+    assert (folder / "memory/learnings/both.md").read_text().endswith(entry("p2", "Other things are true as well."))
+    assert kb.promote().run is None
+
+
+def test_without_a_judge_nothing_goes_to_the_home(vault: MakeVault, open_kb: Open, home: Path) -> None:
+    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Write tests first.", reinforcement_count=9)}))
+    assert kb.promote().run is None
+    assert not home.exists()

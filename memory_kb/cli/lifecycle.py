@@ -29,6 +29,20 @@ def reinforce_verb(options: Options, /, session: str | None, dry_run: bool) -> i
     return finish_run(options, report, dry_run=dry_run, nothing="Nothing was retrieved that is not counted yet.")
 
 
+@click.command("promote")
+@shared_options
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+@click.pass_obj
+def promote_verb(options: Options, /, dry_run: bool) -> int:
+    """Copy to the project what three of its jobs learned, and to the home what holds everywhere.
+
+    Only a language model decides about the home; without one nothing goes there. Preferences of people never promote.
+    """
+    with options.open() as kb:
+        report = kb.promote(dry_run=dry_run)
+    return finish_run(options, report, dry_run=dry_run, nothing="No three jobs learned the same that the project does not know.")
+
+
 @click.group("stage")
 def stage_verb() -> None:
     """Which stage a project is in, and what is over when it ends.

@@ -74,7 +74,7 @@ def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str, 
     """
     name = memory.path.rpartition("/")[2].removesuffix(".md")
     safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
-    suffix = "" if safe[:8] in name else f"-{safe}"
+    suffix = "" if safe[:8] in name or safe[-8:] in name else f"-{safe}"
     to = f"{folder}archive/{today:%Y-%m}/{name}{suffix}.md"
     together = f"archive {memory.path} {memory.id}"
     marked = plan_fields(memory, {"status": status}, reason)

@@ -97,9 +97,10 @@ def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) ->
 
     That is every live entry of domain `task` and this phase in the project and its jobs, or, for
     the stage of one job, in that job and its tasks. What a person pinned stays, as does all that
-    a team learned for good.
+    a team learned for good and all that is known of people's preferences.
     """
     reason = f"The stage {ended} is over."
-    over = (one for one in memories if one.is_live and one.domain == "task" and one.phase == ended and not one.is_pinned and one.is_ours)
+    live = (one for one in memories if one.is_live and one.is_ours and not one.is_pinned and one.place.learning_type != "proxy")
+    over = (one for one in live if one.domain == "task" and one.phase == ended)
     inside = (one for one in over if (one.place.job == place.job if place.job else one.place.scope != "global"))
     return tuple(change for one in inside if (change := plan_fields(one, {"status": "retired"}, reason)))

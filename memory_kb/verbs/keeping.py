@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 
 class Keeping(Running):
     """Entries to plan with, and offers taken in."""
+
+    #: The entries that runs have made, as of a size of the log.
+    _made: tuple[int, frozenset[str]] | None = None
 
     def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they stand now, in path order."""
@@ -62,9 +64,15 @@ class Keeping(Running):
 
         if not self.vault.memory:
             offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
-        made = functools.cache(self._decisions.made)
-        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), lambda entry_id: entry_id in made()))
+        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
         return intake, self.run_plan(verb, intake.changes, dry_run=dry_run)
+
+    def _was_made(self, entry_id: str) -> bool:
+        """Tell whether a run ever made an entry with this id."""
+        log = self._decisions
+        if self._made is None or self._made[0] != log.size:
+            self._made = (log.size, log.made())
+        return entry_id in self._made[1]
 
     def _folder_of(self, place: Location) -> str:
         """Return the folder of a scope as paths stand in output, ending in a slash."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,14 @@ from memory_kb.model import Location
 from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memory_kb.learning.memories import Memory
     from memory_kb.reports import RunReport, StageReport
 
 
 class Lifecycle(Keeping):
-    """The verbs reinforce and stage, and the step that archives."""
+    """The verbs reinforce, stage and promote, and the step that archives."""
 
     def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Count what a session was shown, once for each entry (S3-49).
@@ -133,6 +137,45 @@ class Lifecycle(Keeping):
 
     def _stage_file(self, place: Location) -> str:
         return f"{self._folder_of(place)}.current-stage"
+
+    def promote(self, *, dry_run: bool = False) -> RunReport:
+        """Copy to the project what three jobs learned, and to the home what a judge calls general.
+
+        The judge is a language model; without one, or when it fails, nothing goes to the home and
+        the report's notices say so. A dry run asks no judge.
+        """
+        from memory_kb.learning.intake import plan_intake
+        from memory_kb.learning.promote import plan_global_promotion, plan_job_promotion
+
+        now = self._clock()
+        with nullcontext() if dry_run else self._writing():
+            memories = self._memories()
+            rising = plan_job_promotion(memories, now)
+            chosen, notices = ((), ()) if dry_run else self._judge(memories)
+            offers = (*rising.offers, *plan_global_promotion(chosen, now))
+            intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, now, self._was_made))
+            report = self._carry_out(
+                "promote", lambda fresh: plan_job_promotion(fresh, now).changes, (*rising.changes, *intake.changes), dry_run=dry_run
+            )
+        return replace(report, notices=(*report.notices, *notices))
+
+    def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
+        """Return the project's entries that hold everywhere, and what went wrong asking for them."""
+        from memory_kb.learning.promote import ask_judge, choose_for_judge, judgment_key
+        from memory_kb.notes import jsonlines
+
+        log = self.machine / "log" / "judged.jsonl"
+        try:
+            if (llm := self._llm) is None:
+                return (), ()
+            asked = choose_for_judge(memories, frozenset(str(line.get("key")) for line in jsonlines.read(log)))
+            if not asked:
+                return (), ()
+            chosen = ask_judge(llm, asked)
+        except ProviderFailed as exc:
+            return (), (f"{explain_failure(exc)}; nothing was promoted to the home",)
+        jsonlines.append(log, [{"key": judgment_key(one), "everywhere": one in chosen} for one in asked])
+        return chosen, ()
 
     def _archive(self, *, dry_run: bool = False) -> RunReport:
         """Archive what nobody looked at for long (S1-34)."""
