@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
-from memory_kb.notes.changes import FileEdit, Staged, apply, count_missing, discard, mode_of, prune_folders, read_if_there, sync_folders
+from memory_kb.notes.changes import FileEdit, Staged, apply, count_missing, discard, flush_all, mode_of, prune_folders, read_if_there, sync_folders
 from memory_kb.notes.decisions import Decision, DecisionLog, FileRecord, RunHead, RunRecord
 from memory_kb.notes.plans import hash_of
 from memory_kb.notes.sheets import Splice
@@ -70,6 +70,7 @@ def carry_out(run: Run, log: DecisionLog) -> tuple[str, ...]:
                 staged.append(Staged(edit))
             except ChangedOnDisk:
                 gone.add(numbers[edit.path])
+        flush_all(staged)
         start = log.begin(RunHead(run.run, run.time, run.verb, records, run.undoes, run.occasion), run.decisions)
         _commit_all(staged, numbers, gone, lambda: log.withdraw(start))
     finally:

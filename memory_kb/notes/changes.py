@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.notes.plans import NoteText
+
+#: From this many files on, several are forced to the disk at a time.
+_MANY, _AT_ONCE = 4, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,11 @@ def prune_folders(file: Path, levels: int) -> None:
 
 
 class Staged:
-    """An edit whose new bytes are on the disk under a temporary name.
+    """An edit whose new bytes stand in a file with a temporary name.
 
-    All that a full disk or a locked folder can prevent has happened by then. After that, `commit`
-    puts it in place and `discard` throws it away; the lock of the scope's root must be held.
+    After `flush` they are on the disk, and all that a full disk or a locked folder can prevent has
+    happened. After that, `commit` puts them in place; `discard` throws them away at any time. The
+    lock of the scope's root must be held.
 
     Raises:
         ChangedOnDisk: the file is not what the edit was made for.
@@ -99,6 +103,7 @@ class Staged:
     def __init__(self, edit: FileEdit) -> None:
         self.edit = edit
         self._is_discarded = False
+        self._mode = 0o600
         self._missing = count_missing(edit.file) if edit.before is None else 0
         self._target = edit.file if edit.before is None else Path(os.path.realpath(edit.file))
         try:
@@ -112,16 +117,33 @@ class Staged:
         edit = self.edit
         if edit.before is None:
             edit.file.parent.mkdir(parents=True, exist_ok=True)
-            return _write_beside(edit.file, edit.after or b"", edit.mode)
+            self._mode = 0o666 & ~_umask() if edit.mode is None else edit.mode
+            return _write_beside(edit.file, edit.after or b"")
         try:
-            mode = self._target.stat().st_mode & 0o7777
+            self._mode = self._target.stat().st_mode & 0o7777
         except FileNotFoundError as exc:
             raise ChangedOnDisk(edit.path) from exc
         if edit.after is not None:
-            return _write_beside(self._target, edit.after, mode)
+            return _write_beside(self._target, edit.after)
         if not os.access(self._target.parent, os.W_OK):
             raise PermissionError(13, "Permission denied")
         return None
+
+    def flush(self) -> None:
+        """Force the new bytes to the disk.
+
+        Raises:
+            UnreadableInput: that cannot be done.
+        """
+        if self._temporary is None:
+            return
+        with _explained(self.edit.path):
+            descriptor = os.open(self._temporary, os.O_RDWR | getattr(os, "O_BINARY", 0))
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.chmod(self._temporary, self._mode)
 
     def commit(self) -> None:
         """Put the new bytes in place; `sync_folders` makes that survive a power cut."""
@@ -192,6 +214,7 @@ def apply(edit: FileEdit) -> None:
     """
     staged = Staged(edit)
     try:
+        staged.flush()
         staged.commit()
         sync_folders([edit])
     finally:
@@ -207,8 +230,25 @@ def _explained(path: str) -> Iterator[None]:
         raise UnreadableInput(reason, "check the space on the disk, the name and who owns the folder") from exc
 
 
-def _write_beside(file: Path, data: bytes, mode: int | None = None) -> str:
-    """Write a temporary file in the same folder, forced to the disk.
+def flush_all(staged: Sequence[Staged]) -> None:
+    """Force the bytes of many edits to the disk, some at a time: a disk takes them together.
+
+    Raises:
+        UnreadableInput: one of them cannot be; all were tried.
+    """
+    if len(staged) < _MANY:
+        for one in staged:
+            one.flush()
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done in [pool.submit(one.flush) for one in staged]:
+            done.result()
+
+
+def _write_beside(file: Path, data: bytes) -> str:
+    """Write a temporary file in the same folder.
 
     Its name is hidden from the walk.
     """
@@ -216,9 +256,6 @@ def _write_beside(file: Path, data: bytes, mode: int | None = None) -> str:
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(name, 0o666 & ~_umask() if mode is None else mode)
     except BaseException:
         os.unlink(name)
         raise
