@@ -232,10 +232,83 @@ class StageReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of one message.
+
+    Attributes:
+        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message
+            holds nothing to keep.
+        reason: why, in words.
+        pattern: what the sentence reads as: preference, correction, constraint, or request.
+        text: the sentence that is kept, `span` the thing itself within it.
+        session: where the message comes from; `seq` is the number of its event.
+    """
+
+    action: str
+    reason: str
+    pattern: str | None = None
+    kind: str | None = None
+    text: str | None = None
+    span: str | None = None
+    source: str | None = None
+    id: str | None = None
+    path: str | None = None
+    session: str | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """What was made of the messages of people, in their order, and the run that wrote it."""
+
+    messages: tuple[Captured, ...]
+    run: RunReport
+
+    @property
+    def kept(self) -> tuple[Captured, ...]:
+        """Those that hold something to keep, whatever became of it."""
+        return tuple(one for one in self.messages if one.action != "passed")
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What one step of several came to.
+
+    Attributes:
+        outcome: `done`, `nothing` where there was nothing to change, `skipped` where it could not
+            be done here, or `failed`.
+        message: what, or why not, in a sentence; may be empty.
+        seconds: how long it took.
+        runs: what it wrote, by the names that `undo` knows.
+        changes: what it changed, or would change.
+        conflicts: what it left because somebody else wrote there.
+        diff: how the files would change, where it was only asked for.
+    """
+
+    name: str
+    outcome: str
+    message: str
+    seconds: float
+    runs: tuple[str, ...] = ()
+    changes: tuple[ChangeView, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceReport:
+    """The steps of the maintenance that were due, and when the next is."""
+
+    steps: tuple[StepReport, ...]
+    next_due: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """A run that can be taken back, as `undo --list` shows it.
 
-    `undoes` names the run that it took back, `undone_by` the one that took it back.
+    `undoes` names the run that it took back, `undone_by` the one that took it back, `occasion` what
+    it was part of, such as `session s1`.
     """
 
     run: str
@@ -245,6 +318,7 @@ class RunView:
     files: tuple[str, ...]
     undoes: str | None = None
     undone_by: str | None = None
+    occasion: str | None = None
 
 
 class SessionSync(NamedTuple):
@@ -305,6 +379,7 @@ class SessionWritten:
         written: how many events.
         seq: the number of the session's last event.
         redacted: what the credentials looked like that were taken out before writing.
+        steps: what followed the end, stage by stage.
     """
 
     session: str
@@ -313,6 +388,7 @@ class SessionWritten:
     written: int = 0
     seq: int = 0
     redacted: tuple[str, ...] = ()
+    steps: tuple[StepReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,3 +411,57 @@ class SessionImported:
     injected: int = 0
     problems: tuple[Problem, ...] = ()
     redacted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompactReport:
+    """What compaction did, or would do.
+
+    Attributes:
+        before: how many entries stood in the live files that it looked at.
+        after: how many are left there.
+        retired: of those that were to leave, the ones that were retired.
+        repeated: the ones whose id stood there again.
+        merged: the ones that others say as well.
+    """
+
+    before: int
+    after: int
+    retired: int
+    repeated: int
+    merged: int
+    run: RunReport
+
+
+class Side(NamedTuple):
+    """One of two entries that contradict each other."""
+
+    id: str
+    path: str
+    line: int
+    title: str
+
+
+class ContradictionView(NamedTuple):
+    """Two entries that contradict each other.
+
+    Attributes:
+        cause: `temporal_obsolescence`, `scope_dependent` or `genuine_tension`.
+        signal: how it shows.
+        resolution: `retire` the older, `weaken` both, or `keep` both as they are.
+    """
+
+    older: Side
+    newer: Side
+    cause: str
+    signal: str
+    resolution: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContradictionsReport:
+    """The contradictions that were found, and what was written to resolve them."""
+
+    found: tuple[ContradictionView, ...]
+    run: RunReport
+    notices: tuple[str, ...] = ()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput
+from memory_kb.notes import jsonlines
 from memory_kb.notes.changes import FileEdit, apply, read_note_text
 from memory_kb.notes.jsonlines import append, parse
 from memory_kb.notes.plans import hash_of
@@ -26,6 +27,7 @@ _INLINE = 4_096
 #: The end of the log that is read to see whether the last run came to its end.
 _TAIL = 65_536
 _NAME = "decisions.jsonl"
+_SIDES = ("before", "after")
 
 
 class Decision(NamedTuple):
@@ -204,8 +206,35 @@ class DecisionLog:
         except FileNotFoundError:
             return frozenset()
         with stream:
-            lines = (parse(raw) for raw in stream if b'"action": "create"' in raw)
-            return frozenset(line["id"] for line in lines if line and line.get("action") == "create" and line.get("id"))
+            lines = (parse(raw) for raw in stream if b'"action": "create"' in raw or b'"made"' in raw)
+            return frozenset(entry_id for line in lines if line for entry_id in _made_by(line))
+
+    def trim(self, before: str) -> int:
+        """Forget the runs from before a moment, with the bytes that only they need; return how many.
+
+        The ids of the entries that they made are kept: those do not come back by themselves. The
+        vault's lock is held, and no run is unfinished.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        runs = list(self.runs())
+        old = [run for run in runs if run.head.time < before]
+        if not old:
+            return 0
+        gone = {run.head.run for run in old}
+        made = sorted(self.made())
+        kept = [line for line in jsonlines.read(self.file) if line.get("run") not in gone and "made" not in line]
+        part = self.file.with_name(f"{_NAME}.tmp")
+        part.unlink(missing_ok=True)
+        jsonlines.append(part, [*([{"made": made}] if made else []), *kept], force=True)
+        os.replace(part, self.file)
+        packed = [splice[side] for line in kept for splice in line.get("splices", ()) for side in _SIDES]
+        needed = {one["blob"] for one in packed if isinstance(one, dict) and "blob" in one}
+        for blob in (self._folder / "blobs").glob("*"):
+            if blob.name not in needed:
+                blob.unlink(missing_ok=True)
+        return len(old)
 
     def runs(self) -> Iterator[RunRecord]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
@@ -231,6 +260,13 @@ class DecisionLog:
                 place += len(raw)
             if head:
                 yield _record(head, decisions, end, count, start)
+
+
+def _made_by(line: Mapping[str, Any]) -> Sequence[str]:
+    """Return the ids of the entries that a line tells were made."""
+    if isinstance(line.get("made"), list):
+        return [str(entry_id) for entry_id in line["made"]]
+    return [line["id"]] if line.get("action") == "create" and line.get("id") else []
 
 
 def _head(line: Mapping[str, Any]) -> RunHead:

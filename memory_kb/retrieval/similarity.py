@@ -128,6 +128,24 @@ def near_pairs(sets: Sequence[frozenset[str]], threshold: float, *, is_strict: b
     return _pairs(sets, threshold, _JACCARD, is_strict=is_strict)
 
 
+def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold: float) -> Iterator[Pair]:
+    """Yield the pairs of some of the sets with any other whose Jaccard is at least a threshold.
+
+    Example:
+        >>> list(pairs_with([frozenset("abcd"), frozenset("abcde"), frozenset("abc")], [2], 0.7))
+        [Pair(one=0, other=2, similarity=0.75)]
+    """
+    chosen = set(places)
+    for place in sorted(chosen):
+        mine = sets[place]
+        for other, theirs in enumerate(sets):
+            if other == place or (other in chosen and other < place) or min(len(mine), len(theirs)) < threshold * max(len(mine), len(theirs)):
+                continue
+            similarity = jaccard(mine, theirs)
+            if similarity >= threshold and similarity:
+                yield Pair(min(place, other), max(place, other), similarity)
+
+
 def overlap_pairs(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[Pair]:
     """Yield the pairs of sets whose overlap coefficient is at least a threshold.
 

@@ -1,0 +1,141 @@
+"""Pairs that are exact, found without comparing everything, and clusters in a fixed order."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_kb.retrieval import similarity
+from memory_kb.retrieval.similarity import (
+    Pair,
+    cosine_pairs,
+    linked_clusters,
+    near_pairs,
+    overlap,
+    overlap_pairs,
+    seeded_clusters,
+    stemmed_set,
+    word_set,
+)
+from memory_kb.text import jaccard
+
+sets_of_words = st.lists(st.frozensets(st.sampled_from("abcdefghijkl"), max_size=9), max_size=30)
+thresholds = st.sampled_from([0.1, 0.25, 0.3, 1 / 3, 0.4, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0])
+
+
+def brute_force(sets: list[frozenset[str]], threshold: float, *, is_strict: bool) -> list[Pair]:
+    found = (Pair(one, other, jaccard(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2))
+    return [pair for pair in found if pair.similarity > threshold or (pair.similarity == threshold and not is_strict)]
+
+
+@pytest.fixture
+def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few the sets are, they are treated as many."""
+    monkeypatch.setattr(similarity, "_FEW", 0)
+
+
+@given(sets_of_words, thresholds, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float, is_strict: bool) -> None:
+    expected = brute_force(sets, threshold, is_strict=is_strict)
+    for few in (0, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(similarity, "_FEW", few)
+            assert sorted(near_pairs(sets, threshold, is_strict=is_strict)) == expected
+
+
+@given(sets_of_words, thresholds)
+@settings(max_examples=200, deadline=None)
+def test_overlapping_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float) -> None:
+    found = (Pair(one, other, overlap(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2))
+    expected = [pair for pair in found if pair.similarity >= threshold]
+    for few in (0, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(similarity, "_FEW", few)
+            assert sorted(overlap_pairs(sets, threshold)) == expected
+
+
+@pytest.mark.usefixtures("is_large")
+@pytest.mark.parametrize(("threshold", "is_strict"), [(0.8, True), (0.3, False)])
+def test_pairs_among_texts_with_natural_frequencies(threshold: float, is_strict: bool) -> None:
+    rng = random.Random(3)
+    words = [f"w{number}" for number in range(400)]
+    weights = [1 / (rank + 3) for rank in range(400)]
+    sets = [frozenset(rng.choices(words, weights, k=rng.randint(1, 60))) for _ in range(250)]
+    sets += [one ^ {rng.choice(words)} for one in sets[:80]]
+    expected = brute_force(sets, threshold, is_strict=is_strict)
+    assert len(expected) > 60
+    assert sorted(near_pairs(sets, threshold, is_strict=is_strict)) == expected
+
+
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_four_fifths_are_at_the_threshold_and_not_above_it(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_FEW", few)
+    sets = [frozenset("abcd"), frozenset("abcde")]
+    assert list(near_pairs(sets, 0.8)) == [Pair(0, 1, 0.8)]
+    assert list(near_pairs(sets, 0.8, is_strict=True)) == []
+
+
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_empty_sets_are_like_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_FEW", few)
+    assert list(near_pairs([frozenset(), frozenset(), frozenset("a")], 0.1)) == []
+    assert list(near_pairs([], 0.5)) == []
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.1])
+def test_a_threshold_that_makes_no_sense(threshold: float) -> None:
+    with pytest.raises(ValueError, match="not above 0 and at most 1"):
+        list(near_pairs([frozenset("a")], threshold))
+
+
+def test_cosine_pairs_are_those_of_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_ROWS", 7)
+    monkeypatch.setattr(similarity, "_COLUMNS", 11)
+    rows = np.random.default_rng(5).standard_normal((60, 4), dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[40] = rows[3]
+    expected = [tuple(pair) for pair in np.argwhere(np.triu(rows @ rows.T, 1) >= 0.9).tolist()]
+    found = list(cosine_pairs(rows, 0.9))
+    assert sorted((pair.one, pair.other) for pair in found) == expected
+    assert (3, 40) in expected
+    assert all(0.9 <= pair.similarity <= 1.0 for pair in found)
+
+
+def test_what_is_like_a_member_but_not_like_the_seed_stays_out() -> None:
+    chain = [Pair(0, 1, 0.9), Pair(1, 2, 0.9), Pair(2, 3, 0.9), Pair(5, 6, 0.9)]
+    assert seeded_clusters(chain) == [(0, 1), (2, 3), (5, 6)]
+    assert linked_clusters(chain) == [(0, 1, 2, 3), (5, 6)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=30), st.randoms())
+@settings(deadline=None)
+def test_clusters_do_not_depend_on_the_order_of_pairs(edges: list[tuple[int, int]], rng: random.Random) -> None:
+    pairs = [Pair(min(edge), max(edge), 0.9) for edge in edges if edge[0] != edge[1]]
+    shuffled = rng.sample(pairs, len(pairs))
+    for cluster in (seeded_clusters, linked_clusters):
+        assert cluster(pairs) == cluster(shuffled)
+        members = [place for group in cluster(pairs) for place in group]
+        assert len(members) == len(set(members))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Set retry_count=3, now!", {"set", "retry", "count", "3", "now"}),
+        ("Привет, мир", {"привет", "мир"}),
+        ("日本語", {"日本", "本語", "語"}),
+        ("--- !!!", set()),
+    ],
+)
+def test_words_of_any_script(text: str, words: set[str]) -> None:
+    assert word_set(text) == words
+
+
+def test_paraphrases_share_stems() -> None:
+    assert stemmed_set("Caching the responses") == stemmed_set("the response caches")
