@@ -1,0 +1,289 @@
+"""Take a line for the shell apart: what is run, through what, with what, and to what purpose."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+#: A longer line is a program of its own.
+_LONGEST = 2_000
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a text.
+
+    Example:
+        >>> sorted(word_set("go cargo"))
+        ['cargo', 'go']
+    """
+    return frozenset(words.split())
+
+
+_SETTING = re.compile(r"[A-Za-z_]\w*=")
+_REDIRECTION = re.compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
+_OPERATOR = re.compile(r"&&|\|\||[;\n|&]")
+_NO_COMMAND = word_set("cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset alias trap wait")
+#: Names of tools and libraries, for tags and to tell them from other words.
+TOOLS = word_set(
+    "pytest ruff mypy uv poetry pip npm pnpm yarn bun jest vitest eslint prettier tsc node cargo rustc clippy go golangci-lint docker "
+    "kubectl helm terraform make git alembic django "
+    "postgres postgresql redis mysql sqlite sqlalchemy prisma sqlx gradle mvn maven bazel cmake nix github graphql openapi kafka celery "
+    "fastapi flask rails react next nextjs vue svelte "
+    "tailwind webpack vite turbo nx thiserror anyhow tokio pydantic numpy pandas duckdb eslint storybook playwright cypress lua ripgrep grep "
+    "podman conda axios fetch lodash yarn docker-compose kubectl tabs spaces httpx requests structlog black isort biome"
+)
+#: Programs that only hand on to another one, and how many words of their own they have besides flags.
+_RUNNERS: tuple[tuple[tuple[str, ...], int], ...] = tuple(
+    (tuple(words.split()), more)
+    for words, more in (
+        ("uv run", 0),
+        ("poetry run", 0),
+        ("pipenv run", 0),
+        ("pdm run", 0),
+        ("hatch run", 0),
+        ("npx", 0),
+        ("bunx", 0),
+        ("pnpm exec", 0),
+        ("pnpm dlx", 0),
+        ("yarn dlx", 0),
+        ("npm exec", 0),
+        ("bundle exec", 0),
+        ("conda run", 0),
+        ("mamba run", 0),
+        ("op run", 0),
+        ("doppler run", 0),
+        ("infisical run", 0),
+        ("dotenvx run", 0),
+        ("aws-vault exec", 1),
+        ("chamber exec", 1),
+        ("sudo", 0),
+        ("env", 0),
+        ("time", 0),
+        ("nohup", 0),
+        ("xvfb-run", 0),
+        ("timeout", 1),
+        ("nice", 0),
+        ("docker compose exec", 1),
+        ("docker compose run", 1),
+        ("docker-compose exec", 1),
+        ("docker-compose run", 1),
+        ("docker exec", 1),
+        ("nix develop", 0),
+        ("direnv exec", 1),
+        ("mise exec", 0),
+    )
+)
+#: Runners that do not change what is run.
+_IDLE = frozenset({"time", "nohup", "timeout", "nice"})
+#: Runners that end their own words with two dashes.
+_DASHED = (("op", "run"), ("doppler", "run"), ("infisical", "run"), ("dotenvx", "run"), ("aws-vault", "exec"), ("chamber", "exec"), ("npm", "exec"))
+#: Options of runners that are followed by a value.
+_WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package")
+#: Options that say where or with which file something is run.
+_PLACES = word_set("-C -f --directory --file --project --project-directory --prefix --context --namespace --manifest-path --kubeconfig")
+_SCRIPT_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun"})
+_SCRIPT_TESTS = frozenset({"jest", "vitest", "mocha", "ava"})
+_WITH_SUBCOMMAND = word_set(
+    "cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry pdm dotnet mvn gradle gradlew mix bundle "
+    "composer php flutter deno golangci-lint rails prisma sqlx diesel flask django-admin manage.py supabase buf wrangler fly heroku gcloud aws "
+    "brew apt apt-get systemctl git gh rustup nvm pyenv conda bazel swift"
+)
+TARGET_RUNNERS = frozenset({"make", "just", "rake", "task"})
+_TEST_TARGET = re.compile(r"^(?:unit-?)?(?:tests?|check|verify)(?:[:_-]|$)")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
+_SHELL = re.compile(r"(?:ba|z|da|k)?sh$")
+
+
+class Command(NamedTuple):
+    """One command of a line.
+
+    Attributes:
+        shown: the command as it was written, without redirections.
+        settings: `NAME=value` before it.
+        runners: what it is run through, such as `uv run`, or the folder of a program.
+        words: the program and all that follows it.
+        is_piped: whether its own exit code is lost.
+    """
+
+    shown: str
+    settings: tuple[str, ...]
+    runners: tuple[str, ...]
+    words: tuple[str, ...]
+    is_piped: bool = False
+
+    @property
+    def program(self) -> str:
+        """The name of what is run."""
+        return self.words[0] if self.words else ""
+
+    @property
+    def family(self) -> str:
+        """What commands with one purpose have in common, through whatever they are run.
+
+        Example:
+            >>> [parse_line(line)[-1].family for line in ("npm test", "pnpm run test:unit", "yarn workspace web test Cart", "uv run pytest -q")]
+            ['js test', 'js test', 'js test', 'pytest']
+        """
+        return _family(self.words)
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """The options, without what they are given."""
+        return frozenset(word.partition("=")[0] for word in self.words[1:] if word.startswith("-") and len(word) > 1)
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """What is neither program, subcommand nor option."""
+        skip = len(_family(self.words).split()) if self.program in _WITH_SUBCOMMAND else 1
+        return tuple(word for word in self.words[skip:] if not word.startswith("-"))
+
+
+def command_of(args: Mapping[str, Any] | None) -> str | None:
+    """Return what a tool call gives to a shell, or None.
+
+    Example:
+        >>> command_of({"command": ["bash", "-lc", "npm test"]}), command_of({"file_path": "a.py"})
+        ('npm test', None)
+    """
+    found = (args or {}).get("command", (args or {}).get("cmd"))
+    if isinstance(found, list):
+        words = [str(word) for word in found]
+        is_wrapped = len(words) > 2 and _SHELL.search(words[0]) and words[1].startswith("-")
+        return words[2] if is_wrapped else " ".join(map(shlex.quote, words))
+    return found if isinstance(found, str) else None
+
+
+def parse_line(line: str) -> tuple[Command, ...]:
+    """Return the commands of a line in their order; what only prepares the shell is left out.
+
+    Of a pipe only the first command counts. A line with a here-document, or a very long one, is none.
+
+    Example:
+        >>> [command.shown for command in parse_line("cd api && docker compose up -d db; CI=1 uv run pytest -q 2>&1 | tail -3")]
+        ['docker compose up -d db', 'CI=1 uv run pytest -q']
+        >>> parse_line("CI=1 uv run pytest -q")[0][1:4]
+        (('CI=1',), ('uv run',), ('pytest', '-q'))
+    """
+    if len(line) > _LONGEST or "<<" in line or "$(" in line:
+        return ()
+    exported: list[str] = []
+    found = []
+    for text, is_piped in _pieces(line):
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            return ()
+        if words and words[0] == "export":
+            exported += [word for word in words[1:] if _SETTING.match(word)]
+        elif words and words[0] not in _NO_COMMAND and not words[0].startswith("#"):
+            command = _read(text, words, is_piped=is_piped)
+            if command.words:
+                found.append(command._replace(settings=(*exported, *command.settings)))
+    return tuple(found)
+
+
+def _pieces(line: str) -> Iterator[tuple[str, bool]]:
+    """Yield the commands between operators, and whether something is piped from them."""
+    place, before = 0, ""
+    for start, end in [*_operators(line), (len(line), len(line))]:
+        text, operator = line[place:start].strip(), line[start:end]
+        if text and before != "|":
+            cleaned = _REDIRECTION.sub("", text).strip() if "'" not in text and '"' not in text else re.sub(r"\s*2>&1\s*$", "", text)
+            yield cleaned, operator in ("|", "||")
+        place, before = end, operator
+
+
+def _operators(line: str) -> list[tuple[int, int]]:
+    """Return where operators stand outside of quotes."""
+    found, quote, place = [], "", 0
+    while place < len(line):
+        sign = line[place]
+        if quote:
+            quote = "" if sign == quote else quote
+            place += 1 + (sign == "\\" and quote == '"')
+        elif sign in "'\"":
+            quote, place = sign, place + 1
+        elif sign == "\\":
+            place += 2
+        elif (operator := _OPERATOR.match(line, place)) and not (
+            sign == "&" and (line[place - 1 : place] == ">" or line[place + 1 : place + 2] == ">")
+        ):
+            found.append(operator.span())
+            place = operator.end()
+        else:
+            place += 1
+    return found
+
+
+def _read(text: str, words: list[str], *, is_piped: bool) -> Command:
+    settings: list[str] = []
+    runners: list[str] = []
+    while words:
+        if _SETTING.match(words[0]) and not runners:
+            settings.append(words.pop(0))
+            continue
+        runner = next((one for one in _RUNNERS if tuple(words[: len(one[0])]) == one[0]), None)
+        if runner is None:
+            break
+        name, more = runner
+        taken = words.index("--") + 1 if name in _DASHED and "--" in words else len(name)
+        while taken < len(words) and words[taken].startswith("-"):
+            taken += 2 if words[taken] in _WITH_VALUE else 1
+        taken += more
+        if name[0] not in _IDLE:
+            runners.append(" ".join(words[:taken]))
+        words = words[taken:]
+    if words and _PYTHON.match(words[0].rpartition("/")[2]) and len(words) > 2 and words[1] == "-m":
+        runners.append(" ".join(words[:2]))
+        words = words[2:]
+    if words and "/" in words[0] and not words[0].startswith("./"):
+        folder, _, name_only = words[0].rpartition("/")
+        runners.append(folder + "/")
+        words = [name_only, *words[1:]]
+    return Command(text, tuple(settings), tuple(runners), tuple(words), is_piped)
+
+
+def _family(words: tuple[str, ...]) -> str:
+    if not words:
+        return ""
+    program = words[0].removeprefix("./")
+    if program in _SCRIPT_RUNNERS or program in _SCRIPT_TESTS:
+        return f"js {_script(words)}"
+    if _PYTHON.match(program):
+        script = next((word for word in words[1:] if not word.startswith("-")), "")
+        return f"{script.rpartition('/')[2]} {_second(words[2:])}".strip() if script.endswith("manage.py") else f"python {script}".strip()
+    if program == "docker-compose":
+        return f"docker compose {_second(words[1:])}".strip()
+    if program == "docker" and words[1:2] == ("compose",):
+        return f"docker compose {_second(words[2:])}".strip()
+    if program == "uv" and words[1:2] == ("pip",):
+        return f"pip {_second(words[2:])}".strip()
+    if program in TARGET_RUNNERS:
+        target = _second(words[1:])
+        return f"{program} {'test' if _TEST_TARGET.search(target) else target}".strip()
+    if program == "cmake":
+        return "cmake --build" if "--build" in words else "cmake"
+    if program in _WITH_SUBCOMMAND:
+        return f"{'pip' if program == 'pip3' else program} {_second(words[1:])}".strip()
+    return program
+
+
+def _second(words: tuple[str, ...]) -> str:
+    """Return the first word that is neither an option nor what an option is given."""
+    pairs = zip(("", *words), words, strict=False)
+    return next((word for before, word in pairs if not word.startswith("-") and before not in _PLACES), "")
+
+
+def _script(words: tuple[str, ...]) -> str:
+    """Return the purpose of a script that a package manager runs."""
+    if words[0] in _SCRIPT_TESTS:
+        return "test"
+    rest = [word for word in words[1:] if not word.startswith("-") or word in ("-w", "-F", "--filter", "--workspace", "--prefix", "-C")]
+    while rest and rest[0] in ("workspace", "-w", "-F", "--filter", "--workspace", "--prefix", "-C", "run", "exec"):
+        rest = rest[1:] if rest[0] in ("run", "exec") else rest[2:]
+    name = rest[0] if rest else "install"
+    if name in ("install", "i", "ci", "add") or name in _SCRIPT_TESTS or name == "t":
+        return "install" if name in ("install", "i", "ci", "add") else "test"
+    return re.split(r"[:_-]", name)[0]
