@@ -64,7 +64,7 @@ def plan_archiving(memories: Iterable[Memory], folder_of: Callable[[Location], s
 
 def _may_go(memory: Memory) -> bool:
     is_free = memory.is_live and memory.is_ours and not memory.is_pinned and not memory.is_in_people_file
-    return is_free and memory.kind not in _EXEMPT and memory.place.learning_type != "institutional"
+    return is_free and not memory.is_evergreen and memory.kind not in _EXEMPT and memory.place.learning_type != "institutional"
 
 
 def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str, status: str = "archived") -> tuple[Change, ...]:

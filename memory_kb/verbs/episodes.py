@@ -1,0 +1,263 @@
+"""Episodes and the diary: what was done in sessions, what is learned from many of them, and their ageing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.errors import ProviderFailed, UsageError, explain_failure
+from memory_kb.filters import EVERYTHING, make_place
+from memory_kb.model import Location
+from memory_kb.verbs.keeping import Keeping
+from memory_kb.words import LIVE_STATUSES
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.account import Diary
+    from memory_kb.learning.consolidate import Semantic
+    from memory_kb.learning.diary import DiaryEntry, Reflected, Reflection
+    from memory_kb.learning.memories import Memory
+    from memory_kb.learning.patterns import Pattern
+    from memory_kb.learning.trace import Trace
+    from memory_kb.notes.plans import Change
+    from memory_kb.ports import StoredEntry, Vectors
+    from memory_kb.reports import Learned, RunReport
+
+_EPISODES = EVERYTHING._replace(kinds=("episode",))
+_READ = ("active", "compacted", "archived")
+
+
+class Episodes(Keeping):
+    """The verbs reflect, episode, diary list and diary export, and the steps that consolidate and age episodes."""
+
+    def reflect(
+        self, session: str, *, again: bool = False, dry_run: bool = False, on_problem: Callable[[int, str], None] | None = None
+    ) -> Reflection:
+        """Build the episodes of a session, one for each task that its events name (S0-8, stage 2 of §6.7).
+
+        Built again from the same events nothing changes. A session that went on renews its
+        episode, unless somebody has edited that or taken it away.
+
+        Args:
+            session: its id, or a unique beginning of it.
+            again: build what was taken away, too.
+            dry_run: write nothing; tell what would be.
+            on_problem: told the number of a line that is no event, and why.
+
+        Raises:
+            UnreadableInput: there is no such session, or a file cannot be written.
+        """
+        from memory_kb.learning.diary import Reflection
+        from memory_kb.learning.sessions import find_id
+        from memory_kb.learning.trace import trace_session
+        from memory_kb.notes.sessionlog import SessionFiles
+
+        files = SessionFiles(self.machine)
+        session = find_id(session, files.ids())
+        traces = trace_session(session, files.read(session, on_problem))
+        notices: list[str] = []
+        known = {memory.id: memory for memory in self._memories(_EPISODES)}
+        ask = not dry_run
+        planned = [
+            self._plan_episode(trace, known, notices if ask else None, is_first=number == 0, again=again) for number, trace in enumerate(traces)
+        ]
+        run = self.run_plan("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
+        left = {conflict.path for conflict in run.conflicts}
+        done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
+        return Reflection(session, done, run, tuple(dict.fromkeys(notices)))
+
+    def _plan_episode(
+        self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
+    ) -> tuple[Reflected, tuple[Change, ...]]:
+        from memory_kb.learning.diary import Reflected
+        from memory_kb.learning.episodes import is_current, make_episode, plan_episode
+
+        if trace.is_empty:
+            return Reflected(trace.session, "", "", "empty"), ()
+        now = self._clock()
+        place = replace(trace, job=None, task=None) if not self.vault.memory else trace
+        episode = make_episode(place, now, is_first=is_first)
+        there = known.get(episode.id)
+        was_made = there is None and not again and self._was_made(episode.id)
+        if was_made or (there and is_current(episode.seq, there)):
+            return plan_episode(episode, there, self._folder_of, now, was_made=was_made)
+        if notices is not None:
+            episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, episode.outcome, notices))
+        return plan_episode(episode, self._as_written(there) if there else None, self._folder_of, now)
+
+    def _ask_diary(self, trace: Trace, outcome: str, notices: list[str]) -> Diary:
+        from memory_kb.learning.account import write_diary
+        from memory_kb.learning.reflection import ask_diary
+
+        diary = write_diary(trace, outcome)
+        try:
+            return ask_diary(self._llm, trace, diary) if self._llm is not None else diary
+        except ProviderFailed as exc:
+            notices.append(f"{explain_failure(exc)}; the diary has what the events say")
+            return diary
+
+    def _as_written(self, memory: Memory) -> Memory:
+        """Return an entry with its text as it stands in the file now."""
+        from memory_kb.notes.sheets import find_entry
+
+        note = self.note(memory.path)
+        entry = find_entry(note.text, note.path, memory.id)
+        return replace(memory, hash=note.hash, text=note.text[entry.body.start : entry.body.end])
+
+    def episode(
+        self,
+        event: str,
+        *,
+        outcome: str | None = None,
+        tags: Sequence[str] = (),
+        job: str | None = None,
+        task: str | None = None,
+        session: str | None = None,
+        agent: str | None = None,
+        dry_run: bool = False,
+    ) -> Learned:
+        """Record that something happened, as an episode of its own (S1-23).
+
+        The same event told again on the same day is the same episode, and nothing is written.
+
+        Raises:
+            UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
+            SecretRefused: the text holds what looks like a credential.
+        """
+        from memory_kb.learning.episodes import name_episode, record_event
+        from memory_kb.learning.remember import check_draft, plan_entry
+        from memory_kb.reports import Learned, RunReport
+
+        place = make_place("project", job, task)
+        if place.job and not self.vault.memory:
+            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+        now = self._clock()
+        entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
+        draft = check_draft(made)
+        there = next((memory for memory in self._memories(_EPISODES) if memory.id == entry_id), None)
+        if there:
+            return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
+        path = name_episode(draft.title or "", entry_id, self._folder_of(place))
+        run = self.run_plan("episode", [plan_entry(draft, entry_id, path, now, "Told that it happened.")], dry_run=dry_run)
+        return Learned(entry_id, path, "left" if run.conflicts else "created", run)
+
+    def diary_list(
+        self,
+        *,
+        tag: Sequence[str] = (),
+        status: Sequence[str] = (),
+        min_quality: float | None = None,
+        since: date | None = None,
+        agent: str | None = None,
+    ) -> tuple[DiaryEntry, ...]:
+        """Return the diary, the newest first (S0-13).
+
+        Args:
+            tag: keep entries with any of these tags.
+            status: keep those that ended so: success, failure, mixed.
+            min_quality: keep those with at least this quality score.
+            since: keep those of this day and later ones.
+            agent: keep those of an agent.
+
+        Raises:
+            UsageError: a status is none.
+        """
+        from memory_kb.learning.diary import DiaryFilter, read_diary
+
+        states = (status,) if isinstance(status, str) else tuple(status)
+        for word in states:
+            if word not in ("success", "failure", "mixed"):
+                raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
+        tags = (tag,) if isinstance(tag, str) else tuple(tag)
+        wanted = DiaryFilter(tags, states, min_quality, since.isoformat() if since else None, agent)
+        entries = (read_diary(memory) for memory in self._memories(_EPISODES._replace(statuses=_READ)))
+        return tuple(sorted(filter(wanted.has, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
+
+    def diary_export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
+        """Yield the diary for other tools, the oldest first, in the shape of S0-9.
+
+        The filters are those of `diary_list`.
+        """
+        from memory_kb.learning.diary import export_diary
+
+        return (export_diary(entry) for entry in reversed(self.diary_list(**wanted)))
+
+    def _consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
+        """Make rules of what recurs in recent episodes, and pitfalls of their errors (stage 6 of §6.7).
+
+        Done again over the same episodes nothing changes (S2-25).
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.consolidate import Semantic, plan_consolidation
+        from memory_kb.learning.intake import plan_intake
+        from memory_kb.learning.patterns import cluster_episodes
+        from memory_kb.learning.reflection import word_pattern
+
+        notices: list[str] = []
+        memories, rows, row_of = self._episodes_with_meanings()
+
+        def word(pattern: Pattern) -> str | None:
+            try:
+                return word_pattern(self._llm, pattern) if self._llm is not None and not dry_run else None
+            except ProviderFailed as exc:
+                notices.append(f"{explain_failure(exc)}; patterns are in the words of the episodes")
+                return None
+
+        planned = plan_consolidation(
+            memories, self._clock(), lambda episodes: cluster_episodes(episodes, rows, row_of), was_made=self._was_made, word=word
+        )
+        offers = planned.offers if self.vault.memory else tuple(replace(offer, place=Location()) for offer in planned.offers)
+        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
+        run = self.run_plan("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
+        return Semantic(intake.taken, tuple(change.entry_id or "" for change in planned.changes), planned.dropped, run, tuple(dict.fromkeys(notices)))
+
+    def _age_episodes(self, *, dry_run: bool = False) -> RunReport:
+        """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.ageing import plan_ageing
+
+        now = self._clock()
+        return self._carry_out("age", lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now), dry_run=dry_run)
+
+    def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
+        """Return all entries, and for the episodes whose text has vectors their mean."""
+        from memory_kb.learning.memories import make_memory
+
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
+            stored = list(index.memories(EVERYTHING))
+            wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
+            rows, row_of = _mean_vectors(index, wanted) if self._may_embed and wanted else (None, {})
+            return tuple(map(make_memory, stored)), rows, row_of
+
+        return self._reading(read)
+
+
+def _mean_vectors(index: SqliteIndex, entries: Sequence[StoredEntry]) -> tuple[Vectors | None, dict[str, int]]:
+    """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
+    shelf = max(index.vectors.shelves(), key=lambda shelf: shelf.rows, default=None)
+    table = index.vectors.table(shelf.space) if shelf else None
+    if table is None:
+        return None, {}
+    import numpy as np
+
+    row_of: dict[str, int] = {}
+    means: list[NDArray[np.float32]] = []
+    for entry in entries:
+        keys = np.asarray(index.keys_of(entry), np.int64)
+        places = np.searchsorted(table.keys, keys)
+        if len(keys) and (places < len(table.keys)).all() and (table.keys[places] == keys).all():
+            mean = np.asarray(table.rows[places], np.float32).mean(axis=0)
+            row_of[entry.entry_id] = len(means)
+            means.append(mean / max(float(np.linalg.norm(mean)), 1e-9))
+    return (np.stack(means).astype(np.float32), row_of) if means else (None, {})
