@@ -83,8 +83,10 @@ def yaml_loader() -> type[yaml.SafeLoader]:
     return NoteLoader
 
 
-def load_mapping(block: str) -> dict[str, Any]:
+def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
     """Parse a YAML mapping into JSON values.
+
+    A file that is all YAML may be `scale` times as large as a block of frontmatter.
 
     Raises:
         InvalidBlock: it is not YAML, not a mapping, or too large.
@@ -93,8 +95,8 @@ def load_mapping(block: str) -> dict[str, Any]:
         >>> load_mapping("id: x\\ncreated_at: 2026-03-01\\ntags: [a, 12:30]")
         {'id': 'x', 'created_at': '2026-03-01', 'tags': ['a', '12:30']}
     """
-    if len(block) > MAX_BLOCK:
-        raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK:,} characters")
+    if len(block) > MAX_BLOCK * scale:
+        raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK * scale:,} characters")
     import yaml
 
     try:
@@ -112,7 +114,7 @@ def load_mapping(block: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise InvalidBlock("the frontmatter is not a mapping of keys to values")
-    budget = _Budget([0])
+    budget = _Budget([MAX_VALUES * (1 - scale)])
     return {_plain_key(key): _plain_value(item, budget, 1) for key, item in value.items()}
 
 

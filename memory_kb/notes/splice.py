@@ -7,6 +7,7 @@ returned.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.entry import Span
@@ -16,7 +17,7 @@ from memory_kb.notes.frontmatter import InvalidBlock, load_mapping, yaml_loader
 if TYPE_CHECKING:
     import yaml
 
-Value = str | int | float | bool | list[str] | list[dict[str, str]]
+Value = str | int | float | bool | list[str] | list[dict[str, str]] | dict[str, Any]
 
 
 def set_value(text: str, block: Span, key: str, value: Value) -> str:
@@ -51,11 +52,13 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     except yaml.YAMLError as exc:
         raise InvalidBlock(str(exc)) from exc
     if root is None:
-        return block + f"{key}: {emit(value)}{_newline(block)}"
+        return block + f"{key}:{_emit_below(value, '', _newline(block))}{_newline(block)}"
     if not isinstance(root, yaml.MappingNode):
         raise CannotSplice("the frontmatter is not a mapping")
     for key_node, value_node in root.value:
         if key_node.value == key:
+            if isinstance(value, dict) and isinstance(value_node, yaml.MappingNode) and _is_below(block, value_node, value):
+                return _set_below(block, value_node, value)
             return _replace(block, value_node, value, is_flow=bool(root.flow_style))
     if root.flow_style:
         place = _content_end(block, root.value[-1][1]) if root.value else root.start_mark.index + 1
@@ -64,7 +67,26 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     newline = _newline(block)
     lead = "" if not block or block.endswith("\n") else newline
     indent = " " * root.start_mark.column
-    return f"{block}{lead}{indent}{key}: {emit(value)}{newline}"
+    return f"{block}{lead}{indent}{key}:{_emit_below(value, indent, newline)}{newline}"
+
+
+def _is_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> bool:
+    """Tell whether a mapping stands on lines of its own and loses no key by getting a value."""
+    start = node.start_mark.index
+    own_line = not block[block.rfind("\n", 0, start) + 1 : start].strip()
+    return not node.flow_style and own_line and {key.value for key, _ in node.value} <= value.keys()
+
+
+def _set_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> str:
+    """Return a block with those values of a mapping in it set that differ."""
+    start = block.rfind("\n", 0, node.start_mark.index) + 1
+    end = block.find("\n", _content_end(block, node)) + 1 or len(block)
+    inner = block[start:end]
+    held = load_mapping(inner)
+    for key, new in value.items():
+        if key not in held or held[key] != new or type(held[key]) is not type(new):
+            inner = _set_in_block(inner, key, new)
+    return block[:start] + inner + block[end:]
 
 
 def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str:
@@ -76,7 +98,9 @@ def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str
     if getattr(node, "flow_style", None) is False or style in ("|", ">"):
         # A block list or text ends a line of its own; what replaces it goes behind the key.
         colon = block.rindex(":", 0, start) + 1
-        return f"{block[:colon]} {emitted}{block[end:]}"
+        indent = re.match(r"[ \t]*", block[block.rfind("\n", 0, colon) + 1 :])
+        below = _emit_below(value, indent[0] if indent else "", _newline(block)) if isinstance(value, dict) else f" {emitted}"
+        return f"{block[:colon]}{below}{block[end:]}"
     return block[:start] + emitted + block[end:]
 
 
@@ -116,6 +140,13 @@ def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> st
     if "\n" in emitted or load_mapping(f"x: {emitted}").get("x") != value:
         emitted = str(yaml.safe_dump(value, **{**options, "default_style": '"', "allow_unicode": False})).rstrip("\n")
     return emitted
+
+
+def _emit_below(value: Value, indent: str, newline: str) -> str:
+    """Return a value as it stands behind its key: a mapping on lines of its own, the rest on the same."""
+    if not isinstance(value, dict) or not value:
+        return f" {emit(value)}"
+    return "".join(f"{newline}{indent}  {emit(key)}: {emit(held)}" for key, held in value.items())
 
 
 def _newline(text: str) -> str:

@@ -1,0 +1,37 @@
+"""The text of an entry as its file has it: the index knows a long one only in pieces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import MemoryKBError
+
+if TYPE_CHECKING:
+    from memory_kb.learning.memories import Memory
+    from memory_kb.verbs.running import Running
+
+
+def read_body(kb: Running, memory: Memory) -> str:
+    """Return what stands below an entry's frontmatter.
+
+    Raises:
+        UnreadableInput: the file cannot be read.
+        CannotSplice: the entry is not there any more.
+    """
+    from memory_kb.notes.sheets import find_entry
+
+    note = kb.note(memory.path)
+    entry = find_entry(note.text, note.path, memory.id)
+    return note.text[entry.body.start : entry.body.end]
+
+
+def whole_text(kb: Running, memory: Memory) -> str:
+    """Return an entry's text in one piece; as it was indexed where the file does not have it now."""
+    from memory_kb.index.chunking import SHORT
+
+    if len(memory.text) < SHORT:
+        return memory.text
+    try:
+        return read_body(kb, memory).strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except MemoryKBError:
+        return memory.text

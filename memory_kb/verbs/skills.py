@@ -1,0 +1,258 @@
+"""Skills: finding the one to try, keeping them, and telling how they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import Forgotten, UsageError
+from memory_kb.filters import EVERYTHING, make_filters, make_place
+from memory_kb.model import Location
+from memory_kb.verbs.bodies import whole_text
+from memory_kb.verbs.keeping import Keeping
+from memory_kb.verbs.searching import Searching
+from memory_kb.words import LIVE_STATUSES
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from memory_kb.learning.memories import Memory
+    from memory_kb.learning.skillplans import SkillDraft, SkillWritten
+    from memory_kb.learning.skills import Skill, SkillSearch
+    from memory_kb.notes.plans import Change
+
+#: Passages for each skill that is looked for: a long one may be found by several.
+_PASSAGES = 4
+_OUTCOMES = ("success", "failure")
+
+
+class Skills(Keeping, Searching):
+    """The verbs skills search, rank, create, feedback, and procedure."""
+
+    def skills_search(
+        self, query: str = "", *, limit: int = 5, seed: int | None = None, job: str | None = None, task: str | None = None
+    ) -> SkillSearch:
+        """Return the skills that fit a query, in the order in which to try them (S0-55).
+
+        A search of the skills gives the candidates, a sample of what is known of each its place.
+        Without a query all compete.
+
+        Args:
+            query: what is to be done, in words.
+            limit: the most skills to return.
+            seed: makes the order the same every time.
+            job: hide the skills of other jobs, and with `task` those of other tasks.
+
+        Raises:
+            UsageError: a task is named without its job.
+        """
+        from memory_kb.learning.skills import SkillSearch, choose_candidates, count_pool, rank_skills, usable_skills
+        from memory_kb.retrieval.finding import Request
+
+        limit = max(0, limit)
+        memories = self._skills(job, task)
+        skills = usable_skills(memories)
+        mode = "all"
+        degraded: tuple[str, ...] = ()
+        if query.strip():
+            filters = make_filters(kind=["skill"], status=sorted(LIVE_STATUSES), job=job, task=task)
+            request = Request(query, filters, _PASSAGES * count_pool(limit))
+            result = self._keeper.use(lambda index: self._search(index, request, sync=True, progress=None))
+            mode, degraded = result.mode, result.degraded
+            skills = choose_candidates(result.hits, skills, limit)
+        chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
+        self._log_retrieval("skills search", (skill.id for skill in chosen), query=query or None, task=task)
+        whole = {(memory.path, memory.id): memory for memory in memories}
+        chosen = tuple(replace(skill, text=whole_text(self, whole[skill.path, skill.id])) for skill in chosen)
+        return SkillSearch(query, mode, chosen, degraded)
+
+    def skills_rank(self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None) -> tuple[Skill, ...]:
+        """Return all live skills, best first, by a sample, the mean or the upper bound (S0-52, S0-53).
+
+        Raises:
+            UsageError: there is no such order.
+        """
+        from memory_kb.learning.skills import rank_skills, usable_skills
+
+        return rank_skills(usable_skills(self._skills(job, task)), by, _random(seed))
+
+    def skills_create(
+        self,
+        name: str,
+        description: str | None = None,
+        *,
+        template: str | None = None,
+        steps: Sequence[str] | None = None,
+        prerequisites: Sequence[str] | None = None,
+        errors: Sequence[str] | None = None,
+        exit_criteria: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        created_by: str | None = None,
+        source: str | None = None,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillWritten:
+        """Keep a skill, or change the one of that name in the same scope (S0-56, S1-27).
+
+        What is not given stays as it is there, its counters too.
+
+        Args:
+            name: what it is called; names differ in more than case.
+            description: what it is for, and when to use it.
+            template: a prompt or a piece of code, with `{parameters}`.
+            steps: what to do, in order.
+            prerequisites: what must be there before.
+            errors: what goes wrong, each as `error: fix`.
+            exit_criteria: how to tell that it is done.
+            tags: words to find it by.
+            created_by: who made it.
+            source: how it is known.
+            scope: `project` or `global`; `job` and `task` say which.
+            job: the job it belongs to.
+            task: the task of that job.
+            force: keep it though one of that name was forgotten.
+            dry_run: write nothing; the run tells what would be.
+
+        Raises:
+            UsageError: it has no name, or the call makes no sense.
+            SecretRefused: it holds what looks like a credential.
+            Forgotten: one of that name was forgotten, and `force` is not set.
+        """
+        from memory_kb.learning.skillplans import SkillDraft, check_skill
+        from memory_kb.learning.skilltexts import SkillText
+
+        text = SkillText(name, description, _filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria), template)
+        draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
+        return self._keep_skill("skills create", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run)
+
+    def procedure(
+        self,
+        name: str,
+        steps: Sequence[str],
+        context: str | None = None,
+        *,
+        tags: Sequence[str] | None = None,
+        source: str | None = None,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillWritten:
+        """Save a workflow with its steps; one of that name is brought up to date (S1-24, S1-27).
+
+        `context` says where it applies, and is the skill's description.
+
+        Raises:
+            UsageError: there are no steps, or no name.
+            SecretRefused: it holds what looks like a credential.
+            Forgotten: one of that name was forgotten, and `force` is not set.
+        """
+        from memory_kb.learning.skillplans import SkillDraft, check_skill
+        from memory_kb.learning.skilltexts import SkillText
+
+        kept = tuple(filter(str.strip, steps))
+        if not kept:
+            raise UsageError("a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."')
+        draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
+        return self._keep_skill("procedure", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run)
+
+    def skills_feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
+        """Count that a skill worked, or did not (S0-57).
+
+        It is named by its id, its name, or the unique beginning of its id.
+
+        Raises:
+            UsageError: the outcome is neither `success` nor `failure`.
+            UnknownEntry: there is no such skill.
+        """
+        from memory_kb.learning.playbook import plan_feedback
+        from memory_kb.learning.skillplans import SkillWritten
+        from memory_kb.learning.skills import find_skill, name_of
+
+        if outcome not in _OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
+
+        def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+            skill = find_skill(memories, wanted)
+            change = plan_feedback(skill, outcome, self._clock().date(), f"It was tried: {outcome}.")
+            return (change,) if change else ()
+
+        with nullcontext() if dry_run else self._writing():
+            skill = find_skill(self._skills(), wanted)
+            run = self._carry_out("skills feedback", plan, dry_run=dry_run)
+        return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
+
+    def _skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
+        """Return every skill, whatever its status, that a job and task see."""
+        chosen = make_filters(job=job, task=task)
+        return self._memories(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
+
+    def _skill_place(self, scope: str, job: str | None, task: str | None) -> Location:
+        place = make_place(scope, job, task)
+        if place.job and not self.vault.memory:
+            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+        return place
+
+    def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
+        from memory_kb.learning.skillplans import SkillWritten, find_same, plan_new_skill, plan_skill_update
+        from memory_kb.learning.skills import name_of
+
+        with nullcontext() if dry_run else self._writing(place.scope):
+            memories = self._skills()
+            try:
+                same = find_same(memories, draft, place)
+            except Forgotten:
+                if not force:
+                    raise
+                same = None
+            if same is None:
+                entry_id, path = self._name_skill(draft, place, memories)
+                change = plan_new_skill(draft, entry_id, path, self._clock(), "Told to keep it.")
+                return SkillWritten(entry_id, draft.text.name, path, "created", self.run_plan(verb, [change], dry_run=dry_run))
+            found = same
+
+            def plan(path: str) -> list[Change]:
+                change = plan_skill_update(self.note(path), found.id, draft, "Told to change it.")
+                return [change] if change else []
+
+            run = self.run_plan(verb, plan(found.path), replan=plan, dry_run=dry_run)
+        action = "updated" if run.changes or run.conflicts else "unchanged"
+        return SkillWritten(found.id, name_of(found), found.path, action, run)
+
+    def _name_skill(self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()) -> tuple[str, str]:
+        """Return the id and path of a new skill.
+
+        An id that another entry has, in any scope, is taken, unless that is a skill of the same
+        name, which the new one is to stand before.
+        """
+        from memory_kb.learning.skillplans import make_slug, name_skill
+        from memory_kb.learning.skills import key_of, name_of
+
+        folder = self._folder_of(place)
+        key = key_of(draft.text.name)
+        stands_before = {memory.id for memory in memories if key_of(name_of(memory)) == key and memory.place[:3] != place[:3]}
+        beginnings = {make_slug(draft.text.name), *([draft.id] if draft.id else [])}
+        taken = self._reading(lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)})
+        here = {memory.id for memory in memories if memory.place[:3] == place[:3]}
+        named = name_skill(
+            draft,
+            (taken - stands_before) | (taken & here) | set(planned),
+            lambda file: f"{folder}{file}" not in planned and not self.vault.resolve(f"{folder}{file}").exists(),
+        )
+        return named.id, f"{folder}{named.file}"
+
+
+def _filled(items: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if items is None else tuple(filter(str.strip, items))
+
+
+def _random(seed: int | None) -> Random:
+    from random import Random
+
+    return Random(seed)  # noqa: S311 - it orders skills
