@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -128,7 +128,12 @@ def _read_events(problems: list[Problem]) -> Iterator[Event]:
     """Yield the events on stdin as they come; note the lines that hold none."""
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError("there is no event to append", 'try: memory-kb session append ID "Always use UTC." --role user')
-    for number, line in enumerate(sys.stdin.buffer, 1):
+    yield from read_events(sys.stdin.buffer, problems)
+
+
+def read_events(lines: Iterable[bytes], problems: list[Problem]) -> Iterator[Event]:
+    """Yield the events on some lines as they come; note the lines that hold none."""
+    for number, line in enumerate(lines, 1):
         try:
             if line.strip():
                 yield parse_event(line)
@@ -151,16 +156,27 @@ def _print_written(options: Options, written: SessionWritten, problems: list[Pro
 @click.argument("session", metavar="ID")
 @click.option("--outcome", metavar="WORD", help="How it went: success, failure, mixed, partial.")
 @click.option("--summary", help="What was done.")
+@click.option("--only-close", is_flag=True, help="Write the end, and learn from the session another time.")
 @click.pass_obj
-def end_verb(options: Options, /, session: str, outcome: str | None, summary: str | None) -> None:
-    """End session ID. Ending it twice changes nothing.
+def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
+    """End session ID: make its episodes and learnings, count what it used, tidy up after it.
+
+    Each step is by itself; a table tells what it came to. Ending a session twice changes nothing.
 
     \b
     memory-kb session end 0b1c42 --outcome success
+    memory-kb undo --session 0b1c42
     """
+    from memory_kb.cli.steps import exit_code, print_steps
+
     with options.open() as kb:
-        written = kb.session_end(session, outcome=outcome, summary=summary)
+        written = kb.session_end(session, **chosen)
     _print_written(options, written, [])
+    if not options.as_json:
+        print_steps([step for step in written.steps if step.outcome != "nothing"])
+    if any(step.runs for step in written.steps):
+        say(f"`git diff` shows what was written; `memory-kb undo --session {written.session}` takes it back.")
+    return exit_code(written.steps)
 
 
 @session_verb.command("replay")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.projectfiles import ProjectFiles
     from memory_kb.reports import RunReport
 
     Planner = Callable[[Sequence[Memory]], Sequence[Change]]
@@ -51,6 +52,7 @@ class Keeping(Running):
         if dry_run:
             return self.run_plan(verb, plan if plan is not None else planner(self._memories()), dry_run=True)
         with self._writing():
+            self.recover()
             return self.run_plan(verb, plan if plan is not None else planner(self._memories()), replan=replan)
 
     def _take_in(self, verb: str, offers: Sequence[Offer], *, dry_run: bool = False) -> tuple[Intake, RunReport]:
@@ -64,6 +66,9 @@ class Keeping(Running):
 
         if not self.vault.memory:
             offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
+        if not dry_run:
+            # What a killed run was about to make counts as made: it is completed first.
+            self.recover()
         intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
         return intake, self.run_plan(verb, intake.changes, dry_run=dry_run)
 
@@ -73,6 +78,12 @@ class Keeping(Running):
         if self._made is None or self._made[0] != log.size:
             self._made = (log.size, log.made())
         return entry_id in self._made[1]
+
+    def _project_files(self, seconds: float = 60.0) -> ProjectFiles:
+        """Return the files around the notes, for what these cite; git gets so many seconds for all questions."""
+        from memory_kb.notes.projectfiles import ProjectFiles
+
+        return ProjectFiles(self.vault.folder, self._environ, seconds)
 
     def _folder_of(self, place: Location) -> str:
         """Return the folder of a scope as paths stand in output, ending in a slash."""

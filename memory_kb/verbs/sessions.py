@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.notes.events import Event, EventFilter
 from memory_kb.verbs.opened import OpenVault
+from memory_kb.verbs.stepping import Done, run_steps
 
 if TYPE_CHECKING:
     from memory_kb.notes.sessionlog import SessionFiles
-    from memory_kb.reports import SessionImported, SessionSearch, SessionWritten
+    from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
 
 
 class Sessions(OpenVault):
@@ -74,8 +75,12 @@ class Sessions(OpenVault):
         shown = last.session or default or ""
         return SessionWritten(shown, self._show_session(shown), "appended" if count else "unchanged", count, last.seq, tuple(sorted(redacted)))
 
-    def session_end(self, session: str, *, outcome: str | None = None, summary: str | None = None) -> SessionWritten:
+    def session_end(self, session: str, *, outcome: str | None = None, summary: str | None = None, only_close: bool = False) -> SessionWritten:
         """End a session: write its end once, then do what follows a session.
+
+        An end without an outcome gets one from a later call that has it. What follows are the
+        stages of requirements §6.7, each by itself; `only_close` leaves them for another time.
+        What is done already is not done again.
 
         Raises:
             UnreadableInput: there is no such session.
@@ -89,27 +94,28 @@ class Sessions(OpenVault):
         session = find_id(session, self._session_files.ids())
         end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
         with self._session_files.writing(session) as writer:
-            is_over = writer.last is not None and writer.last.event == "end"
+            is_over = writer.last is not None and writer.last.event == "end" and (outcome is None or "outcome" in (writer.last.args or {}))
             done = prepare(end, self._clock(), writer.first)
             if not is_over:
                 writer.append(done.event)
             seq = writer.seq
-        self._after_session(session)
+        steps = self._after_session(session, with_stages=not only_close)
         action = "unchanged" if is_over else "ended"
-        return SessionWritten(session, self._show_session(session), action, int(not is_over), seq, () if is_over else done.redacted)
+        return SessionWritten(session, self._show_session(session), action, int(not is_over), seq, () if is_over else done.redacted, steps)
 
-    def _after_session(self, session: str) -> None:
-        """Do what follows a session that is closed (requirements §6.7, stage 1 of 13).
+    def _after_session(self, session: str, *, with_stages: bool) -> tuple[StepReport, ...]:  # noqa: ARG002 - for `Ending`
+        """Do what follows a session that is closed; here only its events become searchable."""
+        return run_steps([("index", lambda: self._index_step(session))])
 
-        The stages that build episodes and learnings are to follow here, each on its own.
-        """
+    def _index_step(self, session: str) -> Done:
         from memory_kb.index.sessions import SessionIndex
 
         index = SessionIndex(self.machine)
         try:
-            index.sync(session)
+            found = index.sync(session)
         finally:
             index.close()
+        return Done(f"{found.events:,} events indexed" if found.events else "")
 
     def session_replay(
         self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None

@@ -1,0 +1,91 @@
+"""Steps of a long verb as a short table, and the verbs consolidate and maintain."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_kb.cli.app import Options, shared_options
+from memory_kb.cli.output import clean, one_line, print_json, say, style, use_colour
+from memory_kb.cli.undoing import CONFLICT
+
+if TYPE_CHECKING:
+    from memory_kb.reports import StepReport
+
+_COLOURS = {"done": "green", "failed": "red"}
+
+
+def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
+    """Return steps as `--json` prints them."""
+    listed = [dataclasses.asdict(step) | {"conflicts": [conflict._asdict() for conflict in step.conflicts]} for step in steps]
+    return listed if dry_run else [{name: value for name, value in step.items() if name != "diff"} for step in listed]
+
+
+def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False) -> None:
+    """Print a line for each step: its name, what it came to, how long it took."""
+    width = max((len(step.name) for step in steps), default=0)
+    for step in steps:
+        told = "would be done" if dry_run and step.outcome == "done" else step.outcome
+        word = style(f"{told:<7}", fg=_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
+        click.echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
+    if dry_run:
+        for line in "".join(step.diff for step in steps).splitlines():
+            click.echo(clean(line) if not use_colour() else style(clean(line), dim=line.startswith(" ")))
+
+
+def exit_code(steps: Sequence[StepReport]) -> int:
+    """Return what a verb ends with whose steps came to this."""
+    if any(step.conflicts for step in steps):
+        return CONFLICT
+    return 1 if any(step.message.startswith("bug: ") for step in steps) else 0
+
+
+@click.command("consolidate")
+@shared_options
+@click.option("--stage", metavar="NAME", help="One of semantic, dedup, age, archive, promote [default: all, in this order].")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+@click.pass_obj
+def consolidate_verb(options: Options, /, stage: str | None, dry_run: bool) -> int:
+    """Turn what recurs into rules, merge doubles, age episodes, archive what faded, promote what jobs share.
+
+    Running it twice changes nothing the second time. `undo` takes each step back.
+
+    \b
+    memory-kb consolidate --dry-run
+    memory-kb consolidate --stage dedup
+    """
+    with options.open() as kb:
+        steps = kb.consolidate(stage, dry_run=dry_run)
+    return _finish(options, steps, dry_run=dry_run)
+
+
+@click.command("maintain")
+@shared_options
+@click.option("--force", is_flag=True, help="Do all of it, due or not.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+@click.pass_obj
+def maintain_verb(options: Options, /, force: bool, dry_run: bool) -> int:
+    """Do what is due: each step of the maintenance once a week.
+
+    It counts what was retrieved outside of sessions, consolidates, sweeps over the rules, looks for damage and
+    forgets what in the logs is older than anybody will ask for. `session end` does it by itself when it is due.
+    """
+    with options.open() as kb:
+        report = kb.maintain(force=force, dry_run=dry_run)
+    if options.as_json:
+        print_json({"steps": steps_as_json(report.steps, dry_run=dry_run), "next_due": report.next_due.isoformat(timespec="seconds")})
+        return exit_code(report.steps)
+    if not report.steps:
+        say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")
+    return _finish(options, report.steps, dry_run=dry_run)
+
+
+def _finish(options: Options, steps: Sequence[StepReport], *, dry_run: bool) -> int:
+    if options.as_json:
+        print_json({"steps": steps_as_json(steps, dry_run=dry_run)})
+    else:
+        print_steps(steps, dry_run=dry_run)
+    return exit_code(steps)

@@ -1,0 +1,137 @@
+"""What follows the end of a session (requirements §6.7): thirteen stages, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from memory_kb.model import Location
+from memory_kb.notes.fields import parse_date
+from memory_kb.verbs.capturing import Capturing
+from memory_kb.verbs.extracting import Extracting
+from memory_kb.verbs.maintaining import Maintaining
+from memory_kb.verbs.reviewing import Reviewing
+from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
+from memory_kb.verbs.working import Working
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from memory_kb.notes.events import Event
+    from memory_kb.reports import StepReport
+
+
+class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
+    """The stages after a session."""
+
+    def _after_session(self, session: str, *, with_stages: bool) -> tuple[StepReport, ...]:
+        """Do what follows a session that is closed.
+
+        Whatever is done already is not done again, so that a session may be ended again after an
+        interruption, or when it went on.
+        """
+        if not with_stages:
+            return super()._after_session(session, with_stages=False)
+        self.recover()
+        start, end = self._edges(session)
+        place = self._place_of_session(start)
+        with self._as_part_of(f"session {session}"):
+            return run_steps(self._stages(session, start, end, place))
+
+    def _stages(self, session: str, start: Event | None, end: Event | None, place: Location) -> Iterator[Step]:
+        yield "index", lambda: self._index_step(session)
+        yield "episodes", lambda: self._episodes_step(session)
+        yield "stage", lambda: self._stage_step(place.job)
+        yield "capture", lambda: self._capture_step(session)
+        yield "extraction", lambda: self._extraction_step(session)
+        yield "feedback", lambda: self._feedback_step(session, end)
+        yield "consolidation", lambda: self._semantic_step(dry_run=False)
+        yield "promotion", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=False)
+        yield "reinforcement", lambda: self._reinforcement_step(session)
+        yield "contradictions", lambda: self._contradictions_step(_day_of(start))
+        yield "compaction", lambda: self._dedup_step(dry_run=False)
+        yield "anti-patterns", self._scan_step
+        yield "continuity", lambda: self._continuity_step(place)
+        yield "maintenance", self._maintenance_step
+
+    @contextmanager
+    def _as_part_of(self, occasion: str) -> Iterator[None]:
+        """Let all runs be part of one occasion, which `undo` can take back together."""
+        before, self._occasion = self._occasion, occasion
+        try:
+            yield
+        finally:
+            self._occasion = before
+
+    def _edges(self, session: str) -> tuple[Event | None, Event | None]:
+        """Return the first event of a session, and the last that says how it ended."""
+        with self._session_files.writing(session) as writer:
+            first, last = writer.first, writer.last
+        return first, last if last is not None and last.event == "end" else None
+
+    def _place_of_session(self, start: Event | None) -> Location:
+        from memory_kb.filters import make_place
+
+        if start is None or not self.vault.memory or not start.job:
+            return Location()
+        return make_place("project", start.job, start.task)
+
+    def _episodes_step(self, session: str) -> Done:
+        done = self.reflect(session)
+        told = [f"{sum(one.action == word for one in done.episodes)} {word}" for word in dict.fromkeys(one.action for one in done.episodes)]
+        return Done("; ".join((*told, *done.notices)), (done.run,))
+
+    def _stage_step(self, job: str | None) -> Done:
+        reports = [self.stage_detect(), *([self.stage_detect(job)] if job else [])]
+        new = [f"{report.before} is over, {report.stage} begins" for report in reports if report.is_new]
+        return Done("; ".join(new), tuple(report.run for report in reports))
+
+    def _capture_step(self, session: str) -> Done:
+        done = self.capture(session=session)
+        return Done(say_changes([done.run], "learning kept", "learnings kept"), (done.run,))
+
+    def _extraction_step(self, session: str) -> Done:
+        done = self.extract(session)
+        return Done(done.summary, done.runs)
+
+    def _feedback_step(self, session: str, end: Event | None) -> Done:
+        """Credit what the session's agents were shown, when somebody said how it went."""
+        from memory_kb.notes.retrievals import RetrievalLog
+
+        told = (end.args or {}).get("outcome") if end else None
+        if told not in ("success", "failure", "mixed", "partial"):
+            return Done("nobody said how it went", is_skipped=True)
+        shown = [one for one in RetrievalLog(self.machine / "log").read() if one.session == session and one.injected and one.agent and one.task]
+        pairs = dict.fromkeys((one.agent or "", one.task or "") for one in shown)
+        word = "mixed" if told == "partial" else str(told)
+        runs = tuple(self.outcome(agent, task, word, session=session).run for agent, task in pairs)
+        return Done(say_changes(runs, "credited", "credited"), runs)
+
+    def _reinforcement_step(self, session: str) -> Done:
+        run = self.reinforce(session)
+        return Done(say_changes([run], "entry counted", "entries counted"), (run,))
+
+    def _contradictions_step(self, since: date | None) -> Done:
+        report = self.contradictions(resolve=True, since=since)
+        return Done(say_changes([report.run], "change", "changes"), (report.run,))
+
+    def _scan_step(self) -> Done:
+        report = self.review_scan()
+        return Done(say_changes([report.run], "proposal for review", "proposals for review"), (report.run,))
+
+    def _continuity_step(self, place: Location) -> Done:
+        report = self.continuity_refresh(job=place.job, only_if_there=True)
+        return Done(report.path if report.run.changes else "", (report.run,))
+
+    def _maintenance_step(self) -> Done:
+        if not self.is_maintenance_due():
+            return Done()
+        report = self.maintain()
+        failed = [f"{step.name}: {step.message}" for step in report.steps if step.outcome == "failed"]
+        done = [step.name for step in report.steps if step.outcome == "done"]
+        return Done("; ".join((f"{', '.join(done)} done" if done else "nothing to do", *failed)))
+
+
+def _day_of(start: Event | None) -> date | None:
+    return parse_date(start.ts) if start else None

@@ -1,0 +1,137 @@
+"""Consolidation and maintenance: the steps that look after the whole vault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import UsageError
+from memory_kb.verbs.compacting import Compacting
+from memory_kb.verbs.episodes import Episodes
+from memory_kb.verbs.indexing import Indexing
+from memory_kb.verbs.lifecycle import Lifecycle
+from memory_kb.verbs.rules import Rules
+from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
+
+if TYPE_CHECKING:
+    from memory_kb.reports import MaintenanceReport, StepReport
+
+#: The parts of `consolidate`, in their order.
+STAGES = ("semantic", "dedup", "age", "archive", "promote")
+#: Maintenance is due a week after it was done last (S1-37).
+_EVERY = timedelta(days=7)
+#: What was shown is remembered this long; runs can be taken back this long.
+_KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
+
+
+class Maintaining(Episodes, Compacting, Rules, Lifecycle, Indexing):
+    """The verbs consolidate and maintain."""
+
+    def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
+        """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
+
+        Each step is by itself: one that fails is told and the next goes on.
+
+        Args:
+            stage: `semantic`, `dedup`, `age`, `archive` or `promote`; all of them when not given.
+            dry_run: write nothing; the reports tell what would change, each for the notes as they are.
+
+        Raises:
+            UsageError: there is no such stage.
+        """
+        if stage is not None and stage not in STAGES:
+            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
+        return run_steps(step for step in self._consolidation(dry_run=dry_run) if stage in (None, step[0]))
+
+    def _consolidation(self, *, dry_run: bool = False) -> tuple[Step, ...]:
+        return (
+            ("semantic", lambda: self._semantic_step(dry_run=dry_run)),
+            ("dedup", lambda: self._dedup_step(dry_run=dry_run)),
+            ("age", lambda: self._run_of(self._age_episodes, "aged", "aged", dry_run=dry_run)),
+            ("archive", lambda: self._run_of(self._archive, "archived", "archived", dry_run=dry_run)),
+            ("promote", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run)),
+        )
+
+    def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
+        """Do what is due: each step a week after it was done last, or all of it with `force`.
+
+        That is counting what was retrieved outside of sessions, the steps of `consolidate`, the
+        sweep over the rules, a look for damage, and the trimming of the logs.
+        """
+        from memory_kb.notes.maintenance import MaintenanceLog
+        from memory_kb.reports import MaintenanceReport
+
+        log, now = MaintenanceLog(self.machine / "log"), self._clock().astimezone(UTC)
+        last = log.last()
+        steps = (
+            ("reinforce", lambda: self._run_of(self.reinforce, "counted", "counted", dry_run=dry_run)),
+            *self._consolidation(dry_run=dry_run),
+            ("contradictions", lambda: self._contradictions_run(dry_run=dry_run)),
+            ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
+            ("doctor", self._doctor_step),
+            ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
+        )
+        due = [step for step in steps if force or _is_due(last.get(step[0]), now)]
+        reports = run_steps(due)
+        if not dry_run:
+            for report in reports:
+                if report.outcome != "failed":
+                    log.done(report.name, now)
+        moments = [min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]]
+        return MaintenanceReport(reports, min(moments, default=now + _EVERY))
+
+    def is_maintenance_due(self) -> bool:
+        """Tell whether the last maintenance was a week ago, or there was none."""
+        from memory_kb.notes.maintenance import MaintenanceLog
+
+        last = MaintenanceLog(self.machine / "log").last()
+        return _is_due(min(last.values(), default=None), self._clock().astimezone(UTC))
+
+    def _run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
+        from memory_kb.reports import RunReport
+
+        run = work(dry_run=dry_run)
+        assert isinstance(run, RunReport)
+        return Done(say_changes([run], one, many), (run,))
+
+    def _semantic_step(self, *, dry_run: bool) -> Done:
+        done = self._consolidate_semantic(dry_run=dry_run)
+        told = [f"{sum(one.action == word for one in done.taken)} {word}" for word in dict.fromkeys(one.action for one in done.taken)]
+        extended = [f"{len(done.extended)} extended"] if done.extended else []
+        return Done("; ".join((*told, *extended, *done.notices)), (done.run,))
+
+    def _dedup_step(self, *, dry_run: bool) -> Done:
+        report = self.compact(dry_run=dry_run)
+        return Done(f"{report.before:,} entries became {report.after:,}" if report.before != report.after else "", (report.run,))
+
+    def _contradictions_run(self, *, dry_run: bool) -> Done:
+        run = self.contradictions(resolve=True, dry_run=dry_run).run
+        return Done(say_changes([run], "change", "changes"), (run,))
+
+    def _sweep_step(self, *, dry_run: bool) -> Done:
+        report = self.sweep(dry_run=dry_run)
+        counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
+        return Done(", ".join(f"{count} {word}" for word, count in counts.items() if count), (report.run,))
+
+    def _doctor_step(self) -> Done:
+        count = len(self.doctor().problems)
+        return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
+
+    def _trim_step(self, now: datetime, *, dry_run: bool) -> Done:
+        from memory_kb.notes.retrievals import RetrievalLog
+
+        if dry_run:
+            return Done(is_skipped=True)
+        with self._writing():
+            self._recover()
+            dropped = RetrievalLog(self.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
+            freed = self._decisions.trim((now - _KEEP_DECISIONS).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return Done(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")
+
+
+def _is_due(last: datetime | None, now: datetime) -> bool:
+    if last is None:
+        return True
+    aware = last if last.tzinfo else last.replace(tzinfo=UTC)
+    return now - aware >= _EVERY or aware > now

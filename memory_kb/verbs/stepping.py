@@ -1,0 +1,65 @@
+"""Steps that are done one after the other, each by itself: what fails in one does not stop the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import MemoryKBError
+
+if TYPE_CHECKING:
+    from memory_kb.reports import RunReport, StepReport
+
+
+class Done(NamedTuple):
+    """What a step came to: a sentence, "" where there was nothing to do, and what it wrote."""
+
+    message: str = ""
+    runs: tuple[RunReport, ...] = ()
+    is_skipped: bool = False
+
+
+#: The name of a step, and the work.
+Step = tuple[str, Callable[[], Done]]
+
+
+def run_steps(steps: Iterable[Step]) -> tuple[StepReport, ...]:
+    """Do some steps in their order and tell what each came to.
+
+    A step that fails is told with its reason; only an interrupt of a person stops the rest, and
+    the next time completes it.
+    """
+    return tuple(_run_step(name, work) for name, work in steps)
+
+
+def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
+    from memory_kb.reports import StepReport
+
+    started = time.perf_counter()
+    outcome, done = "failed", Done()
+    try:
+        done = work()
+        changed = sum(len(run.changes) for run in done.runs)
+        outcome = "skipped" if done.is_skipped else "done" if changed else "nothing"
+        message = "; ".join(filter(None, (done.message, *(notice for run in done.runs for notice in run.notices), _conflicts(done.runs))))
+    except (MemoryKBError, OSError) as exc:
+        message = str(exc)
+    except Exception as exc:  # noqa: BLE001 - a bug in one step must not cost the others
+        message = f"bug: {type(exc).__name__}: {exc}"
+    changes = tuple(change for run in done.runs for change in run.changes)
+    conflicts = tuple(conflict for run in done.runs for conflict in run.conflicts)
+    runs = tuple(run.run for run in done.runs if run.run)
+    diff = "".join(run.diff for run in done.runs)
+    return StepReport(name, outcome, message, time.perf_counter() - started, runs, changes, conflicts, diff)
+
+
+def _conflicts(runs: Iterable[RunReport]) -> str:
+    left = [conflict.path for run in runs for conflict in run.conflicts]
+    return f"left alone: {', '.join(dict.fromkeys(left))}" if left else ""
+
+
+def say_changes(runs: Iterable[RunReport], one: str, many: str) -> str:
+    """Return how many changes some runs made, in words; "" for none."""
+    count = sum(len(run.changes) for run in runs)
+    return f"{count} {one if count == 1 else many}" if count else ""

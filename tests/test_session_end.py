@@ -1,0 +1,248 @@
+"""What follows a session: it learns, counts and tidies, once; nothing that goes wrong costs anybody's text."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run
+from planning import Tree, tree
+from test_killed_runs import kill_at
+
+from memory_kb import KnowledgeBase
+from memory_kb.notes.entries import parse_document
+from memory_kb.notes.events import Event
+from memory_kb.reports import SessionWritten
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
+
+SESSIONS = Path(__file__).parent / "data/sessions"
+LATER = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+ONE, OTHER = "burst_20261120T090000_001", "burst_20261119T190000_001"
+NOTES: Files = {
+    "memory/config.yaml": "",
+    "memory/learnings/people.md": "# Ana's notes\n\nNobody rewrites these.\n",
+    "memory/learnings/used.md": "---\nid: used # mine\nkind: fact\nreinforcement_count:   2   # twice\n---\nThe suite needs Redis.\n",
+    "memory/rules/twice.md": "---\nid: r1\nkind: rule\ntags: [ci]\n---\nRun the linter before every push to the main branch.\n",
+    "memory/rules/again.md": "---\nid: r2\nkind: rule\ntags: [ci]\n---\nrun the linter before every push to the main branch\n",
+    "memory/CONTINUITY.md": "# Now\n\nWe are mending the upload tests.\n",
+    "INTENT.md": "Stage: implementation\n",
+}
+
+
+def make(place: Path, files: Files = NOTES) -> Path:
+    """Make a vault with logs of sessions in it, one of which was shown something."""
+    vault = place / "vault"
+    for name, text in files.items():
+        (vault / name).parent.mkdir(parents=True, exist_ok=True)
+        (vault / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    logs = vault / "memory/.memory-kb/sessions"
+    logs.mkdir(parents=True)
+    for log in SESSIONS.glob("*.jsonl"):
+        shutil.copy(log, logs / log.name)
+    with open_at(place) as kb:
+        kb.sync()
+        kb._log_retrieval("context", ["used", "r1"], session=ONE, agent="coder", task="t1", injected=True)
+    return place
+
+
+def open_at(place: Path) -> KnowledgeBase:
+    return KnowledgeBase.open(place / "vault", place / "home", environ={"HOME": str(place)}, clock=lambda: LATER)
+
+
+def end(place: Path, session: str = ONE) -> SessionWritten:
+    with open_at(place) as kb:
+        return kb.session_end(session, outcome="success")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+def notes_of(place: Path) -> Tree:
+    """Return all notes; a killed process may leave temporary files, which `doctor --fix` sweeps up."""
+    found = tree(place / "vault", place / "home") if (place / "home").exists() else tree(place / "vault")
+    return {name: held for name, held in found.items() if not name.rpartition("/")[2].startswith(".memory-kb-")}
+
+
+def test_a_session_becomes_an_episode_and_learnings_and_counts_what_it_used(place: Path) -> None:
+    written = end(place)
+    steps = {step.name: step for step in written.steps}
+    assert list(steps) == [
+        "index", "episodes", "stage", "capture", "extraction", "feedback", "consolidation", "promotion", "reinforcement", "contradictions",
+        "compaction", "anti-patterns", "continuity", "maintenance",
+    ]  # fmt: skip
+    assert [step.message for step in written.steps if step.outcome == "failed"] == []
+    vault = place / "vault"
+    (episode,) = vault.glob("memory/**/episodes/*/*.md")
+    assert f"session_id: {ONE}" in episode.read_text()
+    used = (vault / "memory/learnings/used.md").read_text()
+    assert "id: used # mine\n" in used
+    assert "reinforcement_count:   3   # twice\n" in used
+    assert (vault / "memory/learnings/people.md").read_bytes() == str(NOTES["memory/learnings/people.md"]).encode()
+    assert (vault / "memory/.current-stage").read_text() == "implementation\n"
+    statuses = sorted(entry.status for file in vault.glob("memory/**/*linter*.md") for entry in parse_document(file.read_text(), "x").entries)
+    assert statuses in ([], ["archived", "compacted"])
+    assert "Relevant Memories" in (vault / "memory/CONTINUITY.md").read_text()
+
+
+@pytest.mark.parametrize("session", [log.stem for log in sorted(SESSIONS.glob("*.jsonl"))])
+def test_ending_it_twice_changes_nothing(place: Path, session: str) -> None:
+    assert [step.message for step in end(place, session).steps if step.outcome == "failed"] == []
+    before = notes_of(place)
+    assert [step.name for step in end(place, session).steps if step.runs] == []
+    assert notes_of(place) == before
+
+
+def test_all_of_it_is_taken_back_together(place: Path) -> None:
+    before = notes_of(place)
+    assert any(step.runs for step in end(place).steps)
+    with open_at(place) as kb:
+        assert all(not report.conflicts for report in kb.undo_session(ONE))
+    assert notes_of(place) == before
+
+
+def test_only_closing_leaves_the_rest_for_later(place: Path) -> None:
+    before = notes_of(place)
+    with open_at(place) as kb:
+        kb.session_end(ONE, outcome="success", only_close=True)
+    assert notes_of(place) == before
+    assert any(step.runs for step in end(place).steps)
+
+
+def test_a_process_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) -> None:
+    whole = make(tmp_path / "whole")
+    end(whole)
+    wanted = notes_of(whole)
+    step, deaths = 3, 0
+    while True:
+        place = make(tmp_path / f"killed{step}")
+        if not kill_at(step, lambda place=place: end(place)):  # type: ignore[misc]
+            break
+        deaths += 1
+        assert [one.message for one in end(place).steps if one.outcome == "failed"] == []
+        assert notes_of(place) == wanted, step
+        shutil.rmtree(place)
+        step = step * 5 // 4 + 2
+    assert deaths > 8
+
+
+def test_a_person_who_writes_meanwhile_loses_nothing(place: Path) -> None:
+    """The writer overwrites the file whole, as editors do; its own last save must be there at the end."""
+    file = place / "vault/memory/learnings/used.md"
+    stop = threading.Event()
+    saved: list[str] = []
+
+    def write() -> None:
+        number = 0
+        while not stop.wait(0.002):
+            with file.open("a") as stream:
+                stream.write(f"Thought {number}.\n")
+            saved.append(f"Thought {number}.\n")
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        end(place)
+    finally:
+        stop.set()
+        writer.join()
+    text = file.read_text()
+    # What is appended to a file in the instant in which it is replaced goes to the file that was.
+    assert sum(line not in text for line in saved) <= 3
+    assert parse_document(text, "used.md").problems == ()
+    assert "id: used # mine\n" in text
+
+
+def _end_in_process(place: str, session: str) -> None:
+    end(Path(place), session)
+
+
+def test_two_sessions_that_end_at_once(place: Path) -> None:
+    started = [multiprocessing.get_context("spawn").Process(target=_end_in_process, args=(str(place), one)) for one in (ONE, OTHER)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(120)
+    assert [process.exitcode for process in started] == [0, 0]
+    episodes = [file.read_text() for file in (place / "vault").glob("memory/**/episodes/*/*.md")]
+    assert sorted(one for one in (ONE, OTHER) for text in episodes if f"session_id: {one}\n" in text) == sorted((ONE, OTHER))
+    for session in (ONE, OTHER):
+        assert [step.message for step in end(place, session).steps if step.outcome == "failed"] == []
+    before = notes_of(place)
+    end(place)
+    assert notes_of(place) == before
+
+
+def test_a_full_disk_costs_no_text(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk: writes fail in the middle, for the logs as well."""
+    whole = make(tmp_path / "whole")
+    end(whole)
+    wanted = notes_of(whole)
+    for limit in (300, 700, 2_000, 9_000):
+        place = make(tmp_path / f"full{limit}")
+        before = notes_of(place)
+        child = os.fork()
+        if not child:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            try:
+                end(place)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        after = notes_of(place)
+        people = [name for name in before if name.endswith(("people.md", "INTENT.md", "config.yaml"))]
+        assert all(after[name] == before[name] for name in people)
+        assert not [name for name, (_, data) in after.items() if data is not None and name not in before and name.endswith(".md") and not data]
+        end(place)
+        assert notes_of(place) == wanted, limit
+
+
+def test_the_command_prints_a_table(place: Path, run: Run) -> None:
+    told = run("--vault", place / "vault", "session", "end", ONE[:20], "--outcome", "success", env={"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"})
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[0].startswith(("ended", "unchanged"))
+    assert any(line.startswith("episodes") and "1 created" in line for line in told.stdout.splitlines())
+    assert f"undo --session {ONE}" in told.stderr
+    again = json.loads(run("--vault", place / "vault", "session", "end", ONE, "--json", env={"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}).stdout)
+    assert [step["name"] for step in again["steps"] if step["runs"]] == []
+
+
+def test_a_step_with_a_bug_does_not_stop_the_others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> Iterator[Event]:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(KnowledgeBase, "reflect", broken)
+    steps = {step.name: step for step in end(place).steps}
+    assert (steps["episodes"].outcome, steps["episodes"].message) == ("failed", "bug: ZeroDivisionError: oops")
+    assert steps["reinforcement"].outcome == "done"
+
+
+def test_consolidate_and_maintain(place: Path, run: Run) -> None:
+    vault, env = place / "vault", {"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
+    before = notes_of(place)
+    dry = run("--vault", vault, "consolidate", "--dry-run", env=env)
+    assert dry.returncode == 0
+    assert "+status: compacted" in dry.stdout or "compacted" in dry.stdout
+    assert notes_of(place) == before
+    assert run("--vault", vault, "consolidate", env=env).returncode == 0
+    after = notes_of(place)
+    assert after != before
+    again = json.loads(run("--vault", vault, "consolidate", "--json", env=env).stdout)
+    assert {step["outcome"] for step in again["steps"]} == {"nothing"}
+    assert run("--vault", vault, "consolidate", "--stage", "lunch", env=env).returncode == 2
+    first = json.loads(run("--vault", vault, "maintain", "--json", env=env).stdout)
+    assert [step["message"] for step in first["steps"] if step["outcome"] == "failed"] == []
+    assert "Nothing is due before 2026-11-28" in run("--vault", vault, "maintain", env=env).stderr
+    assert len(json.loads(run("--vault", vault, "maintain", "--force", "--json", env=env).stdout)["steps"]) == len(first["steps"])
