@@ -232,45 +232,6 @@ class StageReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
-    """What became of one message.
-
-    Attributes:
-        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message
-            holds nothing to keep.
-        reason: why, in words.
-        pattern: what the sentence reads as: preference, correction, constraint, or request.
-        text: the sentence that is kept, `span` the thing itself within it.
-        session: where the message comes from; `seq` is the number of its event.
-    """
-
-    action: str
-    reason: str
-    pattern: str | None = None
-    kind: str | None = None
-    text: str | None = None
-    span: str | None = None
-    source: str | None = None
-    id: str | None = None
-    path: str | None = None
-    session: str | None = None
-    seq: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureReport:
-    """What was made of the messages of people, in their order, and the run that wrote it."""
-
-    messages: tuple[Captured, ...]
-    run: RunReport
-
-    @property
-    def kept(self) -> tuple[Captured, ...]:
-        """Those that hold something to keep, whatever became of it."""
-        return tuple(one for one in self.messages if one.action != "passed")
-
-
-@dataclass(frozen=True, slots=True)
 class StepReport:
     """What one step of several came to.
 
@@ -411,57 +372,3 @@ class SessionImported:
     injected: int = 0
     problems: tuple[Problem, ...] = ()
     redacted: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CompactReport:
-    """What compaction did, or would do.
-
-    Attributes:
-        before: how many entries stood in the live files that it looked at.
-        after: how many are left there.
-        retired: of those that were to leave, the ones that were retired.
-        repeated: the ones whose id stood there again.
-        merged: the ones that others say as well.
-    """
-
-    before: int
-    after: int
-    retired: int
-    repeated: int
-    merged: int
-    run: RunReport
-
-
-class Side(NamedTuple):
-    """One of two entries that contradict each other."""
-
-    id: str
-    path: str
-    line: int
-    title: str
-
-
-class ContradictionView(NamedTuple):
-    """Two entries that contradict each other.
-
-    Attributes:
-        cause: `temporal_obsolescence`, `scope_dependent` or `genuine_tension`.
-        signal: how it shows.
-        resolution: `retire` the older, `weaken` both, or `keep` both as they are.
-    """
-
-    older: Side
-    newer: Side
-    cause: str
-    signal: str
-    resolution: str
-
-
-@dataclass(frozen=True, slots=True)
-class ContradictionsReport:
-    """The contradictions that were found, and what was written to resolve them."""
-
-    found: tuple[ContradictionView, ...]
-    run: RunReport
-    notices: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from memory_kb.learning.remember import Draft
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.splice import Value
+from memory_kb.reports import RunReport
 
 #: How many characters of their own a message has that is looked at (S1-18).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
@@ -199,3 +200,42 @@ def make_offer(event: Event, capture: Capture, now: datetime, place: Location, s
     asked = "Asked to remember it" if capture.pattern == "request" else f"Said as a {capture.pattern}"
     where = f" in session {origin}{f', event {event.seq}' if event.seq else ''}" if origin else ""
     return Offer(replace(capture.draft, fields=tuple(fields)), place, f"capture/{origin or ''}/{number}", f"{asked}{where}.", origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of one message.
+
+    Attributes:
+        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message
+            holds nothing to keep.
+        reason: why, in words.
+        pattern: what the sentence reads as: preference, correction, constraint, or request.
+        text: the sentence that is kept, `span` the thing itself within it.
+        session: where the message comes from; `seq` is the number of its event.
+    """
+
+    action: str
+    reason: str
+    pattern: str | None = None
+    kind: str | None = None
+    text: str | None = None
+    span: str | None = None
+    source: str | None = None
+    id: str | None = None
+    path: str | None = None
+    session: str | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """What was made of the messages of people, in their order, and the run that wrote it."""
+
+    messages: tuple[Captured, ...]
+    run: RunReport
+
+    @property
+    def kept(self) -> tuple[Captured, ...]:
+        """Those that hold something to keep, whatever became of it."""
+        return tuple(one for one in self.messages if one.action != "passed")

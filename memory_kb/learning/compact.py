@@ -16,6 +16,7 @@ from memory_kb.learning.repeats import find_repeats, plan_repeats
 from memory_kb.learning.twins import likeness, turning_words
 from memory_kb.model import Location
 from memory_kb.notes.plans import Change, NoteText, hash_of, move
+from memory_kb.reports import RunReport
 from memory_kb.retrieval.similarity import (
     CONTRADICTION_FROM,
     MERGE_ABOVE,
@@ -246,3 +247,23 @@ class _Archive:
             path = f"{folder}{stem}-{hash_of(f'{memory.path} {memory.id} {memory.line}'.encode())[:8]}.md"
         self._taken.add(path)
         return path
+
+
+@dataclass(frozen=True, slots=True)
+class CompactReport:
+    """What compaction did, or would do.
+
+    Attributes:
+        before: how many entries stood in the live files that it looked at.
+        after: how many are left there.
+        retired: of those that were to leave, the ones that were retired.
+        repeated: the ones whose id stood there again.
+        merged: the ones that others say as well.
+    """
+
+    before: int
+    after: int
+    retired: int
+    repeated: int
+    merged: int
+    run: RunReport

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from memory_kb.learning.opposites import find_opposition
 from memory_kb.notes.fields import parse_date
 from memory_kb.notes.plans import Change
 from memory_kb.notes.splice import Value
+from memory_kb.reports import RunReport
 from memory_kb.retrieval.similarity import CONTRADICTION_FROM, Pair, linked_clusters, near_pairs, pairs_with, word_set
 
 #: What a tension leaves of the importance of both sides, and the least it leaves (S3-65).
@@ -178,3 +180,37 @@ def _weakened(memory: Memory) -> dict[str, Value]:
         return {"flags": flags}
     lowered = min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6)))
     return {"importance": lowered, "flags": flags}
+
+
+class Side(NamedTuple):
+    """One of two entries that contradict each other."""
+
+    id: str
+    path: str
+    line: int
+    title: str
+
+
+class ContradictionView(NamedTuple):
+    """Two entries that contradict each other.
+
+    Attributes:
+        cause: `temporal_obsolescence`, `scope_dependent` or `genuine_tension`.
+        signal: how it shows.
+        resolution: `retire` the older, `weaken` both, or `keep` both as they are.
+    """
+
+    older: Side
+    newer: Side
+    cause: str
+    signal: str
+    resolution: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContradictionsReport:
+    """The contradictions that were found, and what was written to resolve them."""
+
+    found: tuple[ContradictionView, ...]
+    run: RunReport
+    notices: tuple[str, ...] = ()

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.causes import LlmClassifier
-    from memory_kb.learning.compact import Compaction, Meanings, Surroundings
-    from memory_kb.learning.contradict import Contradiction
+    from memory_kb.learning.compact import Compaction, CompactReport, Meanings, Surroundings
+    from memory_kb.learning.contradict import Contradiction, ContradictionsReport, ContradictionView
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Location
     from memory_kb.notes.plans import Change
     from memory_kb.ports import StoredEntry
-    from memory_kb.reports import CompactReport, ContradictionsReport, ContradictionView, RunReport
+    from memory_kb.reports import RunReport
 
 #: What is compacted when nobody says what (S3-53): not the tasks, which end soon.
 _USUAL = ("job", "project", "global")
@@ -51,8 +51,7 @@ class Compacting(Keeping):
             UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.compact import plan_compaction
-        from memory_kb.reports import CompactReport
+        from memory_kb.learning.compact import CompactReport, plan_compaction
 
         if threshold is not None and not 0 < threshold <= 1:
             raise UsageError(f"the threshold {threshold} is not above 0 and at most 1", "0.4 merges paraphrases; leave it out to merge near copies")
@@ -80,8 +79,8 @@ class Compacting(Keeping):
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.contradict import find_contradictions, plan_resolutions
-        from memory_kb.reports import ContradictionsReport, RunReport
+        from memory_kb.learning.contradict import ContradictionsReport, find_contradictions, plan_resolutions
+        from memory_kb.reports import RunReport
 
         classify, notice = self._classifier()
         found: list[tuple[Contradiction, ...]] = []
@@ -212,7 +211,7 @@ def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanin
 
 
 def _view(found: Contradiction) -> ContradictionView:
-    from memory_kb.reports import ContradictionView, Side
+    from memory_kb.learning.contradict import ContradictionView, Side
 
     older, newer = (Side(memory.id, memory.path, memory.line, memory.title) for memory in (found.older, found.newer))
     return ContradictionView(older, newer, found.cause, found.signal, found.resolution)
