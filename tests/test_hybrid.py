@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 from support import entry, found, ids
 
 from memory_kb import KnowledgeBase
+from memory_kb.model import Filters
 from memory_kb.ports import Question, VectorTable
 from memory_kb.retrieval.candidates import Sides, fuse
 from memory_kb.retrieval.nearness import Nearness, best_first, better_neighbours, lift_literal, look_up, score_nearness, trust
+from memory_kb.retrieval.products import Product, helping, multiply
+from memory_kb.retrieval.relevance import WEIGHTS
 from memory_kb.settings import Ranking
 
 Open = Callable[..., KnowledgeBase]
@@ -203,10 +207,10 @@ def test_a_nearer_neighbour_lends_some_of_its_nearness() -> None:
 
 def test_a_model_that_does_not_know_the_language_is_not_trusted() -> None:
     """Where the best passages stand among neighbours that are as far as any, their nearness is noise."""
-    rng, places = np.random.default_rng(7), np.arange(1000)
+    rng, gaps = np.random.default_rng(7), np.zeros(999, np.float32)
     noise = [rng.normal(0.2, 0.1, 1000).astype(np.float32) for _ in range(40)]
     known = [np.convolve(cosines, [0.5, 0.5], "same").astype(np.float32) for cosines in noise]
-    average = [np.mean([trust(cosines, better_neighbours(places, cosines)) for cosines in each]) for each in (noise, known)]
+    average = [np.mean([trust(cosines, better_neighbours(gaps, cosines)) for cosines in each]) for each in (noise, known)]
     assert average[0] < 0.6
     assert average[1] > 0.95
 
@@ -226,3 +230,58 @@ def test_portions_come_best_first_and_whole(values: list[float], size: int) -> N
 def test_chunks_without_a_vector_are_left_out() -> None:
     nearness = Nearness(np.array([4, 8]), np.array([0.5, 0.25], np.float32))
     assert look_up(nearness, [8, 3, 4, 9]) == {8: 0.25, 4: 0.5}
+
+
+# -- the work of a search, shared out ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "dimension"), [(0, 8), (1, 1), (7, 300), (2_048, 3_000), (4_500, 1_024)])
+def test_a_product_shared_out_is_the_product(count: int, dimension: int) -> None:
+    rng = np.random.default_rng(7)
+    rows, vector = rng.standard_normal((count, dimension), np.float32), rng.standard_normal(dimension, np.float32)
+    assert multiply(rows, vector) == pytest.approx(rows @ vector, abs=1e-2)
+
+
+def test_every_part_of_a_product_is_done_once_by_whoever_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    plain = np.vecdot
+
+    def count_rows(rows: np.ndarray, vector: np.ndarray, out: np.ndarray) -> None:
+        done.append(len(rows))
+        plain(rows, vector, out=out)
+
+    monkeypatch.setattr(np, "vecdot", count_rows)
+    rows = np.ones((9_000, 1_024), np.float32)
+    product = Product(rows, rows[0])
+    assert product.parts > 4
+    with helping(product):
+        product.work()
+    assert sum(done) == len(rows)
+    assert (product.values == 1_024).all()
+
+
+def test_a_search_that_fails_leaves_no_thread_behind() -> None:
+    rows = np.ones((9_000, 1_024), np.float32)
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match="no such term"), helping(Product(rows, rows[0])):
+        raise RuntimeError("no such term")
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7, 30])
+def test_filters_leave_the_best_of_those_that_pass(open_with: Open, every: int) -> None:
+    """However many of the best matches a filter takes out, those it leaves come in their order."""
+    kinds = ["fact" if number % every == 0 else "pitfall" for number in range(60)]
+    notes = {
+        f"{number:02}.md": entry(f"# N{number}\n\n{'otter ' * (60 - number)} and others", id=f"n{number}", kind=kind)
+        for number, kind in enumerate(kinds)
+    }
+    index = open_with(notes, MEMORY_KB_EMBEDDINGS_PROVIDER="none")._keeper.index
+    everything = index.match('"otter"', WEIGHTS, Filters(), 100)
+    assert [candidate.rank for candidate in everything] == sorted(candidate.rank for candidate in everything)
+    assert len(everything) == 60
+    passing = {candidate.key for candidate in index.candidates([candidate.key for candidate in everything], Filters(kinds=("fact",)))}
+    assert len(passing) == kinds.count("fact")
+    for limit in (1, 3, 10, 60):
+        expected = [candidate for candidate in everything if candidate.key in passing][:limit]
+        assert index.match('"otter"', WEIGHTS, Filters(kinds=("fact",)), limit) == expected

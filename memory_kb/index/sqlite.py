@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -143,22 +144,25 @@ class SqliteIndex:
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
     def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
-        condition, values = where(filters, "c")
-        values |= {"match": expression}
         best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match ORDER BY 2, 1"
-        select = f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}"
-        join = f") f CROSS JOIN chunks c ON c.rowid = f.rowid WHERE {condition} ORDER BY f.rank, f.rowid"
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
-        many = 2 * limit
-        rows = self._connection.execute(f"{select} LIMIT {many}{join}", values).fetchall()
-        if len(rows) < limit and self._has_more(expression, many):
-            rows = self._connection.execute(f"{select}{join} LIMIT {limit}", values).fetchall()
-        return list(map(Candidate._make, rows[:limit]))
-
-    def _has_more(self, expression: str, many: int) -> bool:
-        """Tell whether an expression matches more than `many` chunks."""
-        found = self._connection.execute("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT 1 OFFSET ?", (expression, many))
-        return found.fetchone() is not None
+        ranks = dict(self._connection.execute(f"{best} LIMIT {2 * limit}", {"match": expression}).fetchall())
+        found: list[Candidate] = []
+        for start in range(0, len(ranks), max(1, limit)):
+            part = list(itertools.islice(ranks, start, start + limit))
+            passed = {row[0]: row for row in self._passing(part, filters)}
+            found += [Candidate(key, ranks[key], *passed[key][1:]) for key in part if key in passed]
+            if len(found) >= limit:
+                return found[:limit]
+        if len(ranks) < 2 * limit:
+            return found
+        condition, values = where(filters, "c")
+        rows = self._connection.execute(
+            f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}) f CROSS JOIN chunks c ON c.rowid = f.rowid "
+            f"WHERE {condition} ORDER BY f.rank, f.rowid LIMIT :limit",
+            {**values, "match": expression, "limit": limit},
+        )
+        return list(map(Candidate._make, rows))
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         # The plus keeps SQLite from looking each row up by itself: one pass over the term is faster.
@@ -174,12 +178,15 @@ class SqliteIndex:
         return int(chunks)
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
+        return [Candidate(key, 0.0, *rest) for key, *rest in self._passing(keys, filters)]
+
+    def _passing(self, keys: Sequence[int], filters: Filters) -> sqlite3.Cursor:
+        """Return what candidates are made of but for their rank."""
         condition, values = where(filters, "c")
-        rows = self._connection.execute(
-            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
+        return self._connection.execute(
+            f"SELECT c.rowid, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
             {**values, "keys": json.dumps(list(keys))},
         )
-        return list(map(Candidate._make, rows))
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         condition, values = where(filters, "c")

@@ -47,7 +47,7 @@ def score_candidates(candidates: Sequence[Candidate], sides: Sides, ranking: Ran
     """Return the candidates with their scores, best first."""
     relevance = fuse(sides, [candidate.key for candidate in candidates], ranking)
     scored = [_score(candidate, sides, relevance[candidate.key], ranking, today) for candidate in candidates]
-    scored.sort(key=lambda item: -item.score)
+    scored.sort(key=lambda item: (-item.score, -item.relevance))
     return scored
 
 
@@ -73,7 +73,7 @@ def fuse(sides: Sides, keys: Sequence[int], ranking: Ranking) -> dict[int, float
     total = (ranking.vector_weight + ranking.text_weight) or 1.0
     weights = ranking.vector_weight / total, ranking.text_weight / total
     pair = (vector, bm25) if ranking.fusion == "weighted" else (_by_rank(vector), _by_rank(bm25))
-    return {key: sum(weight * side.get(key, 0.0) for weight, side in zip(weights, pair, strict=True)) for key in keys}
+    return {key: weights[0] * pair[0].get(key, 0.0) + weights[1] * pair[1].get(key, 0.0) for key in keys}
 
 
 def _by_rank(side: Mapping[int, float]) -> dict[int, float]:

@@ -76,14 +76,12 @@ def _find(index: Index, request: Request, query: TextQuery, question: Question |
     notes = (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     if question is None:
         return Found(query, index.match(query.expression, WEIGHTS, request.filters, CANDIDATES), notes)
-    from concurrent.futures import ThreadPoolExecutor
-
-    from memory_kb.retrieval.nearness import find_near, score_nearness
+    from memory_kb.retrieval.nearness import begin, find_near, score_nearness
+    from memory_kb.retrieval.products import helping
 
     is_by_words = request.mode != "vector"
-    # Neither numpy nor SQLite holds Python back, so the two sides are looked at at once.
-    with ThreadPoolExecutor(1) as pool:
-        nearness = pool.submit(score_nearness, question)
+    product = begin(question)
+    with helping(product):
         candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES) if is_by_words else []
-        near = find_near(index, request.filters, query, nearness.result(), candidates)
+    near = find_near(index, request.filters, query, score_nearness(question, product), candidates)
     return Found(query if is_by_words else None, candidates + near.candidates, notes, near.scores, near.best)

@@ -7,12 +7,14 @@ out from the rest.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.model import Filters
-from memory_kb.ports import Candidate, Index, Question
+from memory_kb.ports import Candidate, Index, Question, VectorTable
 from memory_kb.retrieval.lens import find_lens
+from memory_kb.retrieval.products import Product
 from memory_kb.retrieval.query import TextQuery
 from memory_kb.retrieval.relevance import WEIGHTS
 
@@ -36,6 +38,19 @@ SMALL = 30
 _TRUST_TOP, _TRUST_PRIOR, _TRUST_PSEUDO, _TRUST_LOW, _TRUST_HIGH = 10, 0.4, 3, 0.10, 0.35
 #: The text bonus of a passage that says the query.
 _LITERAL = 0.3
+
+
+_layouts: weakref.WeakKeyDictionary[VectorTable, Layout] = weakref.WeakKeyDictionary()
+
+
+class Layout(NamedTuple):
+    """The keys of the chunks that are there, ascending, and the gaps between them.
+
+    `gaps[i]` is 0 where the chunks `i` and `i + 1` are neighbours in the text, else -inf.
+    """
+
+    keys: NDArray[np.int64]
+    gaps: Floats
 
 
 class Nearness(NamedTuple):
@@ -66,7 +81,9 @@ def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearne
 
     keys, scores = nearness
     nearest: list[Candidate] = []
-    for places in best_first(np.where(scores > LEAST_NEARNESS, scores, 0.0), NEAREST + NEAREST // 4):
+    standing_out = np.flatnonzero(scores > LEAST_NEARNESS)
+    for portion in best_first(scores[standing_out], NEAREST + NEAREST // 4):
+        places = standing_out[portion]
         wanted = [int(key) for key in keys[places]]
         passed = {candidate.key: candidate for candidate in index.candidates(wanted, filters)}
         nearest += [passed[key] for key in _fitting(index, query, [key for key in wanted if key in passed])]
@@ -99,23 +116,28 @@ def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, float]:
     import numpy as np
 
     places = np.searchsorted(nearness.keys, keys)
-    found = zip(keys, places, strict=True)
-    return {key: float(nearness.scores[place]) for key, place in found if place < len(nearness.keys) and nearness.keys[place] == key}
+    places = np.minimum(places, len(nearness.keys) - 1)
+    found = zip(keys, nearness.keys[places].tolist(), nearness.scores[places].tolist(), strict=True) if len(nearness.keys) else ()
+    return {key: score for key, there, score in found if key == there}
 
 
-def similarities(question: Question) -> Floats:
+def begin(question: Question) -> Product:
+    """Return the product that the similarities follow from, still to be worked on."""
+    return Product(question.table.rows, find_lens(question.table).bend(question.vector))
+
+
+def similarities(question: Question, product: Product | None = None) -> Floats:
     """Return the cosine of the question and every row of the table, seen through its lens."""
     import numpy as np
 
-    lens = find_lens(question.table)
-    bent = lens.bend(question.vector)
-    length = float(np.sqrt(max(float(bent @ question.vector), 1e-12)))
-    cosines: Floats = question.table.rows @ bent / (lens.lengths * length)
-    return cosines
+    lens, product = find_lens(question.table), product or begin(question)
+    product.work()
+    length = float(np.sqrt(max(float(product.vector @ question.vector), 1e-12)))
+    return product.values / (lens.lengths * length)
 
 
-def score_nearness(question: Question) -> Nearness:
-    """Return how near all chunks are to a question.
+def score_nearness(question: Question, product: Product | None = None) -> Nearness:
+    """Return how near all chunks are to a question; a `product` begun before is made use of.
 
     A passage is credited with part of what its better neighbour is nearer by. What counts is how
     far it stands out from all passages, in standard deviations of this question's cosines: that
@@ -124,12 +146,12 @@ def score_nearness(question: Question) -> Nearness:
     """
     import numpy as np
 
-    keys, cosines, alive = question.table.keys, similarities(question), question.table.alive
-    if alive is not None:
-        keys, cosines = keys[alive], cosines[alive]
+    (keys, gaps), cosines = find_layout(question.table), similarities(question, product)
+    if question.table.alive is not None:
+        cosines = cosines[question.table.alive]
     if not len(keys):
         return Nearness(keys, cosines)
-    better = better_neighbours(keys, cosines)
+    better = better_neighbours(gaps, cosines)
     confidence = trust(cosines, better)
     cosines = cosines + NEIGHBOUR_SHARE * np.maximum(0.0, better - cosines)
     squared = len(cosines) ** 2
@@ -139,20 +161,41 @@ def score_nearness(question: Question) -> Nearness:
     return Nearness(keys, scores.astype(np.float32))
 
 
-def better_neighbours(keys: NDArray[np.int64], cosines: Floats) -> Floats:
+def find_layout(table: VectorTable) -> Layout:
+    """Return how the chunks of a table that are there stand to each other; it is made once."""
+    layout = _layouts.get(table)
+    if layout is None:
+        keys = table.keys if table.alive is None else table.keys[table.alive]
+        layout = _layouts[table] = Layout(keys, find_gaps(keys))
+    return layout
+
+
+def find_gaps(keys: NDArray[np.int64]) -> Floats:
+    """Return 0 for every key that is followed by its neighbour in the text, else -inf.
+
+    Example:
+        >>> import numpy as np
+        >>> find_gaps(np.array([2, 3, 5])).tolist()
+        [0.0, -inf]
+    """
+    import numpy as np
+
+    return np.where(np.diff(keys) == 1, np.float32(0.0), np.float32(-np.inf))
+
+
+def better_neighbours(gaps: Floats, cosines: Floats) -> Floats:
     """Return the cosine of the nearer neighbour in the text of every row, -inf where it has none.
 
     Example:
         >>> import numpy as np
-        >>> better_neighbours(np.array([2, 3, 5]), np.array([0.25, 0.5, 0.125], np.float32)).tolist()
+        >>> better_neighbours(find_gaps(np.array([2, 3, 5])), np.array([0.25, 0.5, 0.125], np.float32)).tolist()
         [0.5, 0.25, -inf]
     """
     import numpy as np
 
     better = np.full(len(cosines), -np.inf, np.float32)
-    adjacent = np.diff(keys) == 1
-    better[:-1][adjacent] = cosines[1:][adjacent]
-    better[1:][adjacent] = np.maximum(better[1:], cosines[:-1])[adjacent]
+    np.add(cosines[1:], gaps, out=better[:-1])
+    np.maximum(better[1:], cosines[:-1] + gaps, out=better[1:])
     return better
 
 
@@ -164,11 +207,10 @@ def trust(cosines: Floats, better: Floats) -> float:
     """
     import numpy as np
 
-    lead, lead_of_neighbours = cosines - cosines.mean(), better - cosines.mean()
-    first = min(_TRUST_TOP, len(cosines))
-    top = np.argpartition(-lead, first - 1)[:first]
-    known = lead_of_neighbours[top][np.isfinite(lead_of_neighbours[top])]
-    share = (float(known.sum()) / max(float(lead.max()), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (len(known) + _TRUST_PSEUDO)
+    first, mean = min(_TRUST_TOP, len(cosines)), cosines.mean()
+    top = np.argpartition(-cosines, first - 1)[:first]
+    known = better[top][np.isfinite(better[top])] - mean
+    share = (float(known.sum()) / max(float(cosines[top].max() - mean), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (len(known) + _TRUST_PSEUDO)
     return float(np.clip((share - _TRUST_LOW) / (_TRUST_HIGH - _TRUST_LOW), 0.0, 1.0))
 
 

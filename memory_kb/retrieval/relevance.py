@@ -59,7 +59,9 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
         for key in unranked:
             own[key] -= ranks.get(key, 0.0) * (2 if term in query.phrases else 1)
         for key in keys:
-            context[key] += share_context(-ranks.get(key, 0.0), -min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0)))
+            nearby = min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0))
+            if nearby:
+                context[key] += share_context(-ranks.get(key, 0.0), -nearby)
     # So are all pairs, in one look.
     paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
     pairs = {key: PAIR_SHARE * abs(paired.get(key, 0.0)) for key in keys}
@@ -89,8 +91,19 @@ def heading_bonus(words: frozenset[str], stop: frozenset[str], title: str, headi
         >>> heading_bonus(frozenset({"deploy"}), frozenset({"the"}), "The deploys", "")
         0.3
     """
-    best = max([jaccard(words, content_words(heading, stop)) for heading in headings.split(" > ")]) if headings else 0.0
-    return HEADING_BONUS * (jaccard(words, content_words(title, stop)) + best)
+    if not _says_any(words, f"{title} {headings}"):  # most of them; their words need not be told apart
+        return 0.0
+    best = max([_share(words, stop, heading) for heading in headings.split(" > ")]) if headings else 0.0
+    return HEADING_BONUS * (_share(words, stop, title) + best)
+
+
+def _share(words: frozenset[str], stop: frozenset[str], text: str) -> float:
+    return jaccard(words, content_words(text, stop)) if _says_any(words, text) else 0.0
+
+
+def _says_any(words: frozenset[str], text: str) -> bool:
+    folded = text.casefold()
+    return any(word in folded for word in words)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -118,5 +131,6 @@ def normalise(scores: Mapping[int, TextScore]) -> dict[int, float]:
         >>> normalise({1: TextScore(8.0, 0.0, 0.0, 0.0), 2: TextScore(2.0, 0.0, 0.0, 0.0)})
         {1: 1.0, 2: 0.25}
     """
-    best = max((score.total for score in scores.values()), default=0.0)
-    return {key: score.total / best if best > 0 else 0.0 for key, score in scores.items()}
+    totals = {key: score.total for key, score in scores.items()}
+    best = max(totals.values(), default=0.0)
+    return {key: total / best if best > 0 else 0.0 for key, total in totals.items()}
