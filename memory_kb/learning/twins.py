@@ -40,8 +40,9 @@ def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
     """Return the entry that says the same at the same place.
 
     Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
-    its place and from every narrower one, as whatever kind it comes back. MEMORY.md belongs to
-    the people: what stands there is not reinforced.
+    its place and from every narrower one, as whatever kind it comes back; what was replaced by
+    something newer may become true again. MEMORY.md belongs to the people: what stands there is
+    not reinforced.
     """
     here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
     live = [
@@ -57,8 +58,8 @@ def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
     for entry in index.entries(gone):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
-    forgotten = (entry for entry in _similar(index, draft, gone) if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY)
-    return next((Twin(entry, is_forgotten=True) for entry in forgotten), None)
+    alike = (entry for entry in _similar(index, draft, gone) if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY)
+    return next((Twin(entry, is_forgotten=True) for entry in alike if not _is_superseded(entry)), None)
 
 
 def likeness(one: str, other: str) -> float:
@@ -99,6 +100,12 @@ def _words(text: str) -> list[str]:
 
 def _is_turning(word: str) -> bool:
     return word in _NEGATIONS or _DIGIT.search(word) is not None
+
+
+def _is_superseded(entry: StoredEntry) -> bool:
+    """Tell whether another entry took its place: then what it says was outdated, not unwanted."""
+    links = json.loads(entry.metadata or "{}").get("links")
+    return isinstance(links, list) and any(isinstance(link, dict) and link.get("relation") == "superseded_by" for link in links)
 
 
 def _is_peoples(entry: StoredEntry) -> bool:

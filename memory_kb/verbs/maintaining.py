@@ -67,7 +67,7 @@ class Maintaining(Episodes, Compacting, Rules, Lifecycle, Indexing):
         steps = (
             ("reinforce", lambda: self._run_of(self.reinforce, "counted", "counted", dry_run=dry_run)),
             *self._consolidation(dry_run=dry_run),
-            ("contradictions", lambda: self._contradictions_run(dry_run=dry_run)),
+            ("contradictions", lambda: self._contradictions_run(last.get("contradictions"), dry_run=dry_run)),
             ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
             ("doctor", self._doctor_step),
             ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
@@ -105,8 +105,8 @@ class Maintaining(Episodes, Compacting, Rules, Lifecycle, Indexing):
         report = self.compact(dry_run=dry_run)
         return Done(f"{report.before:,} entries became {report.after:,}" if report.before != report.after else "", (report.run,))
 
-    def _contradictions_run(self, *, dry_run: bool) -> Done:
-        run = self.contradictions(resolve=True, dry_run=dry_run).run
+    def _contradictions_run(self, since: datetime | None, *, dry_run: bool) -> Done:
+        run = self.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run).run
         return Done(say_changes([run], "change", "changes"), (run,))
 
     def _sweep_step(self, *, dry_run: bool) -> Done:
