@@ -58,8 +58,8 @@ def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
     for entry in index.entries(gone):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
-    alike = (entry for entry in _similar(index, draft, gone) if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY)
-    return next((Twin(entry, is_forgotten=True) for entry in alike if not _is_superseded(entry)), None)
+    forgotten = (entry for entry in _similar(index, draft, gone) if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY)
+    return next((Twin(entry, is_forgotten=True) for entry in forgotten if not _is_superseded(entry)), None)
 
 
 def likeness(one: str, other: str) -> float:

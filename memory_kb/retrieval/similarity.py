@@ -57,6 +57,8 @@ class _Measure(NamedTuple):
     least_shared: Callable[[float, int, NDArray[np.int64]], NDArray[np.floating[Any]]]
 
 
+# Several steps in a row look at the same few thousand texts.
+@functools.lru_cache(maxsize=4_096)
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a text that near duplicates are told by.
 

@@ -74,7 +74,7 @@ class Compacting(Keeping):
         With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
         the newer; two that stand against each other are linked, flagged for review, and lowered
         in importance once. A language model tells the cause where one is set; else it is a rule.
-        With `since` only what was made or reinforced on that day or later is held against all.
+        With `since` only what was made on that day or later, or has no date, is held against all.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
@@ -86,8 +86,8 @@ class Compacting(Keeping):
         found: list[tuple[Contradiction, ...]] = []
 
         def is_new(memory: Memory) -> bool:
-            days = filter(None, map(parse_date, (memory.created_at, memory.last_reinforced)))
-            return since is not None and max(days, default=since) >= since
+            made = parse_date(memory.created_at)
+            return since is not None and (made is None or made >= since)
 
         def plan() -> tuple[Change, ...]:
             found.append(find_contradictions(self._memories(), classify, is_new if since else None))

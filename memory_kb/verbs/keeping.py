@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.model import Filters
     from memory_kb.notes.plans import Change
     from memory_kb.notes.projectfiles import ProjectFiles
+    from memory_kb.ports import StoredMemory
     from memory_kb.reports import RunReport
 
     Planner = Callable[[Sequence[Memory]], Sequence[Change]]
@@ -26,14 +28,26 @@ if TYPE_CHECKING:
 class Keeping(Running):
     """Entries to plan with, and offers taken in."""
 
+    @functools.cached_property
+    def _known(self) -> dict[tuple[str, int], tuple[StoredMemory, Memory]]:
+        """The entries that were read before."""
+        return {}
+
     #: The entries that runs have made, as of a size of the log.
     _made: tuple[int, frozenset[str]] | None = None
 
     def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they stand now, in path order."""
+        return self._reading(lambda index: tuple(self._make_memory(stored) for stored in index.memories(filters)))
+
+    def _make_memory(self, stored: StoredMemory) -> Memory:
+        """Return an entry as a value, the same again while its file stays the same."""
         from memory_kb.learning.memories import make_memory
 
-        return self._reading(lambda index: tuple(map(make_memory, index.memories(filters))))
+        known = self._known.get((stored.entry.source, stored.entry.line))
+        if known is None or known[0] != stored:
+            known = self._known[stored.entry.source, stored.entry.line] = (stored, make_memory(stored))
+        return known[1]
 
     def _carry_out(self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.
