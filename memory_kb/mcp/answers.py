@@ -1,0 +1,178 @@
+"""What the tools answer: short text to read, and the same as values.
+
+Text that comes out of entries stands in the frame of `context`, so that a reader knows whose words
+they are and our own capture never learns them again. The values hold it once, under `text`, in the
+same frame: some hosts show a model the values alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from memory_kb.context.framing import as_block, as_line, frame, tame
+from memory_kb.model import Hit, SearchResult
+from memory_kb.reports import EntryView, Learned, RunReport, Stats, StepReport
+
+#: The most of an entry, or of a preview, that one answer holds, in characters.
+MAX_WHOLE = 40_000
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_USUAL = ("active", "compacted")
+
+
+class Answer(NamedTuple):
+    """An answer of a tool; `text` is framed already where it quotes entries."""
+
+    text: str
+    data: Mapping[str, Any]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values as they go out: nothing in them steers who shows them."""
+        quoted = {"text": self.text} if self.data.get("text") is True else {}
+        tamed = tame_all(self.data)
+        assert isinstance(tamed, dict)
+        return tamed | quoted
+
+
+def tame_all(value: Any) -> Any:
+    """Return a value with all its texts tamed, as plain lists and objects.
+
+    Example:
+        >>> tame_all({"titles": ("a\\x1b[31m", 1)})
+        {'titles': ['a', 1]}
+    """
+    if isinstance(value, str):
+        return tame(value)
+    if isinstance(value, Mapping):
+        return {tame(str(name)): tame_all(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [tame_all(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | float) else tame(str(value))
+
+
+def short_id(entry_id: str) -> str:
+    """Return an id as short as it stays telling.
+
+    Example:
+        >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("b-flaky")
+        ('69712e00', 'b-flaky')
+    """
+    return entry_id[:8] if _UUID.fullmatch(entry_id) else as_line(entry_id, 80)
+
+
+def quote(head: str, blocks: Iterable[str], data: Mapping[str, Any]) -> Answer:
+    """Return an answer that quotes entries."""
+    return Answer(frame("\n\n".join((head, *blocks))), {**data, "text": True})
+
+
+def tell_search(result: SearchResult, asked: str) -> Answer:
+    """Return the hits of a search."""
+    data = {"hits": [_hit_values(hit) for hit in result.hits], "mode": result.mode, "degraded": list(result.degraded)}
+    notes = "".join(f"\nNote: {as_line(reason)}" for reason in result.degraded)
+    if not result.hits:
+        return Answer(f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}", data)
+    return quote(f"{len(result.hits)} found, best first.{notes}", map(_tell_hit, result.hits), data)
+
+
+def _hit_values(hit: Hit) -> dict[str, Any]:
+    names = ("rank", "id", "title", "kind", "type", "scope", "status", "path", "line", "score")
+    return {name: getattr(hit, name) for name in names} | {"score": round(hit.score, 4)}
+
+
+def _tell_hit(hit: Hit) -> str:
+    return f"{_head(hit.title, hit.id, hit.kind, hit.status, f'{hit.path}:{hit.line}')}\n{as_block(hit.text)}"
+
+
+def _head(title: str, entry_id: str, kind: str, status: str, place: str) -> str:
+    marks = (short_id(entry_id), kind, *([] if status in _USUAL else [status]), as_line(place, 200))
+    return f"### {as_line(title, 120)} ({', '.join(marks)})"
+
+
+def tell_entry(view: EntryView, max_chars: int = 0) -> Answer:
+    """Return one entry whole, with its frontmatter."""
+    limit = min(max_chars or MAX_WHOLE, MAX_WHOLE)
+    text, cut = cut_text(view.text or "", limit)
+    data = entry_values(view) | {"is_cut": bool(cut)}
+    head = _head(view.title, view.id, view.kind, view.status, f"{view.path}:{view.line}")
+    return quote(f"The entry as it stands in {as_line(view.path, 200)}.{cut}", [f"{head}\n{as_block(text)}"], data)
+
+
+def cut_text(text: str, limit: int) -> tuple[str, str]:
+    """Return a text within a limit, and a sentence if it was cut.
+
+    Example:
+        >>> cut_text("one two", 3)
+        ('one', ' Only the first 3 of its 7 characters are shown.')
+    """
+    return (text, "") if len(text) <= limit else (text[:limit], f" Only the first {limit:,} of its {len(text):,} characters are shown.")
+
+
+def entry_values(view: EntryView) -> dict[str, Any]:
+    """Return what an entry is, without its text."""
+    names = ("id", "title", "kind", "type", "scope", "status", "path", "line", "end_line", "tags", "dated")
+    return {name: getattr(view, name) for name in names}
+
+
+def tell_list(views: Sequence[EntryView], limit: int) -> Answer:
+    """Return entries in a line each."""
+    data = {"entries": [entry_values(view) for view in views[:limit]], "total": len(views)}
+    if not views:
+        return Answer("There are none.", data)
+    rest = f" The first {limit} of {len(views):,}." if len(views) > limit else ""
+    lines = "\n".join(f"- {short_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
+    return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines], data)
+
+
+def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
+    """Return where something went."""
+    place = f"{short_id(learned.id)} ({as_line(learned.path, 200)})"
+    said = {
+        "created": f"{what}: {place}.",
+        "reinforced": f"That was known: {place} is reinforced.",
+        "known": f"That was known: {place}.",
+    }
+    conflicts = learned.run.conflicts if learned.run else ()
+    text = said.get(learned.action) or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
+    return Answer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
+
+
+def tell_run(run: RunReport, done: str, nothing: str) -> Answer:
+    """Return what a run changed, or would."""
+    data = {"run": run.run, "changes": [plain(one) for one in run.changes], "conflicts": [plain(one) for one in run.conflicts]}
+    head = done if run.changes else nothing
+    left = "".join(f"\nLeft alone: {as_line(one.message)}" for one in run.conflicts)
+    undo = f" (run {run.run} can be undone)" if run.run else ""
+    changes = "".join(f"\n- {one.action} {as_line(one.path, 200)}: {as_line(one.reason, 200)}" for one in run.changes[:20])
+    return with_diff(f"{head}{undo}{changes}{left}", run.diff, data)
+
+
+def with_diff(text: str, diff: str, data: Mapping[str, Any]) -> Answer:
+    """Return an answer with a preview of what would be written, where there is one."""
+    if not diff:
+        return Answer(text, data)
+    shown, cut = cut_text(diff, MAX_WHOLE)
+    return quote(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)], data)
+
+
+def tell_stats(stats: Stats) -> Answer:
+    """Return how much the vault holds."""
+    rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
+    told = "".join(f"\n{name}: {', '.join(f'{word} {number}' for word, number in counts.items())}" for name, counts in rows.items() if counts)
+    return Answer(f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}", plain(stats))
+
+
+def tell_steps(steps: Sequence[StepReport]) -> Answer:
+    """Return what each step of a consolidation came to."""
+    lines = "\n".join(f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps)
+    data = {"steps": [{"name": step.name, "outcome": step.outcome, "message": step.message, "runs": step.runs} for step in steps]}
+    return with_diff(lines, "".join(step.diff for step in steps), data)
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """Return a report as plain values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return dict(value._asdict())

@@ -1,0 +1,251 @@
+"""What the tools are called with: declared for a client in few words, read generously.
+
+A model that guesses a name or writes a number as text is understood; what cannot be meant is
+answered with what can.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from memory_kb.errors import UsageError
+
+#: The longest text of one call, in characters: more than any memory should have.
+MAX_CHARACTERS = 200_000
+_SHOWN = 60
+_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "text": {"type": "string"},
+    "number": {"type": "integer"},
+    "flag": {"type": "boolean"},
+    "list": {"type": "array", "items": {"type": "string"}},
+}
+_MEANT = {"text": "a text", "number": "a whole number", "flag": "true or false", "list": "a list of texts"}
+_MAX_NUMBER = 10**12
+_NUMBER = re.compile(r"[+-]?\d{1,13}(?:\.\d*)?")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+#: What models call an argument, by the name it has here; the first argument of a tool that may be
+#: meant, and is not given, is.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "text": ("content", "memory", "fact", "body", "learning", "note", "message", "value", "statement"),
+    "query": ("q", "search", "question", "search_query", "keywords", "keyword", "term", "terms", "text"),
+    "id": ("memory_id", "entry_id", "entry", "uuid", "identifier", "ref", "rule_id", "rule"),
+    "ids": ("id", "entries", "items", "memory_ids", "entry_ids"),
+    "kind": ("category", "memory_type", "type"),
+    "type": ("task_type",),
+    "limit": ("n", "k", "top_k", "topk", "max_results", "num_results", "count", "size", "results"),
+    "max_chars": ("max_characters", "max_length", "budget", "chars"),
+    "title": ("name", "heading", "subject"),
+    "name": ("title", "skill", "skill_name", "procedure", "procedure_name", "workflow"),
+    "tags": ("tag", "labels", "keywords"),
+    "labels": ("label", "tags", "tag"),
+    "priority": ("importance", "severity"),
+    "applies_to": ("globs", "glob", "files", "paths", "file", "path"),
+    "scope": ("level",),
+    "source": ("origin", "provenance"),
+    "file": ("path", "file_path", "filename", "filepath"),
+    "files": ("file", "paths", "path", "file_paths"),
+    "task": ("task_id", "task_description", "description", "goal", "prompt", "query", "objective", "text"),
+    "agent": ("agent_id", "agent_name", "who"),
+    "event": ("text", "content", "summary", "what", "description", "episode", "message"),
+    "outcome": ("result", "status", "feedback"),
+    "used": ("ids", "used_ids", "rules", "rules_used", "entries", "helpful"),
+    "steps": ("step", "instructions", "actions", "procedure_steps"),
+    "context": ("when", "description", "purpose", "trigger"),
+    "description": ("desc", "summary", "purpose", "text", "content"),
+    "template": ("prompt", "code", "snippet"),
+    "dry_run": ("preview", "dryrun", "simulate"),
+    "reason": ("why", "because", "comment"),
+    "from_agent": ("from", "sender"),
+    "to_agent": ("to", "receiver", "recipient"),
+    "done": ("completed", "completed_work", "summary"),
+    "known_issues": ("issues", "problems"),
+    "artifacts": ("files", "outputs"),
+    "goal": ("current_goal",),
+    "completed": ("completed_tasks", "done"),
+    "run": ("run_id", "id"),
+    "summary": ("text", "content"),
+}
+
+
+class Argument(NamedTuple):
+    """One argument of a tool.
+
+    Attributes:
+        kind: `text`, `number`, `flag` or `list`.
+        is_hidden: accepted but not declared, which saves tokens.
+    """
+
+    name: str
+    kind: str = "text"
+    description: str = ""
+    is_required: bool = False
+    is_hidden: bool = False
+
+
+def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
+    """Return the JSON Schema of what a tool takes.
+
+    Example:
+        >>> make_schema([Argument("query", description="Words."), Argument("limit", "number", is_hidden=True)])
+        {'type': 'object', 'properties': {'query': {'type': 'string', 'description': 'Words.'}}}
+    """
+    shown = [one for one in arguments if not one.is_hidden]
+    properties = {one.name: {**_SCHEMAS[one.kind], **({"description": one.description} if one.description else {})} for one in shown}
+    required = [one.name for one in shown if one.is_required]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call gives, by the tool's own names; what is null or not given is left out.
+
+    Raises:
+        UsageError: something is missing, unknown, too long, or cannot be what it should be.
+
+    Example:
+        >>> words = (Argument("query", is_required=True), Argument("limit", "number"))
+        >>> read_arguments(words, {"q": "flaky tests", "topK": "3"})
+        {'query': 'flaky tests', 'limit': 3}
+    """
+    present = {name: value for name, value in given.items() if value is not None}
+    _check_texts(present)
+    found: dict[str, Any] = {}
+    for name, meant in _resolve(arguments, present).items():
+        value = _read(meant, present[name])
+        if found.setdefault(meant.name, value) != value:
+            raise UsageError(f"{meant.name} is given twice, also as {_show(name)}", "give it once")
+    missing = [one.name for one in arguments if one.is_required and found.get(one.name) in (None, "", [])]
+    if missing:
+        raise UsageError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", say_accepted(arguments))
+    return found
+
+
+def say_accepted(arguments: Sequence[Argument]) -> str:
+    """Return what a tool takes, in words.
+
+    Example:
+        >>> say_accepted([Argument("query", is_required=True), Argument("limit", "number")])
+        'it takes query (a text, required) and limit (a whole number)'
+    """
+    told = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
+    return f"it takes {', '.join(told[:-1])}{' and ' if told[1:] else ''}{told[-1]}" if told else "it takes no arguments"
+
+
+def _resolve(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Argument]:
+    """Return which argument each given name means."""
+    own = {one.name: one for one in arguments}
+    exact = {name: own[_plain(name)] for name in given if _plain(name) in own}
+    taken = {one.name for one in exact.values()}
+    guessed: dict[str, Argument] = {}
+    for name in given:
+        if name in exact:
+            continue
+        meant = [one for one in arguments if _plain(name) in ALIASES.get(one.name, ())]
+        free = next((one for one in meant if one.name not in taken), meant[0] if meant else None)
+        if free is None:
+            raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
+        guessed[name] = free
+    return {name: (exact | guessed)[name] for name in given}
+
+
+def _plain(name: str) -> str:
+    return _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
+
+
+def _read(argument: Argument, value: Any) -> Any:
+    try:
+        return {"text": _read_text, "number": _read_number, "flag": _read_flag, "list": _read_list}[argument.kind](value)
+    except (ValueError, OverflowError) as exc:
+        raise UsageError(f"{argument.name} must be {_MEANT[argument.kind]}, not {_show(value)}") from exc
+
+
+def _read_text(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = "\n".join(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError  # noqa: TRY004 - `_read` says what was wrong
+    return str(value)
+
+
+def _read_number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError  # noqa: TRY004 - `_read` says what was wrong
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        raise ValueError
+    number = float(value)
+    if number != number // 1 or abs(number) > _MAX_NUMBER:
+        raise ValueError
+    return int(number)
+
+
+def _read_flag(value: Any) -> bool:
+    flag = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
+    if flag is None:
+        raise ValueError
+    return flag
+
+
+def _read_list(value: Any) -> list[str]:
+    if isinstance(value, str):
+        value = _parse_list(value)
+    if not isinstance(value, list):
+        value = [value]
+    return [text for one in value if (text := _read_text(one).strip())]
+
+
+def _parse_list(text: str) -> list[Any]:
+    """Return a list that was written as one text: as JSON, as lines, or between commas.
+
+    Example:
+        >>> _parse_list('["a", "b"]'), _parse_list("a, b"), _parse_list("Tag, then push.\\nTell people.")
+        (['a', 'b'], ['a', 'b'], ['Tag, then push.', 'Tell people.'])
+    """
+    if text.lstrip().startswith("["):
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            parsed = None
+        if isinstance(parsed, list):
+            return parsed
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return list(lines)
+    return [text] if len(text) > 200 or ". " in text else [part.strip() for part in text.split(",")]
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse what no note can hold, however deep it lies."""
+    size = 0
+    for text in _texts(value):
+        size += len(text)
+        if "\0" in text:
+            raise UsageError("there is a NUL character in the arguments, which no note can hold", "leave it out")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("there is half of a surrogate pair in the arguments, which no note can hold", "leave it out") from None
+    if size > MAX_CHARACTERS:
+        hint = "keep the text in a file, and say what matters"
+        raise UsageError(f"the arguments have {size:,} characters; at most {MAX_CHARACTERS:,} are read", hint)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a value, its names among them."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            waiting.extend((*one.keys(), *one.values()))
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+def _show(value: Any) -> str:
+    """Return a value as part of a sentence, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

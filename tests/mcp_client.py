@@ -1,0 +1,130 @@
+"""What the tests of the MCP server share: the SDK's own client, and servers as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+from conftest import clean_environment
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from memory_kb.mcp.serving import Offer, Service
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+
+
+class Told(NamedTuple):
+    """What a tool told."""
+
+    text: str
+    data: dict[str, Any]
+    is_error: bool
+
+
+async def ask(client: Client, tool: str, /, **arguments: Any) -> Told:
+    """Call a tool."""
+    result = await client.call_tool(tool, arguments)
+    (content,) = result.content
+    return Told(getattr(content, "text", ""), result.structured_content or {}, result.is_error)
+
+
+@asynccontextmanager
+async def stdio(folder: Path, home: Path, *arguments: str, mode: str = "auto", env: Mapping[str, str] | None = None) -> AsyncIterator[Client]:
+    """Speak to a server over its standard input and output."""
+    environment = clean_environment(home) | dict(env or {})
+    started = StdioServerParameters(command=sys.executable, args=["-m", "memory_kb", "--vault", str(folder), "mcp", *arguments], env=environment)
+    async with Client(stdio_client(started), mode=mode) as client:
+        yield client
+
+
+@asynccontextmanager
+async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIterator[Client]:
+    """Speak to a server in this process, which is there at once; it ends as the others do."""
+    service = Service(Offer(str(folder), str(home), profile, is_watching=False))
+    try:
+        async with Client(service.make_server()) as client:
+            yield client
+    finally:
+        service.end()
+
+
+@contextmanager
+def http(folder: Path, home: Path, *arguments: str) -> Iterator[str]:
+    """Run a server over HTTP; give its address."""
+    with process(folder, home, "--http", "127.0.0.1:0", *arguments) as server:
+        assert server.stderr
+        line = server.stderr.readline()
+        found = re.search(r"listening at (http://\S+)", line)
+        assert found, line + server.stderr.read()
+        yield found[1]
+        server.terminate()
+        assert server.wait(20) == 0, server.stderr.read()
+
+
+@contextmanager
+def process(folder: Path, home: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Run a server as a process; kill it if it still runs at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "memory_kb", "--vault", str(folder), "mcp", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=clean_environment(home) | dict(env or {}),
+        cwd=home.parent,
+    ) as server:
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+def send(server: subprocess.Popen[str], *messages: Mapping[str, Any] | str) -> None:
+    """Send messages, or lines as they are."""
+    assert server.stdin
+    for message in messages:
+        server.stdin.write(f"{message if isinstance(message, str) else json.dumps(message)}\n")
+    server.stdin.flush()
+
+
+def receive(server: subprocess.Popen[str]) -> dict[str, Any]:
+    """Wait for the next message."""
+    assert server.stdout
+    line = server.stdout.readline()
+    assert line, server.stderr.read() if server.stderr else ""
+    message = json.loads(line)
+    assert isinstance(message, dict)
+    return message
+
+
+def greet(server: subprocess.Popen[str]) -> dict[str, Any]:
+    """Shake hands as a client of 2025 does; return what the server is."""
+    send(server, INITIALIZE)
+    answer = receive(server)
+    send(server, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    return answer
+
+
+def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return the message that calls a tool."""
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+def run(work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+    """Run asynchronous work to its end."""
+    anyio.run(partial(work, *arguments))
