@@ -185,7 +185,7 @@ def test_nothing_to_say(vault: MakeVault, open_kb: Open, run: Run) -> None:
 def test_the_command(vault: MakeVault, run: Run) -> None:
     folder = vault(VAULT)
     told = json.loads(run("--vault", folder, "context", TASK, "--label", "testing", "--json").stdout)
-    assert set(told) == {"text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "guidelines", "tokens", "degraded"}
+    assert set(told) == {"text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "guidelines", "tokens", "stale", "degraded"}
     assert told["guidelines"]["token_count"] <= 500
     shown = run("--vault", folder, "context", TASK, "--label", "testing").stdout
     assert shown.strip() == told["text"]

@@ -64,5 +64,6 @@ def as_json(context: Context) -> dict[str, Any]:
             "token_count": rules.token_count,
         },
         "tokens": context.tokens,
+        "stale": list(context.stale),
         "degraded": list(context.degraded),
     }

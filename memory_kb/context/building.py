@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -11,7 +11,7 @@ from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.context.gathering import Found, Material
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.playbook import Selection, select_rules
+from memory_kb.learning.playbook import Selection, rule_text, select_rules
 from memory_kb.settings import ContextSettings
 from memory_kb.text import count_tokens, shorten
 
@@ -58,7 +58,8 @@ class Context:
         relevant_patterns: the memories in a line each; `avoid_these` the anti-patterns,
             `applicable_skills` the skills (S2-35).
         rules: the rules of the guidelines as they were chosen (S0-46).
-        degraded: what was asked for and failed or was cut.
+        degraded: what was asked for and failed, was cut or was withheld.
+        stale: the entries in it that cite what has changed since.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Context:
     rules: Selection
     tokens: int
     degraded: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -78,18 +80,21 @@ class Context:
 
 def build_context(material: Material, labels: Sequence[str], today: date, settings: ContextSettings) -> Context:
     """Fill the sections in their order; the first that takes an entry has it."""
+    marks = material.marks
     tamed = [replace(rule, text=tame(rule.text), title=tame(rule.title)) for rule in material.rules]
+    tamed = [replace(rule, text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
     rules = select_rules(tamed, labels, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules)
     chosen_rules = {rule.id for rule in (*rules.rules, *rules.anti_patterns)}
-    institutional = _institutional(material.institutional)
+    institutional = _institutional(material.institutional, marks)
     taken = {*institutional.ids, *chosen_rules}
     fitting = [one.memory for one in material.found if one.memory.id not in taken]
     procedures = [one.memory for one in material.skills]
-    layers = build_layers(material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens)
+    layers = build_layers(material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks)
     guidelines = _section("guidelines", rules.text, [rule.id for rule in (*rules.rules, *rules.anti_patterns)])
     taken |= set(layers.ids)
-    learnings = _learnings(material.found, taken, settings.max_chars)
-    proxy = _list_found("proxy", _PROXY, (one for one in material.proxy if one.memory.id not in taken), _MOST_PROXY, _MAX_PROXY_CHARS)
+    learnings = _learnings(material.found, taken, settings.max_chars, marks)
+    proxies = (one for one in material.proxy if one.memory.id not in taken)
+    proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks)
     sections = tuple(one for one in (institutional, _section("activation", layers.text, layers.ids), guidelines, learnings, proxy) if one.text)
     text = frame("\n\n".join(section.text for section in sections)) if sections else ""
     patterns, skills = _summaries(material, sections, layers)
@@ -105,25 +110,25 @@ def build_context(material: Material, labels: Sequence[str], today: date, settin
     )
 
 
-def _institutional(memories: Sequence[Memory]) -> Section:
+def _institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> Section:
     """Return the text that always holds, whole, the most specific scope last (S3-42, S3-43)."""
     live = [one for one in memories if one.is_live and one.text.strip()]
     if not live:
         return _section("institutional", "", ())
-    body = "\n\n".join(as_block(one.text.strip()) for one in live)
+    body = "\n\n".join(f"{as_block(one.text.strip())}{chr(10) + marks[one.id] if one.id in marks else ''}" for one in live)
     return _section("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", [one.id for one in live])
 
 
-def _learnings(found: Iterable[Found], taken: set[str], max_chars: int) -> Section:
+def _learnings(found: Iterable[Found], taken: set[str], max_chars: int, marks: Mapping[str, str]) -> Section:
     """Return the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = [one for one in found if one.memory.id not in taken and one.memory.kind != "skill"]
     rest = [one for one in rest if one.memory.kind != "episode" or one.memory.word("outcome") in (None, "success", "partial")]
     weighed = sorted(rest, key=lambda one: -one.hit.score * _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0))
     episodes = [one for one in weighed if one.memory.kind == "episode"][_MOST_EPISODES:]
-    return _list_found("learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars)
+    return _list_found("learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars, marks)
 
 
-def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_chars: int) -> Section:
+def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_chars: int, marks: Mapping[str, str]) -> Section:
     """Return passages under their files' names, until one does not fit (S3-41, S3-44)."""
     frame_size = len("--- Retrieved Memory ---\n\n--- end ---")
     text, ids = head, list[str]()
@@ -131,7 +136,8 @@ def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_cha
         if one.memory.id in ids:
             continue
         source = as_line(one.hit.path.rpartition("/")[2], 100)
-        item = f"\n\n### {source} ({one.memory.id[:8]}, {one.memory.kind})\n{as_block(_passage(one))}"
+        mark = f"{marks[one.memory.id]}\n" if one.memory.id in marks else ""
+        item = f"\n\n### {source} ({one.memory.id[:8]}, {one.memory.kind})\n{mark}{as_block(_passage(one))}"
         if len(text) + len(item) + frame_size > max_chars or len(ids) == most:
             break
         text += item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -62,6 +62,7 @@ class Material:
         skills: the same among skills.
         proxy: the same among what is known of people's preferences.
         look_up: gives the entry that an id names.
+        marks: what stands beside some entries in the text, by their ids.
     """
 
     institutional: Sequence[Memory] = ()
@@ -71,6 +72,7 @@ class Material:
     skills: Sequence[Found] = ()
     proxy: Sequence[Found] = ()
     look_up: Callable[[str], Memory | None] = field(default=lambda _: None)
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 class Gathering:

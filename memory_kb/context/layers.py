@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -63,6 +63,7 @@ def build_layers(
     look_up: Callable[[str], Memory | None],
     today: date,
     budget: int,
+    marks: Mapping[str, str] | None = None,
 ) -> Layers:
     """Fill a budget with the four layers, in their order; what does not fit is passed over.
 
@@ -74,23 +75,28 @@ def build_layers(
             what always holds links to everything.
         today: the day ages count to.
         budget: for all of it, in tokens.
+        marks: what stands behind some entries, by their ids.
     """
     page = _Page(budget)
+
+    def line(memory: Memory) -> str:
+        return _marked(f"- [{memory.kind}] {_says(memory)}", memory, marks or {})
+
     chosen: list[Memory] = []
     for memory in order_baseline(baseline, today):
-        if page.add("baseline", f"- [{memory.kind}] {_says(memory)}"):
+        if page.add("baseline", line(memory)):
             chosen.append(memory)
         else:
             page.is_cut = True
     always = len(chosen)
     for memory in order_contextual(fitting, today):
-        if memory not in chosen and page.add("contextual", f"- [{memory.kind}] {_says(memory)}"):
+        if memory not in chosen and page.add("contextual", line(memory)):
             chosen.append(memory)
     proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)
-    done = [one for one in proven[:_MOST_PROCEDURES] if page.add("procedures", _show_procedure(one))]
+    done = [one for one in proven[:_MOST_PROCEDURES] if page.add("procedures", _marked(_show_procedure(one), one, marks or {}))]
     chosen += done
     for memory in _neighbours(chosen[always:], {one.id for one in chosen}, look_up):
-        if page.add("linked", f"- [{memory.kind}] {_says(memory)}"):
+        if page.add("linked", line(memory)):
             chosen.append(memory)
     return Layers(page.text, tuple(one.id for one in chosen), tuple(done), page.is_cut)
 
@@ -137,7 +143,7 @@ def read_steps(text: str) -> tuple[str, ...]:
 
 
 def _activation(memory: Memory, today: date) -> float:
-    return activation_score(memory.kind, memory.reinforcement_count, memory.seen, today)
+    return activation_score(memory.kind, memory.reinforcement_count, None if memory.is_evergreen else memory.seen, today)
 
 
 def _is_in_force(memory: Memory) -> bool:
@@ -150,6 +156,10 @@ def _says(memory: Memory) -> str:
     name = memory.path.rpartition("/")[2].removesuffix(".md")
     said = memory.text if is_short or memory.title in ("", name) else memory.title
     return f"{as_line(said or memory.title, _SHORT)} ({memory.id[:8]})"
+
+
+def _marked(line: str, memory: Memory, marks: Mapping[str, str]) -> str:
+    return f"{line} {marks[memory.id]}" if memory.id in marks else line
 
 
 def _show_procedure(memory: Memory) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memory_kb.credentials import find_secret
@@ -28,12 +28,12 @@ from memory_kb.text import printable
 _LEFTOVER_AGE = 3_600
 
 
-def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
+def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = (), further: Iterable[Problem] = ()) -> tuple[Problem, ...]:
     """Return what should be mended in the notes.
 
-    That is fields, blocks, ids, links and secrets.
+    That is fields, blocks, ids, links, secrets, and what others have found.
     """
-    problems = [*survey(vault, index, settings).problems, *_cross_check(vault, index)]
+    problems = [*survey(vault, index, settings).problems, *_cross_check(vault, index), *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
     return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))

@@ -82,6 +82,11 @@ class Memory:
         """Whether a person keeps it from automatic demotion, inversion and archiving (S0-60)."""
         return self.metadata.get("pinned") is True
 
+    @property
+    def is_evergreen(self) -> bool:
+        """Whether a person says that it does not age: it never fades from contexts and is never archived."""
+        return self.metadata.get("evergreen") is True
+
     def count(self, name: str) -> int:
         """Return a counter of the evidence block, 0 where there is no good one."""
         value = self.metadata.get(name)

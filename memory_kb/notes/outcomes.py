@@ -64,9 +64,13 @@ class OutcomeLog:
 
     def read(self, agent: str, task: str) -> Iterator[Outcome]:
         """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
+        return (one for one in self.read_all() if (one.agent, one.task) == (agent, task))
+
+    def read_all(self) -> Iterator[Outcome]:
+        """Yield all outcomes, oldest first."""
         for line in jsonlines.read(self.file):
-            entries = line.get("entries")
-            if (line.get("agent"), line.get("task")) != (agent, task) or not isinstance(entries, dict):
+            entries, agent, task = line.get("entries"), line.get("agent"), line.get("task")
+            if not isinstance(agent, str) or not isinstance(task, str) or not isinstance(entries, dict):
                 continue
             marks = {name: mark for name, value in entries.items() if (mark := _read_mark(value))}
             session, run = (value if isinstance(value, str) else None for value in (line.get("session"), line.get("run")))

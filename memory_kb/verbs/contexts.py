@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
@@ -15,9 +17,13 @@ if TYPE_CHECKING:
     from memory_kb.context.building import Context
     from memory_kb.context.gathering import Material, Wanted
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.memories import Memory
+    from memory_kb.learning.standings import Standing
 
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.
 _CANDIDATES = 40
+#: How long git may take to find the cited files that are not where they were.
+_GIT_SECONDS = 1.0
 
 
 class Contexts(Keeping, Searching):
@@ -49,7 +55,7 @@ class Contexts(Keeping, Searching):
         Raises:
             UsageError: there is nothing to go by, or a task is named without its job.
         """
-        from memory_kb.context.building import build_context
+        from memory_kb.context.freshness import build_fresh_context
         from memory_kb.context.gathering import Wanted
 
         if not task.strip() and not files:
@@ -57,9 +63,21 @@ class Contexts(Keeping, Searching):
         place = make_place("project", job, task_id)
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), tuple(map(_clean_path, files)), place)
         material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
-        context = build_context(material, wanted.labels, self._clock().date(), self.settings.context)
+        today = self._clock().date()
+        context = build_fresh_context(material, wanted.labels, today, self.settings.context, self._make_assessor(today))
         self._log_retrieval("context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True)
         return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded))
+
+    def _make_assessor(self, today: date) -> Callable[[Memory], Standing]:
+        """Return what tells how an entry stands; the project is looked at when the first one asks."""
+        project = functools.cache(self._project_files)
+
+        def assess_one(memory: Memory) -> Standing:
+            from memory_kb.learning.claims import assess
+
+            return assess(memory, project(_GIT_SECONDS), today, with_commits=False)
+
+        return assess_one
 
     def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
         """Read from the index what the sections of a context are made of."""

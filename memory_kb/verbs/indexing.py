@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -101,4 +101,9 @@ class Indexing(Running):
         """
         from memory_kb.index import doctor
 
-        return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths))
+        further = tuple(self._further_problems())
+        return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths, further))
+
+    def _further_problems(self) -> Iterable[Problem]:
+        """Return what is to be mended beyond what the index knows."""
+        return ()

@@ -1,0 +1,228 @@
+"""What an entry cites of a project: a file, some lines of it, a symbol, or a commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from memory_kb.learning.memories import Memory
+
+#: An entry that cites more is a list of files.
+MOST_CITATIONS = 50
+_MAX_REFERENCE = 500
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_RECORDED = re.compile(r"(.+)@([0-9a-f]{20})", re.DOTALL)
+_HASH = re.compile(r"[0-9a-f]{20}")
+_FULL_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LINES = re.compile(
+    r"(?P<path>.+?)(?:#L(?P<start>\d{1,7})(?:C\d+)?(?:-L?(?P<end>\d{1,7})(?:C\d+)?)?"
+    r"|:(?P<first>\d{1,7})(?:-(?P<last>\d{1,7})|:\d+)?)"
+)
+_SYMBOL = re.compile(r"(?P<path>[^#]+?)(?:::|#)(?P<symbol>.+)")
+_BAD = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_CODE_SPAN = re.compile(r"(?<!`)`([^`\n]{3,200})`(?!`)")
+_LINK = re.compile(r"(?<!!)\[[^\]\n]{1,200}\]\(<?([^()<>\s]{3,200})>?\)")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
+#: A file with an ending, in a folder or alone, before lines or a symbol.
+_FILE = re.compile(r"(?:[\w@.+-]+/)*[\w@.+-]*\w\.[A-Za-z][A-Za-z0-9]{0,9}(?=$|#|:)")
+
+
+class InvalidReference(ValueError):
+    """A text that names nothing of a project; the message says why."""
+
+
+class Reference(NamedTuple):
+    """A place in a project.
+
+    Attributes:
+        path: the file, relative to the project; empty for a commit.
+        start, end: its lines, from 1, both included; None where it is not about lines.
+        symbol: the name of what is defined there, such as `Class.method`, or of a heading.
+        commit: a commit's hash, perhaps shortened.
+    """
+
+    path: str
+    start: int | None = None
+    end: int | None = None
+    symbol: str | None = None
+    commit: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The reference in its one spelling."""
+        if self.commit:
+            return self.commit
+        path = f"./{self.path}" if _COMMIT.fullmatch(self.path) else self.path
+        if self.symbol:
+            return f"{path}::{self.symbol}"
+        return f"{path}#{span_text(self.start, self.end)}" if self.start and self.end else path
+
+
+class Citation(NamedTuple):
+    """A reference as an entry holds it.
+
+    Attributes:
+        hash: of the cited text when it was recorded; None where nobody has. Of a commit it is
+            the whole hash.
+        commit: the last commit of the project at that time.
+        lines: where the symbol stood then, first and last.
+    """
+
+    reference: Reference
+    hash: str | None = None
+    commit: str | None = None
+    lines: tuple[int, int] | None = None
+
+
+class Unusable(NamedTuple):
+    """A citation that names nothing, and why."""
+
+    text: str
+    reason: str
+
+
+def span_text(start: int, end: int) -> str:
+    """Return lines as they stand in a reference.
+
+    Example:
+        >>> span_text(10, 20), span_text(7, 7)
+        ('L10-L20', 'L7')
+    """
+    return f"L{start}" if start == end else f"L{start}-L{end}"
+
+
+def parse_reference(text: str) -> Reference:
+    """Read a reference: `path`, `path#L10-L20`, `path:10-20`, `path::symbol`, `path#symbol` or a commit.
+
+    Raises:
+        InvalidReference: it names nothing, or something outside of the project.
+
+    Example:
+        >>> parse_reference("src/a.py:10-20").text, parse_reference("./src/a.py#Upload.send").text
+        ('src/a.py#L10-L20', 'src/a.py::Upload.send')
+        >>> parse_reference("3f2a9c1").commit
+        '3f2a9c1'
+    """
+    reference = _parse(text)
+    if _parse(reference.text) != reference:
+        raise InvalidReference("it can be read in two ways")
+    return reference
+
+
+def _parse(text: str) -> Reference:
+    text = text.strip()
+    if not text or len(text) > _MAX_REFERENCE or _BAD.search(text):
+        raise InvalidReference("it is empty, too long, or holds control characters")
+    if _COMMIT.fullmatch(text):
+        return Reference("", commit=text)
+    if "://" in text:
+        raise InvalidReference("it is an address, not a file of the project")
+    if text[0] in "/\\":
+        raise InvalidReference("it is not relative to the project")
+    if found := _LINES.fullmatch(text):
+        start = int(found["start"] or found["first"])
+        end = int(found["end"] or found["last"] or start)
+        if not 1 <= start <= end:
+            raise InvalidReference("lines count from 1, and the first comes first")
+        return Reference(_clean_path(found["path"]), start, end)
+    if found := _SYMBOL.fullmatch(text):
+        return Reference(_clean_path(found["path"]), symbol=found["symbol"].strip().removesuffix("()"))
+    return Reference(_clean_path(text))
+
+
+def _clean_path(path: str) -> str:
+    """Return a path with slashes.
+
+    Raises:
+        InvalidReference: it leads out of the project, or into what git keeps for itself.
+    """
+    parts = [part for part in path.strip().replace("\\", "/").split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise InvalidReference("`..` leads out of the project")
+    if parts and (parts[0].startswith("~") or _DRIVE.match(f"{parts[0]}/")):
+        raise InvalidReference("it is not relative to the project")
+    if not parts or any(part.casefold() == ".git" for part in parts):
+        raise InvalidReference("it names no file of the project")
+    return "/".join(parts)
+
+
+def read_citations(memory: Memory) -> tuple[tuple[Citation, ...], tuple[Unusable, ...]]:
+    """Return what an entry cites, and what of it cannot be used.
+
+    `cites` holds strings, `REF` or `REF@HASH`, and mappings with `ref` and `hash`.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"cites": [{"ref": "a.py", "hash": "0" * 20}, "../b", 7]})
+        >>> [citation.reference.text for citation in read_citations(one)[0]], [bad.text for bad in read_citations(one)[1]]
+        (['a.py'], ['../b', '7'])
+    """
+    citations: dict[Reference, Citation] = {}
+    unusable: list[Unusable] = []
+    for item in cited_items(memory)[:MOST_CITATIONS]:
+        try:
+            one = read_citation(item)
+        except InvalidReference as exc:
+            unusable.append(Unusable(shown_item(item), str(exc)))
+        else:
+            citations.setdefault(one.reference, one)
+    return tuple(citations.values()), tuple(unusable)
+
+
+def cited_items(memory: Memory) -> list[Any]:
+    """Return the items of an entry's `cites` as they are written."""
+    held = memory.metadata.get("cites")
+    return list(held) if isinstance(held, list) else [] if held in (None, "") else [held]
+
+
+def shown_item(item: object) -> str:
+    """Return what an item of `cites` says it cites."""
+    told = item.get("ref") if isinstance(item, Mapping) else item
+    return " ".join(str(told).split())[:120]
+
+
+def read_citation(item: object) -> Citation:
+    """Read one item of `cites`.
+
+    Raises:
+        InvalidReference: it is none.
+
+    Example:
+        >>> read_citation("src/a.py#L3@0123456789abcdef0123").hash
+        '0123456789abcdef0123'
+    """
+    if isinstance(item, str):
+        recorded = _RECORDED.fullmatch(item.strip())
+        return Citation(parse_reference(recorded[1]), recorded[2]) if recorded else Citation(parse_reference(item))
+    if not isinstance(item, Mapping) or not isinstance(item.get("ref"), str):
+        raise InvalidReference("it is neither a text nor a mapping with `ref`")
+    reference = parse_reference(item["ref"])
+    shape = _FULL_COMMIT if reference.commit else _HASH
+    hash_, commit = (str(item.get(name) or "") for name in ("hash", "commit"))
+    if hash_ and not shape.fullmatch(hash_):
+        raise InvalidReference(f"its hash {hash_[:40]!r} is none of ours")
+    at = re.fullmatch(r"L(\d{1,7})(?:-L(\d{1,7}))?", str(item.get("lines") or ""))
+    lines = (int(at[1]), int(at[2] or at[1])) if at else None
+    return Citation(reference, hash_ or None, commit if _COMMIT.fullmatch(commit) else None, lines)
+
+
+def suggest_references(text: str) -> Iterator[Reference]:
+    """Yield what code spans and links of a text seem to cite, each once; fences are passed over.
+
+    Example:
+        >>> [one.text for one in suggest_references("See `src/a.py:3`, [b](docs/b.md#Use) and `x = 1`, `https://e.org/a.py`.")]
+        ['src/a.py#L3', 'docs/b.md::Use']
+    """
+    prose = _FENCE.sub("", text)
+    seen: set[Reference] = set()
+    places = sorted((found.start(), found[1]) for shape in (_CODE_SPAN, _LINK) for found in shape.finditer(prose))
+    for _, told in places:
+        try:
+            reference = parse_reference(told) if _FILE.match(told.removeprefix("./")) and " " not in told else None
+        except InvalidReference:
+            continue
+        if reference and reference not in seen:
+            seen.add(reference)
+            yield reference

@@ -1,0 +1,128 @@
+"""Lines of a file and their hash, by which the same text is known again wherever it stands."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+#: Texts with the same sum and another hash that are looked at before a search is given up.
+_MOST_TRIES = 20
+#: More lines than these are not compared one by one.
+_MOST_EXACT, _MOST_COMPARED = 500, 3_000
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    r"""Return the lines of a file, whatever their ends, without trailing blanks and blank last lines.
+
+    Example:
+        >>> split_lines("\ufeffa \r\n\tb\r\n\r\n")
+        ('a', '\tb')
+    """
+    lines = [line.rstrip() for line in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return tuple(lines)
+
+
+def hash_lines(lines: Sequence[str]) -> str:
+    """Return the hash of some lines, as `cites` holds it.
+
+    Eight digits are the sum of the lines' checksums, by which a window over a file finds them in
+    one pass; twelve are of the text.
+
+    Example:
+        >>> hash_lines(["a", "b"]) == hash_lines(["b", "a"]), hash_lines(["a", "b"])[:8] == hash_lines(["b", "a"])[:8]
+        (False, True)
+    """
+    return f"{sum(map(_checksum, lines)) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
+
+
+def hash_bytes(data: bytes) -> str:
+    """Return the hash of a file that is no text."""
+    return f"{zlib.crc32(data):08x}{_digest(data)}"
+
+
+def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) -> int | None:
+    """Return the line, from 1, at which as many lines with a hash begin; the one nearest to a line.
+
+    Example:
+        >>> find_lines(["x", "a", "b"], hash_lines(["a", "b"]), 2)
+        2
+        >>> find_lines(["x", "a", "c"], hash_lines(["a", "b"]), 2) is None
+        True
+    """
+    if not 0 < length <= len(lines):
+        return None
+    total = int(wanted[:8], 16)
+    sums = list(accumulate(map(_checksum, lines), initial=0))
+    fitting = [first for first in range(len(lines) - length + 1) if (sums[first + length] - sums[first]) & 0xFFFFFFFF == total]
+    fitting.sort(key=lambda first: (abs(first + 1 - near), first))
+    return next((first + 1 for first in fitting[:_MOST_TRIES] if hash_lines(lines[first : first + length]) == wanted), None)
+
+
+class Difference(NamedTuple):
+    """What became of some lines: a line each, `-` for what went and `+` for what came, and where they are now."""
+
+    told: tuple[str, ...]
+    lines: tuple[int, int] | None
+
+
+def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, int], most: int = 12) -> Difference | None:
+    """Return what became of some lines of a file, or None where too much changed to tell.
+
+    Args:
+        before: the file as it was.
+        after: the file as it is.
+        span: the first and last of the lines as it was, from 1.
+        most: how many changed lines are told.
+
+    Example:
+        >>> compare_lines(["a", "b", "c"], ["new", "a", "B", "c"], (1, 3))
+        Difference(told=('- b', '+ B'), lines=(2, 4))
+    """
+    import difflib
+
+    head = _count_same(before, after)
+    tail = _count_same(before[head:][::-1], after[head:][::-1])
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    if max(len(old), len(new)) > _MOST_COMPARED:
+        return None
+    first, last = span[0] - 1, span[1]
+    told: list[str] = []
+    places: list[int] = []
+    codes = difflib.SequenceMatcher(None, old, new, autojunk=len(new) > _MOST_EXACT).get_opcodes()
+    moved = [(tag, head + i1, head + i2, head + j1, head + j2) for tag, i1, i2, j1, j2 in codes]
+    ends = (len(before) - tail, len(after) - tail)
+    for tag, i1, i2, j1, j2 in [("equal", 0, head, 0, head), *moved, ("equal", ends[0], len(before), ends[1], len(after))]:
+        low, high = max(i1, first), min(i2, last)
+        if tag == "equal":
+            places += range(j1 + low - i1, j1 + high - i1) if low < high else ()
+        elif low < high or first < i1 == i2 < last:
+            told += (*(f"- {line}" for line in before[low:high]), *(f"+ {line}" for line in after[j1:j2]))
+            places += range(j1, j2)
+    shown = (*told[:most], "…") if len(told) > most else tuple(told)
+    return Difference(shown, (min(places) + 1, max(places) + 1) if places else None)
+
+
+def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
+    count = 0
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            break
+        count += 1
+    return count
+
+
+def _checksum(line: str) -> int:
+    return zlib.crc32(_encode(line))
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data, usedforsecurity=False).hexdigest()[:12]

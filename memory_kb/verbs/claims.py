@@ -1,0 +1,163 @@
+"""What entries claim about code: recording it, and looking whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import UsageError
+from memory_kb.filters import EVERYTHING
+from memory_kb.verbs.indexing import Indexing
+from memory_kb.verbs.rules import Rules
+
+if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.citations import Citation, Reference
+    from memory_kb.learning.claims import CitedReport, ClaimsReport
+    from memory_kb.learning.memories import Memory
+    from memory_kb.model import Problem
+    from memory_kb.notes.plans import Change
+    from memory_kb.notes.projectfiles import ProjectFiles
+    from memory_kb.reports import RunReport
+
+#: As they stand in the index, so that entries without them need not be read.
+_CITES, _LAST_DAY = '"cites"', '"valid_until"'
+
+
+class Claims(Rules, Indexing):
+    """The verbs cite and verify, and what `lint` says of claims."""
+
+    def cite(self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False) -> CitedReport:
+        """Record what an entry is about in the project's files, with a hash of the cited text.
+
+        Args:
+            wanted: the entry.
+            references: `path`, `path#L10-L20`, `path:10-20`, `path::symbol`, `path#symbol`, or a commit.
+            from_text: also those that stand in its text as code spans or links and can be recorded.
+                Without this and without references they are only told.
+            dry_run: write nothing.
+
+        Raises:
+            UsageError: a reference cannot be recorded, or the entry is global.
+            UnknownEntry: there is no such entry.
+        """
+        from memory_kb.learning.citations import MOST_CITATIONS, cited_items, read_citations, suggest_references
+        from memory_kb.learning.claims import CitedReport, plan_citing
+        from memory_kb.learning.verdicts import Unrecordable, record
+
+        found, project = self._find(wanted), self._project_files()
+        if found.place.scope == "global":
+            raise UsageError(f"{found.id} is global and cannot cite the files of one project", "keep what is about this project in its own vault")
+        named = [self._record(reference, project) for reference in ((references,) if isinstance(references, str) else references)]
+        known = {one.reference for one in (*read_citations(found)[0], *named)}
+        suggested: list[Citation] = []
+        refused: list[str] = []
+        for reference in suggest_references(found.text):
+            if reference in known:
+                continue
+            try:
+                suggested.append(record(reference, project))
+            except Unrecordable as exc:
+                refused.append(f"{reference.text}: {exc}")
+        citations = [*named, *(suggested if from_text else ())]
+        if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
+            raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
+
+        def plan(memories: Sequence[Memory]) -> Sequence[Change]:
+            return [change for one in _same([found], memories) if (change := plan_citing(one, citations))]
+
+        run = self._carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
+        left = () if from_text else tuple(one.reference.text for one in suggested)
+        return CitedReport(found.id, tuple(one.reference.text for one in citations), left, tuple(refused) if not references else (), run)
+
+    def verify(self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False) -> ClaimsReport:
+        """Look whether what entries cite still says what it said.
+
+        Args:
+            wanted: the entries; every live one that cites something when none is named.
+            all: every one of them, said aloud, for `update`.
+            update: somebody has looked at them: record what they cite as it is now, and the day.
+            flag: put those that drifted or are gone in the review queue, and take those out that are as they were.
+            dry_run: write nothing.
+
+        Raises:
+            UsageError: an update names no entries.
+            UnknownEntry: there is no such entry.
+        """
+        from memory_kb.learning.claims import ClaimsReport, assess, plan_flags, plan_renewal, view_claim
+        from memory_kb.reports import RunReport
+
+        if update and not wanted and not all:
+            raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")
+        if update and flag:
+            raise UsageError("an update leaves nothing to flag", "give --update or --flag")
+        project, today, chosen = self._project_files(), self._today(), list(map(self._find, wanted))
+        memories = [one for one in (chosen or self._claiming(_CITES)) if one.is_live or chosen]
+        run, notices = RunReport(None, "verify"), tuple[str, ...]()
+        if update:
+            renewal = plan_renewal(memories, project, today)
+            notices = renewal.notices
+            run = self._carry_out(
+                "verify", lambda fresh: plan_renewal(_same(memories, fresh), self._project_files(), today).changes, renewal.changes, dry_run=dry_run
+            )
+        elif flag:
+            run = self._carry_out(
+                "verify", lambda fresh: plan_flags(_same(memories, fresh), lambda one: assess(one, project, today)), dry_run=dry_run
+            )
+        if run.run:
+            memories = _same(memories, self._claiming(_CITES))
+        claims = tuple(view_claim(one, assess(one, project, today), project) for one in memories if "cites" in one.metadata)
+        return ClaimsReport(claims, run, notices)
+
+    def _verify_claims(self, *, dry_run: bool = False) -> RunReport:
+        """Put the claims that drifted or are gone in the review queue, as a step of maintenance."""
+        return self.verify(flag=True, dry_run=dry_run).run
+
+    def _further_problems(self) -> Iterator[Problem]:
+        from memory_kb.learning.claims import assess, complain
+        from memory_kb.model import Problem
+
+        yield from super()._further_problems()
+        project, today = self._project_files(), self._today()
+        for memory in self._claiming(_CITES, _LAST_DAY):
+            if memory.is_live:
+                yield from (Problem(memory.path, memory.line, message) for message in complain(memory, assess(memory, project, today)))
+
+    def _record(self, text: str, project: ProjectFiles) -> Citation:
+        """Return a citation of what a person names.
+
+        Raises:
+            UsageError: it cannot be recorded.
+        """
+        from memory_kb.learning.citations import InvalidReference, parse_reference
+        from memory_kb.learning.verdicts import Unrecordable, record
+
+        try:
+            return record(self._as_file(parse_reference(text), project), project)
+        except (InvalidReference, Unrecordable) as exc:
+            raise UsageError(
+                f"{text[:200]!r} cannot be cited: {exc}", "name a file from the project's top: src/x.py, src/x.py#L10-L20, src/x.py::name"
+            ) from exc
+
+    def _as_file(self, reference: Reference, project: ProjectFiles) -> Reference:
+        """Return a reference; a file that is called like a commit which is not here is that file."""
+        from memory_kb.learning.citations import Reference
+
+        is_file = bool(reference.commit) and project.find_commit(reference.text) is None and project.read(reference.text).state != "missing"
+        return Reference(reference.text) if is_file else reference
+
+    def _claiming(self, *words: str) -> list[Memory]:
+        """Return the entries whose frontmatter has one of these fields, as they stand in the index."""
+        from memory_kb.learning.memories import make_memory
+
+        def read(index: SqliteIndex) -> list[Memory]:
+            stored = (one for one in index.memories(EVERYTHING) if one.entry.metadata and any(word in one.entry.metadata for word in words))
+            return [memory for memory in map(make_memory, stored) if any(word.strip('"') in memory.metadata for word in words)]
+
+        return self._reading(read)
+
+
+def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+    """Return the entries of a fresh reading that are the same as some read before."""
+    keys = {(one.path, one.id) for one in wanted}
+    return [one for one in memories if (one.path, one.id) in keys]
