@@ -1,20 +1,22 @@
 """KnowledgeBase: the one way in.
 
-It wires the rooms together and holds no rules of its own.
+It wires the rooms together and holds no rules of its own. A mixin stands before those it builds on.
 """
 
 from __future__ import annotations
 
-from memory_kb.verbs.indexing import Indexing
+from memory_kb.verbs.contexts import Contexts
+from memory_kb.verbs.ending import Ending
+from memory_kb.verbs.exposure import Exposures
+from memory_kb.verbs.hooking import Hooking
+from memory_kb.verbs.installing import Installing
 from memory_kb.verbs.learning import Learning
-from memory_kb.verbs.lifecycle import Lifecycle
-from memory_kb.verbs.searching import Searching
-from memory_kb.verbs.sessions import Sessions
+from memory_kb.verbs.skillmoving import SkillMoving
 from memory_kb.verbs.undoing import Undoing
 from memory_kb.verbs.watching import Watching
 
 
-class KnowledgeBase(Searching, Learning, Undoing, Indexing, Watching, Sessions, Lifecycle):
+class KnowledgeBase(Hooking, Ending, Contexts, Installing, Exposures, SkillMoving, Learning, Undoing, Watching):
     """A vault, open for reading and learning.
 
     Example:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from conftest import REPOSITORY, Run
 
 import memory_kb
+from memory_kb import KnowledgeBase
 
 MODULES = sorted((REPOSITORY / "memory_kb").rglob("*.py"))
 HEAVY = (
@@ -69,3 +71,15 @@ def test_a_search_loads_nothing_heavy(query: list[str], provider: str, run: Run,
     )
     done = _run_python("-c", code)
     assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
+
+
+def test_no_two_mixins_of_the_knowledge_base_use_one_name() -> None:
+    """They share one object, so a private name of one must not be that of another; overriding says so by calling super."""
+    owners: dict[str, list[type]] = {}
+    for base in KnowledgeBase.__mro__[:-1]:
+        for name in vars(base):
+            if not name.startswith("__"):
+                owners.setdefault(name, []).append(base)
+    shared = {name: bases for name, bases in owners.items() if len(bases) > 1}
+    meant = {name for name, bases in shared.items() if f"super().{name}(" in inspect.getsource(bases[0])}
+    assert {name: [base.__name__ for base in bases] for name, bases in shared.items() if name not in meant} == {}

@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from memory_kb.cli.output import print_json, say
 from memory_kb.errors import MemoryKBError
-from memory_kb.kb import KnowledgeBase
+
+if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -24,6 +26,7 @@ _VERBS = {
     "learn": "writing",
     "search": "reading",
     "why-not": "reading",
+    "context": "contexts",
     "show": "reading",
     "list": "reading",
     "links": "reading",
@@ -31,6 +34,21 @@ _VERBS = {
     "forget": "writing",
     "reinforce": "lifecycle",
     "stage": "lifecycle",
+    "promote": "lifecycle",
+    "consolidate": "steps",
+    "maintain": "steps",
+    "rules": "rules",
+    "sweep": "rules",
+    "review": "reviewing",
+    "outcome": "reviewing",
+    "cite": "claims",
+    "verify": "claims",
+    "exposure": "exposure",
+    "skills": "skills",
+    "procedure": "skills",
+    "ledger": "working",
+    "handoff": "working",
+    "continuity": "working",
     "undo": "undoing",
     "index": "indexing",
     "watch": "watching",
@@ -38,8 +56,22 @@ _VERBS = {
     "model": "models",
     "cache": "models",
     "session": "sessions",
+    "reflect": "episodes",
+    "episode": "episodes",
+    "diary": "episodes",
+    "capture": "capturing",
+    "extract": "extracting",
+    "premortem": "extracting",
+    "assume": "extracting",
+    "compact": "compacting",
+    "contradictions": "compacting",
     "doctor": "indexing",
     "lint": "indexing",
+    "mcp": "serving",
+    "install": "installing",
+    "uninstall": "installing",
+    "export": "installing",
+    "hook": "hooks",
     "completion": "completing",
 }
 _ALIASES = {"add": "learn", "recall": "search", "retrieve": "search"}
@@ -55,6 +87,8 @@ class Options:
 
     def open(self) -> KnowledgeBase:
         """Open the vault and pass on what its configuration warns of."""
+        from memory_kb.kb import KnowledgeBase
+
         kb = KnowledgeBase.open(self.vault, self.home)
         for warning in kb.warnings:
             say(f"warning: {warning}")

@@ -37,6 +37,9 @@ def promote_verb(options: Options, /, dry_run: bool) -> int:
     """Copy to the project what three of its jobs learned, and to the home what holds everywhere.
 
     Only a language model decides about the home; without one nothing goes there. Preferences of people never promote.
+
+    \b
+    memory-kb promote --dry-run
     """
     with options.open() as kb:
         report = kb.promote(dry_run=dry_run)

@@ -72,6 +72,10 @@ def maintain_verb(options: Options, /, force: bool, dry_run: bool) -> int:
 
     It counts what was retrieved outside of sessions, consolidates, sweeps over the rules, looks for damage and
     forgets what in the logs is older than anybody will ask for. `session end` does it by itself when it is due.
+
+    \b
+    memory-kb maintain
+    memory-kb maintain --force --dry-run
     """
     with options.open() as kb:
         report = kb.maintain(force=force, dry_run=dry_run)

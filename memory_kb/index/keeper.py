@@ -6,17 +6,19 @@ It is repaired when it is broken.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.errors import InvalidSettings, VaultBusy
+from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
 from memory_kb.index.database import LOCK, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
-from memory_kb.notes.vault import Vault
+from memory_kb.model import Region
+from memory_kb.notes.vault import HOME_NOTE, Vault
 from memory_kb.notes.walk import EVERYWHERE, Reach
 from memory_kb.settings import Settings
 
@@ -64,6 +66,9 @@ class IndexKeeper:
         self._lock = machine / LOCK
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()
+        self._settled = 0
+        #: Whether reading does without a look at the files while a watcher runs.
+        self.trusts_watcher = False
 
     @property
     def index(self) -> SqliteIndex:
@@ -138,7 +143,10 @@ class IndexKeeper:
         """
         index = self.index
         is_new = self._is_new(index)
-        if not is_new and not needs_writing(self._vault, index, self._settings):
+        if self._settled and not is_new:
+            return Refreshed()
+        is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings)):
             return Refreshed()
         try:
             report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
@@ -151,6 +159,36 @@ class IndexKeeper:
                 raise
             return self._behind(index, f"the index cannot be written ({exc})")
         return Refreshed(0, (f"{count_files(report.unreadable)} cannot be read and are not searched",) if report.unreadable else ())
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Look at the files once, and then take the index for up to date while this lasts.
+
+        For many steps in a row that tell what they write by `look_into`. What others write
+        meanwhile is seen after it; a change that was planned for something else is not made.
+        """
+        self.refresh()
+        self._settled += 1
+        try:
+            yield
+        finally:
+            self._settled -= 1
+
+    def look_into(self, paths: Iterable[str]) -> None:
+        """Bring the index to what files say that were just written, if it was up to date before.
+
+        Where it was not, the next reading finds out by itself.
+        """
+        paths = list(paths)
+        if HOME_NOTE in paths:
+            self.refresh()
+            return
+        folders = dict.fromkeys(path.rpartition("/")[0] for path in paths if path.lower().endswith(".md"))
+        regions = tuple(Region(f"{folder}/" if folder else "", str(self._vault.resolve(f"{folder}/x").parent)) for folder in folders)
+        if not regions or self._is_new(self.index):
+            return
+        with suppress(VaultBusy, OSError, sqlite3.OperationalError):
+            self.use(lambda _: self._sync(LONG_PATIENCE, Reach(regions)))
 
     @contextmanager
     def writing(self) -> Iterator[None]:

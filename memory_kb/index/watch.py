@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.index.afterwork import Afterwork, Step
+from memory_kb.index.attendance import Attendance
 from memory_kb.index.hearing import Hearing
 from memory_kb.index.keeper import IndexKeeper, count_files
 from memory_kb.index.marks import Batch, Marks
@@ -83,6 +84,7 @@ class Watch:
         self._marks = Marks(self._setting.debounce)
         self._hearing = Hearing(watched.vault, self._marks, stop, poll=self._setting.poll if poll is None else poll)
         self._afterwork = Afterwork(watched.steps)
+        self._attendance = Attendance(watched.machine)
         self._owed: Batch | None = None
         self._active_at = self._retry_at = self._beat_at = self._look_at = self._idle_at = self._delay = 0.0
         self._complaints: set[str] = set()
@@ -97,6 +99,7 @@ class Watch:
         """Give index, watches and threads back."""
         if isinstance(self._stop, Stop):
             self._stop.forget(self._marks.alarm)
+        self._attendance.end()
         self._hearing.close()
         self._afterwork.close()
         self._watched.keeper.close()
@@ -237,6 +240,8 @@ class Watch:
         if batch.cause == "start" or not report.is_empty or problems:
             counts = (report.added, report.changed, report.removed)
             self._audience.on_batch(WatchReport(batch.cause, *counts, problems, report.seconds, generation, files))
+        if not self._has_begun:
+            self._attendance.begin()
         self._has_begun, self._generation = True, generation
         if batch.cause == "reconcile" and not report.is_empty:
             reason = self._hearing.be_surprised()

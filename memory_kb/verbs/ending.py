@@ -36,7 +36,7 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         self.recover()
         start, end = self._edges(session)
         place = self._place_of_session(start)
-        with self._as_part_of(f"session {session}"):
+        with self._as_part_of(f"session {session}"), self._keeper.settled():
             return run_steps(self._stages(session, start, end, place))
 
     def _stages(self, session: str, start: Event | None, end: Event | None, place: Location) -> Iterator[Step]:

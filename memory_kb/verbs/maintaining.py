@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
+from memory_kb.verbs.claims import Claims
 from memory_kb.verbs.compacting import Compacting
 from memory_kb.verbs.episodes import Episodes
-from memory_kb.verbs.indexing import Indexing
 from memory_kb.verbs.lifecycle import Lifecycle
-from memory_kb.verbs.rules import Rules
 from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _EVERY = timedelta(days=7)
 _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 
 
-class Maintaining(Episodes, Compacting, Rules, Lifecycle, Indexing):
+class Maintaining(Claims, Episodes, Compacting, Lifecycle):
     """The verbs consolidate and maintain."""
 
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
@@ -68,12 +67,14 @@ class Maintaining(Episodes, Compacting, Rules, Lifecycle, Indexing):
             ("reinforce", lambda: self._run_of(self.reinforce, "counted", "counted", dry_run=dry_run)),
             *self._consolidation(dry_run=dry_run),
             ("contradictions", lambda: self._contradictions_run(last.get("contradictions"), dry_run=dry_run)),
+            ("claims", lambda: self._run_of(self._verify_claims, "flagged", "flagged", dry_run=dry_run)),
             ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
             ("doctor", self._doctor_step),
             ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
         )
         due = [step for step in steps if force or _is_due(last.get(step[0]), now)]
-        reports = run_steps(due)
+        with self._keeper.settled():
+            reports = run_steps(due)
         if not dry_run:
             for report in reports:
                 if report.outcome != "failed":

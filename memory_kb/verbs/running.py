@@ -65,7 +65,7 @@ class Running(OpenVault):
             made = self._compose(plan, replan)
             run = self._make_run(verb, made)
             left = self._write(run)
-        self._keeper.refresh()
+            self._keeper.look_into(edit.path for edit in run.edits)
         return _report(verb, run, made, left, recovered)
 
     def killed_run(self) -> tuple[Problem, ...]:

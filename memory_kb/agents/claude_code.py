@@ -1,0 +1,20 @@
+"""Claude Code: `.mcp.json` and `~/.claude.json`, hooks in `settings.json`, and CLAUDE.md."""
+
+from memory_kb.agents.agent import Agent, Hook
+
+AGENT = Agent(
+    name="claude-code",
+    title="Claude Code",
+    servers=((".mcp.json",), (".claude.json",)),
+    server_path=("mcpServers",),
+    hooks=(
+        Hook("SessionStart", "session-start", 10),
+        Hook("UserPromptSubmit", "prompt", 10),
+        Hook("PostToolUse", "tool", 10),
+        Hook("PostToolUseFailure", "tool", 10),
+        Hook("Stop", "stop", 10),
+        Hook("SessionEnd", "session-end", 10),
+    ),
+    hooks_file=(".claude/settings.json", ".claude/settings.json"),
+    rules=("CLAUDE.md", ".claude/CLAUDE.md"),
+)

@@ -1,0 +1,24 @@
+"""Cursor: `mcp.json`, `hooks.json` and AGENTS.md. A prompt takes no context; the start of a session does."""
+
+from memory_kb.agents.agent import Agent, Hook
+
+AGENT = Agent(
+    name="cursor",
+    title="Cursor",
+    servers=((".cursor/mcp.json",), (".cursor/mcp.json",)),
+    server_path=("mcpServers",),
+    hooks=(
+        Hook("sessionStart", "session-start"),
+        Hook("beforeSubmitPrompt", "prompt"),
+        Hook("postToolUse", "tool"),
+        Hook("afterAgentResponse", "stop"),
+        Hook("sessionEnd", "session-end"),
+    ),
+    hooks_file=(".cursor/hooks.json", ".cursor/hooks.json"),
+    is_flat=True,
+    defaults=(("version", 1),),
+    rules=("AGENTS.md", None),
+    vault="absolute",
+    context_key="additional_context",
+    takes_prompt_context=False,
+)

@@ -1,0 +1,19 @@
+"""Gemini CLI: servers and hooks in `settings.json`, and GEMINI.md. Its timeouts are in milliseconds."""
+
+from memory_kb.agents.agent import Agent, Hook
+
+AGENT = Agent(
+    name="gemini-cli",
+    title="Gemini CLI",
+    servers=((".gemini/settings.json",), (".gemini/settings.json",)),
+    server_path=("mcpServers",),
+    hooks=(
+        Hook("SessionStart", "session-start", 10_000),
+        Hook("BeforeAgent", "prompt", 10_000),
+        Hook("AfterTool", "tool", 10_000),
+        Hook("AfterAgent", "stop", 10_000),
+        Hook("SessionEnd", "session-end", 10_000),
+    ),
+    hooks_file=(".gemini/settings.json", ".gemini/settings.json"),
+    rules=("GEMINI.md", ".gemini/GEMINI.md"),
+)

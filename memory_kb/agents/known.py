@@ -1,0 +1,29 @@
+"""The agents that memory-kb can be installed into, by name."""
+
+from __future__ import annotations
+
+import importlib
+
+from memory_kb.agents.agent import Agent
+from memory_kb.errors import UsageError
+
+NAMES = ("claude-code", "codex", "cursor", "gemini-cli", "opencode", "vscode")
+
+
+def find_agent(name: str) -> Agent:
+    """Return the agent with a name.
+
+    Raises:
+        UsageError: there is none that we know.
+
+    Example:
+        >>> find_agent("codex").title
+        'Codex'
+    """
+    if name not in NAMES:
+        raise UsageError(
+            f"memory-kb cannot be installed into {name[:40]!r}", f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`"
+        )
+    agent = importlib.import_module(f"memory_kb.agents.{name.replace('-', '_')}").AGENT
+    assert isinstance(agent, Agent)
+    return agent

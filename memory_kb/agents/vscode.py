@@ -1,0 +1,13 @@
+"""VS Code: `.vscode/mcp.json` and AGENTS.md, in a project only."""
+
+from memory_kb.agents.agent import Agent
+
+AGENT = Agent(
+    name="vscode",
+    title="VS Code",
+    servers=((".vscode/mcp.json",), None),
+    server_path=("servers",),
+    kind="stdio",
+    rules=("AGENTS.md", None),
+    vault="${workspaceFolder}",
+)

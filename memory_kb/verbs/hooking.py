@@ -1,0 +1,247 @@
+"""What memory-kb does when an agent calls it at a hook."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from memory_kb.errors import UsageError
+from memory_kb.verbs.opened import OpenVault
+
+if TYPE_CHECKING:
+    from memory_kb.agents.agent import Agent
+    from memory_kb.agents.payloads import Call
+    from memory_kb.context.building import Context
+    from memory_kb.context.gathering import Material
+    from memory_kb.learning.memories import Memory
+    from memory_kb.learning.standings import Standing
+    from memory_kb.notes.events import Event
+    from memory_kb.notes.sessionlog import SessionFiles
+    from memory_kb.verbs.contexts import Contexts
+    from memory_kb.verbs.sessions import Sessions
+
+#: The most that is put before an agent at once: Claude Code cuts at 10,000 characters.
+_MAX_CHARS = 9_000
+#: The part of a prompt that tells what it is about.
+_MAX_TASK = 2_000
+#: The time in which the same prompt again is the same one, told by two configurations.
+_ECHO = timedelta(seconds=5)
+#: Seconds after which a session that nobody ended is over.
+_IDLE_SECONDS = 3_600.0
+#: How long git may take to find a cited file that is not where it was.
+_GIT_SECONDS = 0.3
+#: The end of the log of retrievals that is looked through, in bytes.
+_MAX_LOG = 8_000_000
+_OPEN = ".hooked"
+_PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
+
+
+class HookAnswer(NamedTuple):
+    """What a hook gives back: what to print, and the sessions to end without keeping the agent waiting."""
+
+    output: str = ""
+    over: tuple[str, ...] = ()
+
+
+class Hooking(OpenVault):
+    """The verb hook, for a class that is both `Sessions` and `Contexts`."""
+
+    def hook(self, event: str, call: Call, agent: Agent) -> HookAnswer:
+        """Log what an agent tells, and give it what it should know now.
+
+        `session-start` gives the context of what CONTINUITY.md, or the branch, says is being done;
+        `prompt` what has to do with the prompt and was not shown in this session yet; `tool` and
+        `stop` are only logged; at `session-end` the session is to be ended.
+
+        A watcher that runs spares the look for changed files.
+
+        Raises:
+            UsageError: there is no such event.
+        """
+        from memory_kb.agents.agent import EVENTS
+        from memory_kb.agents.payloads import format_answer
+
+        if event not in EVENTS:
+            raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
+        self._keeper.trusts_watcher = True
+        if event == "session-end":
+            return HookAnswer(over=(call.session,) if call.session and self._sessions.path(call.session).exists() else ())
+        is_echo = self._log_call(event, call, agent)
+        if is_echo or event not in ("session-start", "prompt"):
+            return HookAnswer()
+        over = self._abandoned(call.session) if event == "session-start" else ()
+        if event == "prompt" and not (call.prompt and agent.takes_prompt_context):
+            return HookAnswer()
+        context = self._context_for(event, call, agent)
+        return HookAnswer(format_answer(agent, event, context), over)
+
+    def hook_finish(self, sessions: Iterable[str]) -> None:
+        """End sessions that agents are done with, and do what follows."""
+        for session in sessions:
+            cast("Sessions", self).session_end(session)
+            self._open_mark(session).unlink(missing_ok=True)
+
+    @property
+    def _sessions(self) -> SessionFiles:
+        from memory_kb.notes.sessionlog import SessionFiles
+
+        return SessionFiles(self.machine)
+
+    @contextmanager
+    def _hurried(self) -> Iterator[None]:
+        """Leave the language model alone while an agent waits, and that for embeddings where there are no vectors."""
+        settings = self.settings
+        self.settings = replace(settings, llm=settings.llm._replace(provider="none"))
+        if not (self.machine / "vectors").is_dir():
+            self.settings = replace(self.settings, embeddings=settings.embeddings._replace(provider="none"))
+        try:
+            yield
+        finally:
+            self.settings = settings
+
+    def _open_mark(self, session: str) -> Path:
+        return self._sessions.folder / _OPEN / session
+
+    def _log_call(self, event: str, call: Call, agent: Agent) -> bool:
+        """Append what happened to the session; tell whether it was there already, seconds ago.
+
+        Two configurations of one agent, a person's and a project's, both call us.
+        """
+        from memory_kb.learning.sessions import prepare
+        from memory_kb.notes.events import Event, format_time
+
+        if call.session is None:
+            return False
+        now = self._clock()
+        with self._sessions.writing(call.session) as writer:
+            events = list(call.events)
+            if event == "session-start" or writer.is_empty:
+                args = {"cwd": call.folders[0]} if call.folders else None
+                events.insert(0, Event(type="event", event="start" if writer.is_empty else "resume", agent=agent.name, args=args))
+            done = [prepare(one, now, writer.first).event for one in events]
+            if done and writer.last and writer.last.ts >= format_time(now - _ECHO) and _is_same(writer.last, done[-1]):
+                return True
+            is_new = writer.is_empty
+            for one in done:
+                writer.append(one)
+        if is_new or event == "session-start":
+            self._open_mark(call.session).parent.mkdir(exist_ok=True)
+            self._open_mark(call.session).touch()
+        return False
+
+    def _abandoned(self, session: str | None) -> tuple[str, ...]:
+        """Return sessions that agents began and nobody ended, which nothing has happened in for an hour."""
+        try:
+            marks = sorted(os.listdir(self._open_mark("x").parent))
+        except OSError:
+            return ()
+        files = [(name, self._sessions.path(name)) for name in marks if name != session]
+        return tuple(name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS)[:5]
+
+    def _context_for(self, event: str, call: Call, agent: Agent) -> str:
+        from memory_kb.context.freshness import build_fresh_context
+        from memory_kb.context.gathering import Wanted
+
+        shown = self._shown_in(call.session)
+        task = call.prompt if event == "prompt" else self._current_task(call)
+        wanted = Wanted(f"{task[: _MAX_TASK * 3 // 4]} {task[-_MAX_TASK // 4 :]}" if len(task) > _MAX_TASK else task)
+        with self._hurried():
+            material, _ = self._keeper.use(lambda index: cast("Contexts", self)._gather(index, wanted))  # noqa: SLF001 - its own
+        left = _without(material, shown, is_first=not shown)
+        context = _fit(build_fresh_context(left, (), self._clock().date(), self.settings.context, self._assess))
+        if context.text:
+            self._log_retrieval("context", context.ids, query=wanted.task, session=call.session, agent=agent.name, task=event, injected=True)
+        return context.text
+
+    def _assess(self, memory: Memory) -> Standing:
+        from memory_kb.learning.claims import assess
+        from memory_kb.notes.projectfiles import ProjectFiles
+
+        return assess(memory, ProjectFiles(self.vault.folder, self._environ, _GIT_SECONDS), self._clock().date())
+
+    def _shown_in(self, session: str | None) -> frozenset[str]:
+        """Return the entries that were shown in a session."""
+        if session is None:
+            return frozenset()
+        from memory_kb.notes import jsonlines
+
+        try:
+            with (self.machine / "log" / "retrievals.jsonl").open("rb") as stream:
+                stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_LOG))
+                data = stream.read()
+        except OSError:
+            return frozenset()
+        word = session.encode()
+        lines = (jsonlines.parse(line) for line in data.split(b"\n") if word in line)
+        return frozenset(str(one) for line in lines if line and line.get("session") == session for one in line.get("ids") or ())
+
+    def _current_task(self, call: Call) -> str:
+        """Return what is being done, as CONTINUITY.md says, else the branch, else the name of the project."""
+        try:
+            data = (self.vault.scope_folder("project") / "CONTINUITY.md").read_bytes()
+        except OSError:
+            data = b""
+        words = ""
+        if data:
+            from memory_kb.notes.continuity import own_words
+
+            words = own_words(data.decode("utf-8", "replace"), _MAX_TASK // 4)
+        return words or _branch_words(call.folders) or self.vault.folder.name or "project"
+
+
+def _is_same(last: Event, event: Event) -> bool:
+    """Tell whether two events are one that was told twice."""
+    if event.type == "message":
+        return (last.type, last.role, last.content) == (event.type, event.role, event.content)
+    if event.type == "event":
+        return last.type == "event" and last.event in ("start", "resume")
+    return event.call_id is not None and (last.type, last.call_id) == (event.type, event.call_id)
+
+
+def _branch_words(folders: Iterable[str]) -> str:
+    """Return the words of the branch that is checked out, unless it is one that says nothing."""
+    for folder in folders:
+        try:
+            head = Path(folder, ".git", "HEAD").read_bytes()[:500].decode("utf-8", "replace")
+        except OSError:
+            continue
+        found = re.match(r"ref: refs/heads/(\S+)", head)
+        if found and found[1] not in _PLAIN_BRANCHES:
+            return " ".join(re.findall(r"[^\W_]+", found[1]))
+    return ""
+
+
+def _without(material: Material, shown: Collection[str], *, is_first: bool) -> Material:
+    """Return what was not shown yet; what always holds only where nothing was."""
+    return replace(
+        material,
+        institutional=material.institutional if is_first else (),
+        baseline=material.baseline if is_first else (),
+        rules=[one for one in material.rules if one.id not in shown],
+        found=[one for one in material.found if one.memory.id not in shown],
+        skills=[one for one in material.skills if one.memory.id not in shown],
+        proxy=[one for one in material.proxy if one.memory.id not in shown],
+        look_up=lambda entry_id: None if entry_id in shown else material.look_up(entry_id),
+    )
+
+
+def _fit(context: Context) -> Context:
+    """Return a context that an agent takes whole: sections at the end go, or all but the beginning of the first."""
+    from memory_kb.context.framing import frame
+
+    sections = [section for section in context.sections if section.text]
+    while sections and len(frame("\n\n".join(section.text for section in sections))) > _MAX_CHARS:
+        if len(sections) == 1:
+            room = _MAX_CHARS - len(frame("")) - 100
+            cut = sections[0].text[:room].rpartition("\n")[0] or sections[0].text[:room]
+            sections[0] = replace(sections[0], text=f"{cut}\n… (the rest: `memory-kb context`)\n--- end ---")
+            break
+        sections.pop()
+    return replace(context, sections=tuple(sections), text=frame("\n\n".join(section.text for section in sections)) if sections else "")

@@ -1,0 +1,402 @@
+"""Installing into agents: their files as they document them, other people's bytes, and the way back."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Files, Run, write_files
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents import blocks, jsonc, tomltables
+from memory_kb.agents.known import NAMES
+from memory_kb.agents.parts import Item, Member, Part
+from memory_kb.agents.planning import put_in, take_out
+from memory_kb.errors import CannotSplice
+
+CLAUDE_SETTINGS = """{
+    // ours since May
+    "permissions": {"allow": ["Bash(git *)"], "deny": []},
+    "hooks": {
+        "PostToolUse": [
+            {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "./format.sh"}]}, // keep
+        ],
+        "Stop": []
+    }, "model":   "opus"
+}"""
+CODEX_CONFIG = """# my model
+model = "gpt-5"  # the large one
+notify = ["say", "done"]
+
+[mcp_servers.docs]
+command = "docs"
+args = [
+  "[not a table]",
+  "x", # two
+]
+
+[projects."/home/me/code"]
+trust_level = "trusted"
+"""
+HAND_MADE: dict[str, str | bytes] = {
+    ".mcp.json": '{"mcpServers":{"other":{"command":"x","args":[]}}}',
+    ".claude/settings.json": CLAUDE_SETTINGS,
+    "CLAUDE.md": "# House rules\r\n\r\nNo tabs.",
+    ".codex/config.toml": CODEX_CONFIG,
+    ".codex/hooks.json": '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{\n\t\t\t\t"hooks": []\n\t\t\t}\n\t\t]\n\t}\n}\n',
+    "AGENTS.md": "\ufeff# Us\n",
+    ".cursor/mcp.json": "",
+    ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}]}}\n',
+    ".gemini/settings.json": '{\r\n  "theme": "GitHub", /* calm */\r\n  "mcpServers": {}\r\n}\r\n',
+    "GEMINI.md": "",
+    ".vscode/mcp.json": '{\n  "inputs": [],\n  // none yet\n}\n',
+    "opencode.jsonc": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    // our own\n  },\n}\n',
+}
+
+
+Open = Callable[[Path], KnowledgeBase]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Return every file of a project but the vault's."""
+    files = (file for file in folder.rglob("*") if file.is_file() and file.relative_to(folder).parts[0] != "memory")
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def load(folder: Path, name: str) -> Any:
+    return jsonc.parse(name, (folder / name).read_bytes().decode())
+
+
+def make(folder: Path, files: Files) -> dict[str, bytes]:
+    write_files(folder, files)
+    return tree(folder)
+
+
+@pytest.mark.parametrize("agent", NAMES)
+def test_install_then_uninstall_leaves_no_byte(agent: str, folder: Path, open_kb: Open) -> None:
+    open_kb(folder).install(agent)
+    installed = tree(folder)
+    assert installed
+    assert open_kb(folder).install(agent).changes == ()
+    assert tree(folder) == installed
+    open_kb(folder).uninstall(agent)
+    assert [entry.name for entry in folder.iterdir()] == ["memory"]
+    assert open_kb(folder).uninstall(agent).changes == ()
+
+
+def test_files_of_others_come_back_byte_for_byte(folder: Path, open_kb: Open) -> None:
+    before = make(folder, HAND_MADE)
+    for agent in NAMES:
+        open_kb(folder).install(agent)
+    held = load(folder, ".claude/settings.json")
+    assert held["permissions"] == {"allow": ["Bash(git *)"], "deny": []}
+    assert held["model"] == "opus"
+    assert [group["hooks"][0]["command"] for group in held["hooks"]["PostToolUse"]] == ["./format.sh", "memory-kb hook tool --agent claude-code"]
+    toml = tomllib.loads((folder / ".codex/config.toml").read_text())
+    assert toml["mcp_servers"]["memory-kb"] == {"command": "memory-kb", "args": ["mcp"]}
+    assert toml["mcp_servers"]["docs"]["args"] == ["[not a table]", "x"]
+    for agent in NAMES:
+        open_kb(folder).uninstall(agent)
+    assert tree(folder) == before
+
+
+def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open) -> None:
+    for agent in NAMES:
+        open_kb(folder).install(agent)
+    server = {"command": "memory-kb", "args": ["mcp"]}
+    assert load(folder, ".mcp.json") == {"mcpServers": {"memory-kb": server}}
+    hooks = load(folder, ".claude/settings.json")["hooks"]
+    assert list(hooks) == ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"]
+    call = {"type": "command", "command": "memory-kb hook prompt --agent claude-code", "timeout": 10}
+    assert hooks["UserPromptSubmit"] == [{"hooks": [call]}]
+    assert load(folder, ".codex/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["command"] == "memory-kb hook stop --agent codex"
+    assert load(folder, ".cursor/mcp.json")["mcpServers"]["memory-kb"]["args"] == ["mcp", "--vault", str(folder)]
+    cursor = load(folder, ".cursor/hooks.json")
+    assert (cursor["version"], cursor["hooks"]["beforeSubmitPrompt"]) == (1, [{"command": "memory-kb hook prompt --agent cursor"}])
+    gemini = load(folder, ".gemini/settings.json")
+    assert gemini["mcpServers"]["memory-kb"] == server
+    assert gemini["hooks"]["BeforeAgent"][0]["hooks"][0]["timeout"] == 10_000
+    vscode = {"type": "stdio", "command": "memory-kb", "args": ["mcp", "--vault", "${workspaceFolder}"]}
+    assert load(folder, ".vscode/mcp.json") == {"servers": {"memory-kb": vscode}}
+    assert load(folder, "opencode.json") == {"mcp": {"memory-kb": {"type": "local", "command": ["memory-kb", "mcp"], "enabled": True}}}
+
+
+def test_a_file_that_was_edited_since_loses_only_our_parts(folder: Path, open_kb: Open) -> None:
+    open_kb(folder).install("claude-code")
+    open_kb(folder).install("codex")
+    settings_file = folder / ".claude/settings.json"
+    held = json.loads(settings_file.read_text())
+    held["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "./mine.sh"})
+    held["model"] = "opus"
+    settings_file.write_text(json.dumps(held))
+    with (folder / "CLAUDE.md").open("a") as file:
+        file.write("\nMine.\n")
+    with (folder / ".codex/config.toml").open("a") as file:
+        file.write('\n[mcp_servers.memory-kb.tools.memory_recall]\napproval_mode = "approve"\n\n[projects."/x"]\ntrust_level = "trusted"\n')
+    open_kb(folder).uninstall("claude-code")
+    open_kb(folder).uninstall("codex")
+    assert json.loads(settings_file.read_text()) == {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./mine.sh"}]}]}, "model": "opus"}
+    assert (folder / "CLAUDE.md").read_text() == "\nMine.\n"
+    assert (folder / ".codex/config.toml").read_text().lstrip() == '[projects."/x"]\ntrust_level = "trusted"\n'
+
+
+def test_agents_that_share_a_file_leave_it_to_the_last(folder: Path, open_kb: Open) -> None:
+    open_kb(folder).install("codex")
+    open_kb(folder).install("opencode")
+    text = (folder / "AGENTS.md").read_text()
+    open_kb(folder).uninstall("codex")
+    assert (folder / "AGENTS.md").read_text() == text
+    open_kb(folder).uninstall("opencode")
+    assert not (folder / "AGENTS.md").exists()
+
+
+def test_without_the_record_our_parts_still_go(folder: Path, open_kb: Open) -> None:
+    make(folder, {".mcp.json": '{\n  "mcpServers": {\n    "other": {}\n  }\n}\n', "CLAUDE.md": "# Us\n"})
+    open_kb(folder).install("claude-code")
+    (folder / "memory/.memory-kb/installs.json").write_text("broken")
+    open_kb(folder).uninstall("claude-code")
+    assert (folder / ".mcp.json").read_text() == '{\n  "mcpServers": {\n    "other": {}\n  }\n}\n'
+    assert (folder / "CLAUDE.md").read_text() == "# Us\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        (".mcp.json", '{\n  "mcpServers": {\n', ".mcp.json:3"),
+        (".mcp.json", "[]", ".mcp.json:1"),
+        (".mcp.json", '{\n\n"mcpServers": 7}', ".mcp.json:3"),
+        (".mcp.json", "[" * 100_000, ".mcp.json"),
+        (".claude/settings.json", '{"hooks": []}', ".claude/settings.json:1"),
+        (".claude/settings.json", b'{"a": "\xff"}', ".claude/settings.json:1"),
+        ("CLAUDE.md", "<!-- memory-kb:begin install -->\nours\n", "CLAUDE.md:1"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence_and_nothing_is_written(name: str, text: str | bytes, line: str, folder: Path, open_kb: Open) -> None:
+    before = make(folder, {name: text})
+    with pytest.raises(CannotSplice) as error:
+        open_kb(folder).install("claude-code")
+    assert str(error.value).startswith(f"not changed: {line}")
+    assert len(str(error.value).splitlines()) == 1
+    assert tree(folder) == before
+
+
+@pytest.mark.parametrize("text", ["mcp_servers = {docs = {}}\n", "mcp_servers = 1\n", 'x = "open\n', "[mcp_servers]\nmemory-kb = {command = 'x'}\n"])
+def test_toml_that_no_table_can_be_added_to_is_left(text: str, folder: Path, open_kb: Open) -> None:
+    before = make(folder, {".codex/config.toml": text})
+    with pytest.raises(CannotSplice, match=r"\.codex/config\.toml"):
+        open_kb(folder).install("codex")
+    assert tree(folder) == before
+
+
+def test_dry_run_shows_the_diff_and_writes_nothing(folder: Path, run: Run) -> None:
+    before = make(folder, {"CLAUDE.md": "# Us\n"})
+    shown = run("--vault", folder, "install", "claude-code", "--dry-run").stdout
+    assert "+++ CLAUDE.md" in shown
+    assert '+    "memory-kb": {' in shown
+    assert tree(folder) == before
+    assert not (folder / "memory/.memory-kb/installs.json").exists()
+
+
+def test_undo_takes_an_install_back(folder: Path, open_kb: Open) -> None:
+    before = make(folder, {"CLAUDE.md": "# Us\n"})
+    open_kb(folder).install("claude-code")
+    open_kb(folder).undo()
+    assert tree(folder) == before
+    open_kb(folder).install("claude-code")
+    open_kb(folder).uninstall("claude-code")
+    assert tree(folder) == before
+
+
+def test_for_all_that_a_person_does(folder: Path, run: Run, tmp_path: Path, home: Path) -> None:
+    state = '{"numStartups": 3, "projects": {"/x": {"mcpServers": {}}}, "mcpServers": {"a": {"command": "a"}}}'
+    person = write_files(tmp_path / "person", {".claude.json": state})
+    os.chmod(person / ".claude.json", 0o600)
+    codex = tmp_path / "codex-home"
+    env = {"HOME": str(person), "CODEX_HOME": str(codex)}
+    for agent in ("claude-code", "codex"):
+        done = run("--vault", folder, "install", agent, "--user", "--pin-vault", env=env)
+        assert done.returncode == 0, done.stderr
+    held = json.loads((person / ".claude.json").read_text())
+    assert held["mcpServers"]["memory-kb"]["args"][-3:] == ["mcp", "--vault", str(folder)]
+    assert held["projects"] == {"/x": {"mcpServers": {}}}
+    assert (person / ".claude.json").stat().st_mode & 0o777 == 0o600
+    assert f"--vault {folder}" in (person / ".claude/settings.json").read_text()
+    assert tomllib.loads((codex / "config.toml").read_text())["mcp_servers"]["memory-kb"]["args"][-1] == str(folder)
+    assert tree(folder) == {}
+    assert (home / ".memory-kb/installs.json").exists()
+    for agent in ("claude-code", "codex"):
+        assert run("--vault", folder, "uninstall", agent, "--user", env=env).returncode == 0
+    assert {file.name: file.read_text() for file in person.rglob("*") if file.is_file()} == {".claude.json": state}
+    assert not codex.exists()
+
+
+def test_vs_code_has_no_place_for_a_person_and_strangers_are_named(folder: Path, run: Run) -> None:
+    done = run("--vault", folder, "install", "vscode", "--user")
+    assert (done.returncode, "VS Code" in done.stderr) == (2, True)
+    done = run("--vault", folder, "install", "emacs")
+    assert (done.returncode, "claude-code" in done.stderr) == (2, True)
+
+
+def test_a_project_elsewhere_is_told_the_vault(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    project = tmp_path / "my code"
+    project.mkdir()
+    open_kb(folder).install("claude-code", folder=project)
+    assert json.loads((project / ".mcp.json").read_text())["mcpServers"]["memory-kb"]["args"] == ["mcp", "--vault", str(folder)]
+    open_kb(folder).uninstall("claude-code", folder=project)
+    assert list(project.iterdir()) == []
+
+
+def test_a_link_is_followed(folder: Path, open_kb: Open) -> None:
+    make(folder, {"AGENTS.md": "# Us\n"})
+    (folder / "CLAUDE.md").symlink_to("AGENTS.md")
+    open_kb(folder).install("claude-code")
+    open_kb(folder).install("codex")
+    assert (folder / "CLAUDE.md").is_symlink()
+    assert (folder / "AGENTS.md").read_text().count("memory-kb:begin install") == 1
+    open_kb(folder).uninstall("claude-code")
+    open_kb(folder).uninstall("codex")
+    assert (folder / "AGENTS.md").read_text() == "# Us\n"
+
+
+RULES = {
+    "memory/config.yaml": "",
+    "memory/rules/a.md": "---\nid: rule-a\nkind: rule\nconfidence: 0.9\nmaturity: proven\n---\nBuffer chunks.\n",
+    "memory/rules/b.md": "---\nid: pit-b\nkind: pitfall\nconfidence: 0.7\n---\nNever use <!-- memory-kb:end --> naked sleeps.\n",
+    "memory/learnings/p.md": "---\nid: pol-p\nkind: policy\npriority: critical\n---\nAll times are UTC.\n",
+    "memory/learnings/f.md": "---\nid: fact-f\nkind: fact\n---\nThe sky is blue.\n",
+}
+
+
+def test_rules_and_policies_for_agents_md(vault: Any, run: Run) -> None:
+    folder = vault({**RULES, "AGENTS.md": "# Us\r\n"})
+    shown = run("--vault", folder, "export", "agents-md").stdout
+    assert [line for line in shown.splitlines() if line.startswith("- ")] == [
+        "- [policy] All times are UTC. (pol-p)",
+        "- Buffer chunks. (rule-a)",
+        "- Never use &lt;!-- memory-kb:end --&gt; naked sleeps. (pit-b)",
+    ]
+    file = folder / "AGENTS.md"
+    for _ in range(2):
+        assert run("--vault", folder, "export", "agents-md", "--file", file).returncode == 0
+        text = file.read_bytes()
+        assert text.startswith(b"# Us\r\n\r\n<!-- memory-kb:begin rules -->\r\n")
+        assert text.count(b"\n") == text.count(b"\r\n")
+        assert text.count(b"memory-kb:end -->") == 1
+    run("--vault", folder, "install", "codex")
+    run("--vault", folder, "uninstall", "codex")
+    assert file.read_bytes() == text
+    for name in ("rules/a.md", "rules/b.md", "learnings/p.md"):
+        (folder / "memory" / name).unlink()
+    run("--vault", folder, "export", "agents-md", "--file", file)
+    assert file.read_bytes() == b"# Us\r\n"
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab\\"/*,{}[]\u00e9 \t', max_size=6))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text("abc/", max_size=3), inner, max_size=3)), max_leaves=12
+)
+DOCUMENTS = st.dictionaries(st.sampled_from(["a", "b", "hooks", "mcpServers", "// x"]), VALUES, max_size=4)
+SERVER = Member(("mcpServers", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
+HOOK = Item(("hooks", "Stop"), {"command": "memory-kb hook stop"})
+PARTS: list[Part] = [SERVER, HOOK]
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> tuple[str, Any]:
+    """Write a document in some style: indents, line ends, comments, commas at the end, a BOM."""
+    value = draw(DOCUMENTS)
+    newline, unit = draw(st.sampled_from(["\n", "\r\n"])), draw(st.sampled_from(["", "  ", "    ", "\t", None]))
+    notes = draw(st.booleans())
+
+    def note() -> str:
+        return draw(st.sampled_from(["", "", "", " /* a, } */", f" // c: ]{newline}" if unit is not None else ""])) if notes else ""
+
+    def write(one: Any, depth: int) -> str:
+        if not isinstance(one, dict | list) or not one:
+            return json.dumps(one, ensure_ascii=draw(st.booleans()))
+        ends = ("{", "}") if isinstance(one, dict) else ("[", "]")
+        lead = "" if unit is None else newline + unit * (depth + 1)
+        items = [write(item, depth + 1) for item in (one.values() if isinstance(one, dict) else one)]
+        if isinstance(one, dict):
+            items = [f"{json.dumps(key)}:{note()} {item}" for key, item in zip(one, items, strict=True)]
+        last = "," if notes and draw(st.booleans()) else ""
+        inner = ",".join(f"{lead}{item}{note()}" for item in items)
+        return f"{ends[0]}{note()}{inner}{last}{note()}{'' if unit is None else newline + unit * depth}{ends[1]}"
+
+    bom = draw(st.sampled_from(["", "\ufeff"]))
+    return f"{bom}{note()}{write(value, 0)}{draw(st.sampled_from(['', newline]))}", value
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts())
+def test_splices_keep_every_other_byte(document: tuple[str, Any]) -> None:
+    """What is put in is there, nothing else changed, and taking it out again gives the same bytes."""
+    text, value = document
+    assert jsonc.parse("x", text) == value
+    data = text.encode()
+    try:
+        after, trace = put_in("x", data, PARTS)
+    except CannotSplice:
+        assert not all(isinstance(value.get(key, {}), dict) for key in ("mcpServers", "hooks")) or "Stop" in str(value)
+        return
+    expected = json.loads(json.dumps(value))
+    expected.setdefault("mcpServers", {})["memory-kb"] = SERVER.value
+    expected.setdefault("hooks", {}).setdefault("Stop", []).append(HOOK.value)
+    assert jsonc.parse("x", after.decode()) == expected
+    assert is_subsequence(text, after.decode())
+    assert put_in("x", after, PARTS, trace)[0] == after
+    assert take_out("x", after, PARTS, trace) == data
+    left = take_out("x", after, PARTS, None)
+    assert left is not None
+    structural = jsonc.parse("x", left.decode())
+    for key in ("hooks", "mcpServers"):
+        if key not in value:
+            structural.pop(key)
+    structural.get("hooks", {}).pop("Stop", None)
+    assert structural == value
+
+
+def is_subsequence(small: str, large: str) -> bool:
+    rest = iter(large)
+    return all(character in rest for character in small)
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts(), st.data())
+def test_anything_can_be_taken_out(document: tuple[str, Any], data: st.DataObject) -> None:
+    text, value = document
+    while isinstance(value, dict | list) and value:
+        keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+        key = data.draw(st.sampled_from(keys))
+        text = jsonc.remove("x", text, (key,)) if isinstance(value, dict) else text
+        value = {name: item for name, item in value.items() if name != key} if isinstance(value, dict) else []
+        assert jsonc.parse("x", text) == value
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from([CODEX_CONFIG, "", "\n", "# end\n", '[x]\ny = """\n[z]\n"""\n', "[[a]]\nb = {c = [1,\n[2]]}\n"]), unique=True))
+def test_toml_tables_come_and_go(pieces: list[str]) -> None:
+    text = "".join(sorted(pieces, key=lambda piece: piece.startswith("[")))
+    table = ("mcp_servers", "memory-kb")
+    after, _ = tomltables.insert("c.toml", text, table, {"command": "C:\\kb", "args": ["mcp", '"\u00e9']})
+    held = tomllib.loads(after)
+    assert held["mcp_servers"].pop("memory-kb") == {"command": "C:\\kb", "args": ["mcp", '"\u00e9']}
+    before = tomllib.loads(text)
+    assert held == before | {"mcp_servers": before.get("mcp_servers", {})}
+    assert tomllib.loads(tomltables.remove("c.toml", after + "\n[last]\n", table)) == before | {"last": {}}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text("a\n\r#-<!>", max_size=30))
+def test_blocks_come_and_go(text: str) -> None:
+    after, spans = blocks.put("A.md", text, "install", "One.\nTwo.")
+    assert len(spans) == 1
+    assert blocks.put("A.md", after, "install", "One.\nTwo.")[0] == after
+    assert blocks.take_out("A.md", after, "install").rstrip("\r\n") == text.rstrip("\r\n")
