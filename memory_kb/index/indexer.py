@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.index.comparing import Difference, Verdict, differences, identify, is_fresh
-from memory_kb.model import FileStat, Problem, SyncReport
+from memory_kb.index.comparing import Difference, Verdict, differences, has_same_bytes, identify, is_fresh
+from memory_kb.model import Problem, SyncReport
 from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import EVERYWHERE, Reach, walk
 from memory_kb.ports import Index, IndexWriter, KnownFile, SyncWindow
@@ -47,21 +47,12 @@ def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
     for difference in differences(vault, index, settings, problems):
         verdict, file, known = difference
-        if file and known and _has_same_bytes(file, known, settings):
+        if file and known and has_same_bytes(file, known, settings):
             continue
         found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(difference.path)
     added, changed, removed = (tuple(found[verdict]) for verdict in (Verdict.ADDED, Verdict.CHANGED, Verdict.REMOVED))
     files = index.count_files() + len(added) - len(removed)
     return Changes(added, changed, removed, _sorted({*problems, *index.problems()}), files)
-
-
-def _has_same_bytes(file: FileStat, known: KnownFile, settings: Settings) -> bool:
-    from memory_kb.index.reading import hash_bytes, read_file
-
-    try:
-        return hash_bytes(read_file(file, settings.index.max_file_bytes).data) == known.hash
-    except OSError:
-        return False
 
 
 def sync(
@@ -163,7 +154,7 @@ def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator
 
     is_memory = vault.memory is not None
     for _, file, known in differences(vault, index, settings, []):
-        if file is None or (known and _has_same_bytes(file, known, settings)):
+        if file is None or (known and has_same_bytes(file, known, settings)):
             continue
         with contextlib.suppress(OSError):
             raw = read_file(file, settings.index.max_file_bytes)
