@@ -41,7 +41,7 @@ def log_session(kb: KnowledgeBase, session: str = "s1", *events: Event, job: str
     """Log a session that is over."""
     kb.session_start(session, job=job, task=task)
     kb.session_append(events or EVENTS, session=session)
-    kb.session_end(session, outcome="success")
+    kb.session_end(session, outcome="success", only_close=True)
     return session
 
 

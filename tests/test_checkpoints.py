@@ -181,7 +181,7 @@ def test_sessions_speak_for_a_rule_or_against_it(kb: KnowledgeBase) -> None:
         kb.session_start(session)
         kb.session_append([Event(role="assistant", content=said)], session=session)
         if number != 5:
-            kb.session_end(session, outcome="success" if number < 4 else "failure")
+            kb.session_end(session, outcome="success" if number < 4 else "failure", only_close=True)
     assert keywords(RULE) == ("migrations", "database", "tests")
     assert kb._session_evidence("Migrations of the database come before integration tests.") == Evidence(4, 1)
     assert kb._session_evidence("Migrations of the database come before integration tests.", without=["s0"]) == Evidence(3, 1)
