@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memory_kb.errors import ProviderFailed
@@ -16,6 +16,7 @@ from memory_kb.notes.plans import Change
 from memory_kb.notes.splice import Value
 from memory_kb.ports import Llm
 from memory_kb.retrieval.similarity import near_pairs, word_set
+from memory_kb.text import jaccard
 from memory_kb.words import WORKING_KINDS
 
 #: Texts this alike say the same (requirements §6.8), in this many jobs it recurs (S3-60).
@@ -51,27 +52,37 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     stands for. What was retired or rejected at the project stays away, preferences of people never
     promote, and texts in which a number or a negation differs do not say the same.
     """
-    learned = [one for one in memories if one.place.job and _may_rise(one)]
     there = [one for one in memories if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER]
-    alike = _find_alike([*learned, *there])
     offers: list[Offer] = []
     changes: list[Change] = []
-    taken: set[int] = set()
-    for place in sorted(range(len(learned)), key=lambda one: (-_count_jobs(learned, alike[one], one), -len(learned[one].text), learned[one].path)):
-        group = [
-            one for one in (place, *sorted(alike[place])) if one < len(learned) and one not in taken and _same_kind(learned[one], learned[place])
-        ]
-        if place in taken or len({learned[one].place.job for one in group}) < MIN_JOBS:
-            continue
-        taken.update(group)
-        sources = [learned[one] for one in group]
-        known = [there[one - len(learned)] for one in sorted(alike[place]) if one >= len(learned)]
+    for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
+        known = [one for one in there if any(_say_the_same(one, source) for source in sources)]
         live = next((one for one in known if one.is_live), None)
         if live:
             changes += filter(None, [_plan_reinforcement(live, sources, now)])
         elif not any(one.status in _GONE for one in known):
-            offers.append(_offer(max(sources, key=lambda one: len(one.text)), sources, Location(learning_type=sources[0].place.learning_type), now))
+            place = Location(learning_type=sources[0].place.learning_type)
+            offers.append(_offer(max(sources, key=lambda one: len(one.text)), sources, place, now))
     return Promotion(tuple(offers), tuple(changes))
+
+
+def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
+    """Yield the entries that say the same in enough jobs, those of most jobs first; each entry once."""
+    alike = _find_alike(learned)
+
+    def rank(place: int) -> tuple[int, int, str]:
+        return -_count_jobs(learned, (place, *alike[place])), -len(learned[place].text), learned[place].path
+
+    taken: set[int] = set()
+    for place in sorted((place for place, others in enumerate(alike) if others), key=rank):
+        group = [one for one in (place, *sorted(alike[place])) if one not in taken and _same_kind(learned[one], learned[place])]
+        if place not in taken and _count_jobs(learned, group) >= MIN_JOBS:
+            taken.update(group)
+            yield [learned[one] for one in group]
+
+
+def _say_the_same(one: Memory, other: Memory) -> bool:
+    return jaccard(word_set(one.text), word_set(other.text)) >= RECURRENCE and turning_words(one.text) == turning_words(other.text)
 
 
 def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tuple[Memory, ...]:
@@ -116,6 +127,17 @@ def plan_global_promotion(chosen: Sequence[Memory], now: datetime) -> tuple[Offe
     return tuple(_offer(one, [one], Location("global"), now) for one in chosen)
 
 
+def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
+    """Return a copy of an entry for the next wider scope, as a person asks for it; None where there is none.
+
+    What may promote by itself is narrower: here preferences do, too.
+    """
+    place = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}.get(memory.place.scope)
+    if place is None or not memory.is_live or memory.is_superseded or not memory.text.strip():
+        return None
+    return replace(_offer(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.")
+
+
 def _may_rise(memory: Memory) -> bool:
     is_free = memory.is_live and memory.is_ours and not memory.is_superseded and memory.place.learning_type != "proxy"
     return is_free and memory.kind not in _NEVER and memory.word("promoted_from") is None and bool(memory.text.strip())
@@ -135,8 +157,8 @@ def _find_alike(memories: Sequence[Memory]) -> list[set[int]]:
     return alike
 
 
-def _count_jobs(learned: Sequence[Memory], others: Iterable[int], place: int) -> int:
-    return len({learned[one].place.job for one in (place, *others) if one < len(learned)})
+def _count_jobs(learned: Sequence[Memory], places: Iterable[int]) -> int:
+    return len({learned[one].place.job for one in places})
 
 
 def _plan_reinforcement(memory: Memory, sources: Sequence[Memory], now: datetime) -> Change | None:

@@ -14,6 +14,7 @@ from memory_kb.verbs.running import Running
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.intake import Intake, Offer
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
@@ -33,12 +34,20 @@ class Keeping(Running):
         """The entries that were read before."""
         return {}
 
+    #: What was read last: the state of the index, the filters, the entries.
+    _last_read: tuple[int, Filters, tuple[Memory, ...]] | None = None
     #: The entries that runs have made, as of a size of the log.
     _made: tuple[int, frozenset[str]] | None = None
 
     def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they stand now, in path order."""
-        return self._reading(lambda index: tuple(self._make_memory(stored) for stored in index.memories(filters)))
+        return self._reading(lambda index: self._read_memories(index, filters))
+
+    def _read_memories(self, index: SqliteIndex, filters: Filters) -> tuple[Memory, ...]:
+        """Return the entries, those of the last time where the index is still the same."""
+        if self._last_read is None or self._last_read[:2] != (index.generation, filters):
+            self._last_read = (index.generation, filters, tuple(map(self._make_memory, index.memories(filters))))
+        return self._last_read[2]
 
     def _make_memory(self, stored: StoredMemory) -> Memory:
         """Return an entry as a value, the same again while its file stays the same."""
