@@ -79,7 +79,7 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
     if memory.is_live:
         proposes, approving, rejecting = "flag", "keeps it and takes the flag away", "takes it out of use"
     elif of:
-        proposes, approving, rejecting = "inversion", f"puts it in the place of {of}, which is retired", f"leaves {of} in use"
+        proposes, approving, rejecting = "inversion", f"puts it in the place of {of[:8]}, which is retired", f"leaves {of[:8]} in use"
     elif _is_institutional(memory):
         proposes, approving, rejecting = "institutional", "adds it to institutional.md", "keeps it from coming back"
     else:
@@ -103,7 +103,7 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
 
 def _explain(memory: Memory, of: str | None, today: date) -> str:
     if of and not memory.is_live:
-        return f"{of} failed too often."
+        return f"{of[:8]} failed too often."
     if memory.is_live:
         evidence = read_evidence(memory)
         numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.success_count} successes, {evidence.failure_count} failures"

@@ -93,7 +93,11 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
 
     def _extraction_step(self, session: str) -> Done:
         done = self.extract(session)
-        return Done(done.summary, done.runs)
+        kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
+        counted = f"{kept} learning{'s' * (kept != 1)} kept" if kept else "nothing worth keeping"
+        needy = sum(scope.outcome == "skipped" for scope in done.scopes)
+        asked = f"; {needy} scopes need a language model" if needy else ""
+        return Done(f"{counted}{asked}", done.runs)
 
     def _feedback_step(self, session: str, end: Event | None) -> Done:
         """Credit what the session's agents were shown, when somebody said how it went."""
