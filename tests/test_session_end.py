@@ -246,3 +246,24 @@ def test_consolidate_and_maintain(place: Path, run: Run) -> None:
     assert [step["message"] for step in first["steps"] if step["outcome"] == "failed"] == []
     assert "Nothing is due before 2026-11-28" in run("--vault", vault, "maintain", env=env).stderr
     assert len(json.loads(run("--vault", vault, "maintain", "--force", "--json", env=env).stdout)["steps"]) == len(first["steps"])
+
+
+def test_a_watcher_does_the_maintenance_that_is_due_when_nothing_happens(place: Path) -> None:
+    stop, told = threading.Event(), list[str]()
+    (place / "vault/memory/config.yaml").write_text("watch: {reconcile_seconds: 0.4}\n")
+    before = notes_of(place)
+    with open_at(place) as kb:
+        watcher = threading.Thread(target=kb.watch, kwargs={"on_notice": told.append, "stop": stop})
+        watcher.start()
+        try:
+            for _ in range(600):
+                if any(line.startswith("maintenance, dedup") for line in told):
+                    break
+                threading.Event().wait(0.05)
+        finally:
+            stop.set()
+            watcher.join()
+    assert any(line.startswith("maintenance, dedup") for line in told), told
+    assert notes_of(place) != before
+    with open_at(place) as kb:
+        assert not kb.is_maintenance_due()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ from memory_kb.verbs.compacting import Compacting
 from memory_kb.verbs.episodes import Episodes
 from memory_kb.verbs.lifecycle import Lifecycle
 from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
+from memory_kb.verbs.watching import Watching
 
 if TYPE_CHECKING:
+    from memory_kb.index.afterwork import Step as AfterStep
     from memory_kb.reports import MaintenanceReport, StepReport
 
 #: The parts of `consolidate`, in their order.
@@ -24,7 +27,7 @@ _EVERY = timedelta(days=7)
 _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 
 
-class Maintaining(Claims, Episodes, Compacting, Lifecycle):
+class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
     """The verbs consolidate and maintain."""
 
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
@@ -82,12 +85,33 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle):
         moments = [min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]]
         return MaintenanceReport(reports, min(moments, default=now + _EVERY))
 
-    def is_maintenance_due(self) -> bool:
-        """Tell whether the last maintenance was a week ago, or there was none."""
+    def is_maintenance_due(self, quiet: timedelta = timedelta()) -> bool:
+        """Tell whether the last maintenance was a week ago, or there was none.
+
+        With `quiet` it is not due before nothing has been written for so long.
+        """
         from memory_kb.notes.maintenance import MaintenanceLog
 
         last = MaintenanceLog(self.machine / "log").last()
-        return _is_due(min(last.values(), default=None), self._clock().astimezone(UTC))
+        if not _is_due(min(last.values(), default=None), self._clock().astimezone(UTC)):
+            return False
+        written = datetime.fromtimestamp(self._keeper.index.window().end_ns / 1e9, UTC) if quiet else None
+        return written is None or datetime.now(UTC) - written >= quiet
+
+    def _idle_steps(self) -> tuple[AfterStep, ...]:
+        """Return the maintenance that is due, done while nobody works in the vault (S2-16)."""
+        steps = super()._idle_steps()
+        return (*steps, self._maintain_when_idle) if self.vault.memory else steps
+
+    def _maintain_when_idle(self, stop: threading.Event) -> Iterator[str]:
+        """Do the maintenance that is due; say in a line what it did."""
+        vault, home = self._asked_for
+        with type(self).open(vault, home, environ=self._environ, clock=self._clock) as own:
+            if stop.is_set() or not own.is_maintenance_due(timedelta(seconds=self.settings.watch.reconcile_seconds)):
+                return
+            for step in own.maintain().steps:
+                if step.outcome in ("done", "failed"):
+                    yield f"maintenance, {step.name}: {step.message or step.outcome}"
 
     def _run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
         from memory_kb.reports import RunReport

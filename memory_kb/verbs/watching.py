@@ -33,6 +33,7 @@ class Watching(OpenVault):
     ) -> None:
         """Keep the index up to date until `stop` is set, or for ever.
 
+        When nothing has changed for `watch.reconcile_seconds`, maintenance that is due is done.
         This blocks; run it in a thread of its own beside other work. It uses an index connection of
         its own, and any number of processes may watch one vault. The vault may be moved away and
         back, its index deleted, its configuration changed.
@@ -73,7 +74,11 @@ class Watching(OpenVault):
         if own.settings.embeddings.provider != "none":
             models.append(make_semantics(own.settings, self._environ, own.machine))
             steps = (EmbeddingStep(after, models[-1]),)
-        return Watched(vault, own.vault, own.settings, own.machine, keeper, steps)
+        return Watched(vault, own.vault, own.settings, own.machine, keeper, (*steps, *self._idle_steps()))
+
+    def _idle_steps(self) -> tuple[Step, ...]:
+        """Return what else is done while nothing happens."""
+        return ()
 
 
 class EmbeddingStep:
