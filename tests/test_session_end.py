@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Files, Run
 from planning import Tree, tree
 from test_killed_runs import kill_at
 
@@ -22,6 +22,9 @@ from memory_kb import KnowledgeBase
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.events import Event
 from memory_kb.reports import SessionWritten
+
+if TYPE_CHECKING:
+    from conftest import Files, Run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
 
