@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from memory_kb.entry import Link
 from memory_kb.model import Location
-from memory_kb.notes.fields import parse_date, read_fields, read_text, read_words
+from memory_kb.notes.fields import Fields, parse_date, read_fields, read_text, read_words
 from memory_kb.notes.plans import Change, set_fields
 from memory_kb.notes.splice import Value
 from memory_kb.ports import StoredMemory
@@ -121,8 +122,7 @@ class Memory:
 def make_memory(stored: StoredMemory) -> Memory:
     """Return a stored entry as a value to plan with; values it cannot use have become defaults."""
     entry = stored.entry
-    metadata = json.loads(entry.metadata) if entry.metadata else {}
-    fields, _ = read_fields(metadata)
+    metadata, fields = _read(entry.metadata or "{}")
     return Memory(
         id=entry.entry_id,
         path=entry.source,
@@ -147,6 +147,13 @@ def make_memory(stored: StoredMemory) -> Memory:
         line=entry.line,
         metadata=metadata,
     )
+
+
+# Most entries stay as they are from one look to the next.
+@functools.lru_cache(maxsize=4_096)
+def _read(metadata: str) -> tuple[Mapping[str, Any], Fields]:
+    found = json.loads(metadata)
+    return found, read_fields(found)[0]
 
 
 def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Change | None:
