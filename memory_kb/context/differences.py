@@ -1,0 +1,213 @@
+"""What a change of the notes does: to what is found, to what agents are told, and to what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memory_kb.context.building import Context
+from memory_kb.model import Problem
+from memory_kb.retrieval.measures import Outcome, Row, summarize
+
+_NUMBERS = re.compile(r"\d[\d,]*")
+#: What a context says of itself when it costs more than it should.
+_TOO_LARGE = ("the institutional notes take", "not all policies fit into")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldContext:
+    """What an agent is told for one task."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    tokens: int = 0
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One revision looked at.
+
+    Attributes:
+        name: what people call it.
+        revision: the hash of its commit or tree.
+        outcomes: of the standing queries, in their order.
+        contexts: by the task.
+        problems: secrets, dangling links, double ids, contradictions without a link.
+        titles: what its entries are called, by id.
+    """
+
+    name: str
+    revision: str
+    outcomes: tuple[Outcome, ...] = ()
+    contexts: Mapping[str, ToldContext] | None = None
+    problems: tuple[Problem, ...] = ()
+    titles: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChange:
+    """One standing query before and after.
+
+    Attributes:
+        verdict: `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `moved` where
+            another entry or rank answers, `same`, or `never` where neither finds what it should.
+    """
+
+    verdict: str
+    before: Outcome | None
+    after: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChange:
+    """What an agent is told for one task before and after."""
+
+    task: str
+    before: ToldContext
+    after: ToldContext
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The entries that it tells of now."""
+        return tuple(one for one in self.after.ids if one not in self.before.ids)
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The entries that it no longer tells of."""
+        return tuple(one for one in self.before.ids if one not in self.after.ids)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the text is the same to the letter."""
+        return self.before.text == self.after.text
+
+
+@dataclass(frozen=True, slots=True)
+class CiReport:
+    """What a change of the notes does.
+
+    Attributes:
+        rows: recall before and after, over the queries that both were asked.
+        findings: what is to be mended before this goes in.
+        known: findings that were there before already; they fail nothing.
+        unasked: questions that are no longer in the file.
+        notices: what else should be known.
+    """
+
+    base: Observation
+    head: Observation
+    rows: tuple[Row, Row]
+    queries: tuple[QueryChange, ...] = ()
+    contexts: tuple[ContextChange, ...] = ()
+    findings: tuple[Problem, ...] = ()
+    known: tuple[Problem, ...] = ()
+    unasked: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing has to be mended."""
+        return not self.findings
+
+
+def compare(base: Observation, head: Observation, path: str, *, unasked: Sequence[str] = (), notices: Sequence[str] = ()) -> CiReport:
+    """Hold two revisions against each other.
+
+    Args:
+        base: the one before; it was asked the queries of the one after.
+        head: the one after.
+        path: the file of the queries, which lost answers are told at.
+        unasked: questions of the one before that are no longer asked.
+        notices: what else should be known.
+    """
+    before = {one.query.question: one for one in base.outcomes}
+    queries = tuple(QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one) for one in head.outcomes)
+    told = base.contexts or {}
+    contexts = tuple(ContextChange(task, told.get(task, ToldContext()), after) for task, after in (head.contexts or {}).items())
+    new, known = split_problems(base.problems, head.problems)
+    findings = [*(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")), *new]
+    was_there = list(known)
+    for change in contexts:
+        old = {_NUMBERS.sub("", one) for one in change.before.complaints}
+        for one in change.after.complaints:
+            (was_there if _NUMBERS.sub("", one) in old else findings).append(Problem(path, 1, one))
+    rows = summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)
+    return CiReport(
+        base, head, rows, queries, contexts, tuple(dict.fromkeys(findings)), tuple(dict.fromkeys(was_there)), tuple(unasked), tuple(notices)
+    )
+
+
+def judge(before: Outcome | None, after: Outcome) -> str:
+    """Return how the answer to a query changed.
+
+    Example:
+        >>> from memory_kb.notes.queries import StandingQuery
+        >>> query = StandingQuery("q", ("x",))
+        >>> judge(Outcome(query, {"x": 2}), Outcome(query, {"x": 11})), judge(None, Outcome(query, {"x": None}))
+        ('lost', 'missing')
+    """
+    if not after.query.expect:
+        return "same" if before is not None and before.top == after.top else "moved"
+    if after.is_found:
+        if before is None or not before.is_found:
+            return "found"
+        return "same" if before.ranks == after.ranks else "moved"
+    if before is None:
+        return "missing"
+    return "lost" if before.is_found else "never"
+
+
+def _say_lost(change: QueryChange, path: str) -> Problem:
+    query = change.after.query
+    wanted = ", ".join(query.expect)
+    if change.before is None:
+        return Problem(path, query.line, f"the new query {query.question!r} finds none of {wanted} among its first {query.k} hits")
+    return Problem(
+        path, query.line, f"{query.question!r} no longer finds any of {wanted} among its first {query.k} hits (was rank {change.before.rank})"
+    )
+
+
+def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
+    """Return in which ways a context costs more than it may.
+
+    Args:
+        context: what an agent is told.
+        most: the tokens it may cost; None for no bound of its own.
+        task: what it is for.
+    """
+    found = [one for one in context.degraded if one.startswith(_TOO_LARGE)]
+    if most is not None and context.tokens > most:
+        found.append(f"the context for {task!r} takes {context.tokens:,} tokens and may take {most:,}")
+    return tuple(found)
+
+
+def split_problems(before: Iterable[Problem], after: Sequence[Problem]) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """Return which problems are new and which were there, whatever line or file they stand at now.
+
+    Example:
+        >>> old = [Problem("a.md", 3, "the wikilink to 'x' leads to no entry")]
+        >>> [len(side) for side in split_problems(old, [Problem("b.md", 9, old[0].message), Problem("c.md", 1, old[0].message)])]
+        [1, 1]
+    """
+    old = list(before)
+    places = Counter((one.path, _NUMBERS.sub("", one.message)) for one in old)
+    messages = Counter(_NUMBERS.sub("", one.message) for one in old)
+    known: list[Problem] = []
+    left: list[Problem] = []
+    for one in after:
+        key = (one.path, _NUMBERS.sub("", one.message))
+        if places[key]:
+            places[key] -= 1
+            messages[key[1]] -= 1
+            known.append(one)
+        else:
+            left.append(one)
+    new: list[Problem] = []
+    for one in left:
+        message = _NUMBERS.sub("", one.message)
+        (known if messages[message] > 0 else new).append(one)
+        messages[message] -= 1
+    return tuple(new), tuple(known)

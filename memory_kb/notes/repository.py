@@ -1,0 +1,245 @@
+"""A git repository, spoken to by plain `git`: asked, and told to write where a person asks for it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import GitFailed, NoRepository, UsageError
+
+_SECONDS = 300
+#: Paths on one command line.
+_AT_ONCE = 400
+#: What a half-done operation leaves in git's folder, and what it is called.
+_HALF_DONE = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
+#: Set by git for its hooks; they would make it look at another repository than the folder's.
+_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")
+
+
+class Blob(NamedTuple):
+    """A file of a revision: its path from the repository's top, and the name of its content."""
+
+    path: str
+    mode: str
+    object: str
+
+
+class Repository:
+    """The repository around a folder.
+
+    Attributes:
+        top: the folder of its working tree.
+
+    Raises:
+        NoRepository: there is none, or git is missing.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        variables = {name: value for name, value in environ.items() if name not in _HOOK_VARIABLES}
+        index = variables.get("GIT_INDEX_FILE")
+        if index:  # git names it as seen from where it calls its hooks
+            variables["GIT_INDEX_FILE"] = os.path.abspath(index)
+        path = variables.get("PATH") or os.environ.get("PATH", os.defpath)
+        self._environ = {**variables, "PATH": path, "LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1"}
+        self.top = folder
+        top = self._try("rev-parse", "--show-toplevel")
+        if top is None:
+            raise NoRepository(str(folder))
+        self.top = Path(os.path.realpath(os.fsdecode(top).rstrip("\n")))
+
+    def _run(self, arguments: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(  # noqa: S603 - no shell, and the words are options of ours and names of files
+                ["git", "-C", str(self.top), *arguments],  # noqa: S607 - the git that the person uses
+                capture_output=True,
+                input=stdin,
+                timeout=_SECONDS,
+                check=False,
+                env=self._environ,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise GitFailed(f"git {arguments[0]} did not come to an end within {_SECONDS} s") from exc
+        except (OSError, ValueError) as exc:
+            raise NoRepository(str(self.top), "git cannot be run") from exc
+
+    def _try(self, *arguments: str) -> bytes | None:
+        done = self._run(arguments)
+        return done.stdout if done.returncode == 0 else None
+
+    def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Return what a git command prints.
+
+        Raises:
+            GitFailed: it fails; the message is git's.
+        """
+        done = self._run(arguments, stdin)
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+            raise GitFailed(f"git {arguments[0]} failed: {said or f'exit code {done.returncode}'}")
+        return done.stdout
+
+    def config(self, name: str) -> str | None:
+        """Return a value of the repository's own configuration."""
+        told = self._try("config", "--local", "--get", name)
+        return None if told is None else os.fsdecode(told).rstrip("\n")
+
+    def inner(self, file: Path) -> str | None:
+        """Return a file's path from the top, or None where it lies outside."""
+        real = Path(os.path.realpath(file.parent)) / file.name
+        return real.relative_to(self.top).as_posix() if real.is_relative_to(self.top) else None
+
+    def half_done(self) -> str | None:
+        """Return what is not finished in the working tree, such as a merge, or None."""
+        for name, word in _HALF_DONE.items():
+            told = self._try("rev-parse", "--git-path", name)
+            if told is not None and os.path.lexists(os.path.join(self.top, os.fsdecode(told).rstrip("\n"))):
+                return word
+        return "a merge" if self._try("ls-files", "--unmerged", "-z") else None
+
+    def changed(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return which of some files differ from the last commit, with git's two letters for each."""
+        options = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--")
+        told = (name for batch in _batched(paths) for name in self.git(*options, *batch).split(b"\0"))
+        return {name[3:]: name[:2] for name in map(os.fsdecode, told) if len(name) > 3}
+
+    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return which of some files git is told to ignore."""
+        options = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
+        told = (name for batch in _batched(paths) for name in (self._try(*options, *batch) or b"").split(b"\0"))
+        return frozenset(os.fsdecode(name) for name in told if name)
+
+    def commit(self, paths: Sequence[str], new: Sequence[str], message: str) -> str:
+        """Commit exactly some files as they are now; what else is staged stays staged. Return the commit.
+
+        Raises:
+            GitFailed: git or one of its hooks refuses; the index is as it was.
+        """
+        named = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        names, made = (b"\0".join(map(os.fsencode, some)) for some in (paths, new))
+        if new:
+            self.git("add", "--intent-to-add", *named, stdin=made)
+        try:
+            with _kept(self, message) as file:
+                self.git("commit", "-q", "--only", "-F", str(file), *named, stdin=names)
+        except GitFailed:
+            if new:
+                self._run(["rm", "-q", "--cached", *named], made)
+            raise
+        return self.git("rev-parse", "HEAD").decode().strip()
+
+    def find(self, revision: str) -> str:
+        """Return the whole hash of the commit that a revision names.
+
+        Raises:
+            UsageError: there is none.
+        """
+        told = None if revision.startswith("-") else self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if not told:
+            raise UsageError(f"{revision!r} is no revision of {self.top}", "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}")
+        return told.decode().strip()
+
+    def merge_base(self, one: str, other: str) -> str:
+        """Return where two commits parted.
+
+        Raises:
+            GitFailed: they never were one.
+        """
+        told = self._try("merge-base", one, other)
+        if not told:
+            raise GitFailed(f"{one[:12]} and {other[:12]} have no commit in common", "fetch the whole history: git fetch --unshallow")
+        return told.decode().split()[0]
+
+    def staged_tree(self) -> str:
+        """Return the tree of what is staged.
+
+        Raises:
+            GitFailed: there are conflicts in it.
+        """
+        return self.git("write-tree").decode().strip()
+
+    def time_of(self, commit: str) -> int:
+        """Return when a commit was made, in seconds since 1970."""
+        return int(self.git("show", "-s", "--format=%ct", commit).split()[0])
+
+    def files(self, tree: str, folder: str) -> Iterator[Blob]:
+        """Yield the files of a revision below a folder, which ends in a slash or is empty."""
+        spot = f"{tree}:{folder.rstrip('/')}" if folder else tree
+        told = self._try("ls-tree", "-r", "-z", "--full-tree", spot)
+        for line in (told or b"").split(b"\0"):
+            head, _, name = line.partition(b"\t")
+            words = head.split()
+            if len(words) == 3 and words[1] == b"blob":
+                yield Blob(os.fsdecode(name), words[0].decode(), words[2].decode())
+
+    def contents(self, objects: Sequence[str]) -> Iterator[bytes]:
+        """Yield the bytes of some blobs, in their order; of one that is not here, none."""
+        told = self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
+        place = 0
+        for _ in objects:
+            end = told.index(b"\n", place)
+            words = told[place:end].split()
+            size = int(words[2]) if len(words) == 3 else 0
+            yield told[end + 1 : end + 1 + size]
+            place = end + 1 + (size + 1 if len(words) == 3 else 0)
+
+    def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
+        """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then."""
+        form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
+        told = self._try("log", f"-{most}", "--follow", "--name-status", "-M", "-z", form, start, "--", path)
+        found = []
+        for record in (told or b"").split(b"\x01")[1:]:
+            words = [os.fsdecode(word) for word in record.split(b"\0")]
+            # Behind the subject: a letter, and the path, or for a rename the old one and the new.
+            names = [word for word in words[4:] if word.strip()]
+            if len(names) >= 2:
+                is_gone = names[0].strip().startswith("D")
+                found.append((words[0], words[1], words[2], words[3], "" if is_gone else names[-1]))
+        return found
+
+    def holding(self, text: str, commit: str, folder: str) -> list[str]:
+        """Return the Markdown files of a commit below a folder that hold a text."""
+        told = self._try("grep", "-l", "-z", "-F", "-e", text, commit, "--", folder or ".")
+        names = (os.fsdecode(name).partition(":")[2] for name in (told or b"").split(b"\0") if name)
+        return [name for name in names if name.lower().endswith(".md")]
+
+    def blob(self, commit: str, path: str) -> bytes | None:
+        """Return a file's bytes at a commit, or None where it was not there."""
+        return self._try("cat-file", "blob", f"{commit}:{path}")
+
+    def parent(self, commit: str) -> str | None:
+        """Return a commit's first parent, or None."""
+        told = self._try("rev-parse", "--verify", "--quiet", f"{commit}^1")
+        return told.decode().strip() if told else None
+
+
+def _batched(paths: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the paths in lists that fit on a command line."""
+    waiting = iter(paths)
+    while batch := list(itertools.islice(waiting, _AT_ONCE)):
+        yield batch
+
+
+class _kept:  # noqa: N801 - used as a word of a `with` statement
+    """A commit message in a file of git's own folder, for as long as it is needed."""
+
+    def __init__(self, repository: Repository, message: str) -> None:
+        name = os.fsdecode(repository.git("rev-parse", "--git-path", "MEMORY_KB_MSG")).rstrip("\n")
+        self._file = Path(os.path.join(repository.top, name))
+        self._message = message
+
+    def __enter__(self) -> Path:
+        self._file.write_bytes(self._message.encode("utf-8", "replace"))
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        self._file.unlink(missing_ok=True)

@@ -1,0 +1,190 @@
+"""Frontmatter of two branches and what both began with, value by value into one.
+
+Where one side alone changed a value, that side has it. Where both did:
+
+- counters add what each side counted;
+- `last_...` and the like take the later day, `created_at` the earlier one;
+- lists keep what either added and lose what either removed, mappings are merged key by key;
+- of two statuses the stronger stands: a tombstone must not come back to life because two branches met,
+  what went to the archive or was compacted is not unpacked again, and an approved proposal stays approved;
+- confidence is what both sides' feedback makes of it, the decay settled once;
+- of two maturities the lower stands, since the next sweep raises it again if the numbers bear it;
+- importance and other numbers that both moved the same way take the further step.
+
+Everything else that both changed differently is for a person to settle.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from memory_kb.notes.fields import parse_date
+
+#: Stands for a key that is not there.
+ABSENT: Final = object()
+#: What people must settle.
+_UNSETTLED: Final = object()
+_COUNTERS = frozenset({"reinforcement_count", "usage_count", "success_count", "failure_count"})
+_EARLIER = frozenset({"created_at", "created", "date"})
+_LATER = frozenset({"promoted_at", "updated_at", "updated", "modified", "verified_at"})
+#: The strongest first.
+_STATUSES = ("retired", "rejected", "archived", "compacted", "active", "proposed")
+_MATURITIES = ("nascent", "established", "proven")
+_STEPPED = frozenset({"importance", "confidence", "quality_score"})
+#: What one success adds to a confidence, and one failure takes from it (S0-22, S0-23).
+_SUCCESS, _FAILURE = 0.05, 0.20
+
+
+class MergedFields(NamedTuple):
+    """What two mappings come to.
+
+    Attributes:
+        values: what is settled; a key of either side that is missing here was removed.
+        unsettled: the keys that both sides changed differently.
+    """
+
+    values: Mapping[str, Any]
+    unsettled: frozenset[str]
+
+
+def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> MergedFields:
+    """Merge two mappings; `base` is None where both sides made the entry.
+
+    Example:
+        >>> base = {"reinforcement_count": 2, "tags": ["a", "b"], "title": "T"}
+        >>> ours = {"reinforcement_count": 3, "tags": ["a"], "title": "U"}
+        >>> theirs = {"reinforcement_count": 4, "tags": ["a", "b", "c"], "title": "V"}
+        >>> merge_fields(base, ours, theirs)
+        MergedFields(values={'reinforcement_count': 5, 'tags': ['a', 'c']}, unsettled=frozenset({'title'}))
+    """
+    values: dict[str, Any] = {}
+    unsettled = set()
+    for name in dict.fromkeys((*ours, *theirs)):
+        three = tuple(side.get(name, ABSENT) for side in (base or {}, ours, theirs))
+        merged = _merge(name, *three, is_new=base is None)
+        if name == "confidence" and base is not None:
+            merged = _confidence(base, ours, theirs, merged)
+        if merged is _UNSETTLED:
+            unsettled.add(name)
+        elif merged is not ABSENT:
+            values[name] = merged
+    return MergedFields(values, frozenset(unsettled))
+
+
+def is_same(one: object, other: object) -> bool:
+    """Tell whether two values are the same, type included.
+
+    Example:
+        >>> is_same(1, True), is_same(["a"], ["a"]), is_same(ABSENT, None)
+        (False, True, False)
+    """
+    return type(one) is type(other) and one == other
+
+
+def _merge(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) -> Any:
+    if name in _COUNTERS:
+        counted = _count(base, ours, theirs, is_new=is_new)
+        if counted is not None:
+            return counted
+    if is_same(ours, theirs) or is_same(base, theirs):
+        return ours
+    if is_same(base, ours):
+        return theirs
+    lists = [side for side in (ours, theirs) if side is not ABSENT]
+    if all(isinstance(side, list) for side in lists) and (base is ABSENT or isinstance(base, list)):
+        return _unite(*(_listed(side) for side in (base, ours, theirs)))
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        inner = merge_fields(base if isinstance(base, dict) else {}, ours, theirs)
+        return _UNSETTLED if inner.unsettled else dict(inner.values)
+    if name == "status":
+        return _first_of(_STATUSES, ours, theirs)
+    if name == "maturity":
+        return _first_of(_MATURITIES, ours, theirs)
+    if name in _STEPPED:
+        return _further(base, ours, theirs)
+    if parse_date(ours) and parse_date(theirs):
+        if name.startswith("last_") or name in _LATER:
+            return max(ours, theirs, key=_moment)
+        if name in _EARLIER:
+            return min(ours, theirs, key=_moment)
+    return _UNSETTLED
+
+
+def _moment(value: str) -> str:
+    return value.strip().replace(" ", "T")
+
+
+def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
+    """Return a counter with what both sides counted; None where it is no number, or nobody has it."""
+    if ours is ABSENT and theirs is ABSENT:
+        return None
+    numbers = [0 if side is ABSENT else side for side in (base, ours, theirs)]
+    if any(type(number) is not int for number in numbers):
+        return None
+    if is_new:
+        return int(max(numbers))
+    return int(max(0, numbers[1] + numbers[2] - numbers[0]))
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> Any:
+    """Return a list with what either side added and without what either removed, in our order."""
+    known, mine, yours = ({_key(item) for item in side} for side in (base, ours, theirs))
+    gone = (known - mine) | (known - yours)
+    united = [item for item in ours if _key(item) not in gone]
+    united += list({_key(item): item for item in theirs if _key(item) not in gone | mine}.values())
+    names = [item["ref"] for item in united if isinstance(item, dict) and isinstance(item.get("ref"), str)]
+    most = max((side.count(name) for name in names for side in _refs(ours, theirs)), default=1)
+    return _UNSETTLED if any(names.count(name) > max(1, most) for name in names) else united
+
+
+def _refs(*sides: Sequence[Any]) -> list[list[str]]:
+    return [[item["ref"] for item in side if isinstance(item, dict) and isinstance(item.get("ref"), str)] for side in sides]
+
+
+def _key(item: Any) -> str:
+    return json.dumps(item, sort_keys=True, default=str)
+
+
+def _first_of(order: Sequence[str], ours: Any, theirs: Any) -> Any:
+    """Return the value that comes first in an order."""
+    places = {word: place for place, word in enumerate(order)}
+    words = [str(side).strip().lower() for side in (ours, theirs)]
+    if any(word not in places for word in words):
+        return _UNSETTLED
+    return ours if places[words[0]] <= places[words[1]] else theirs
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
+
+
+def _further(base: Any, ours: Any, theirs: Any) -> Any:
+    """Return the number that is further from where both began, if both went the same way."""
+    start, mine, yours = (_number(side) for side in (base, ours, theirs))
+    if start is None or mine is None or yours is None or (mine - start) * (yours - start) <= 0:
+        return _UNSETTLED
+    return ours if abs(mine - start) >= abs(yours - start) else theirs
+
+
+def _confidence(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any], merged: Any) -> Any:
+    """Return the confidence after the feedback of both sides, or `merged` where only people set it."""
+    mine, yours = _number(ours.get("confidence")), _number(theirs.get("confidence"))
+    feedback = [_feedback(base, side) for side in (ours, theirs)]
+    if mine is None or yours is None or not (feedback[0] and feedback[1]):
+        return merged
+    settled = min(mine - feedback[0], yours - feedback[1])
+    return round(min(1.0, max(0.0, settled + sum(feedback))), 6)
+
+
+def _feedback(base: Mapping[str, Any], side: Mapping[str, Any]) -> float:
+    """Return what the feedback counted since `base` adds to a confidence."""
+    wins, losses = (_number(side.get(name, 0)) or 0 for name in ("success_count", "failure_count"))
+    before = [_number(base.get(name, 0)) or 0 for name in ("success_count", "failure_count")]
+    return _SUCCESS * (wins - before[0]) - _FAILURE * (losses - before[1])

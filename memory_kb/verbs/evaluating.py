@@ -1,0 +1,247 @@
+"""How well a vault answers its standing queries, now and between two revisions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import UsageError
+from memory_kb.filters import EVERYTHING
+from memory_kb.verbs.contexts import Contexts
+from memory_kb.verbs.versioning import Versioning
+
+if TYPE_CHECKING:
+    from memory_kb.context.differences import CiReport, Observation, ToldContext
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.model import Problem
+    from memory_kb.notes.queries import Queries, StandingQuery
+    from memory_kb.notes.repository import Repository
+    from memory_kb.retrieval.finding import Request
+    from memory_kb.retrieval.measures import File, Outcome, Row
+
+#: Further than this the rank of an expected entry is not looked for.
+_DEPTH = 50
+#: So many times as many proposals are tried as are wanted.
+_TRIED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EvalReport:
+    """How well a vault answers its standing queries.
+
+    Attributes:
+        path: their file.
+        rows: ways to search, each with its means: ours, by words alone where that is another, and grep.
+        outcomes: of the first row, in the order of the file.
+        problems: what is wrong with the file.
+        degraded: what the search lacked.
+    """
+
+    path: str
+    rows: tuple[Row, ...]
+    outcomes: tuple[Outcome, ...]
+    problems: tuple[Problem, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def missed(self) -> tuple[Outcome, ...]:
+        """The questions that found none of what they expect."""
+        return tuple(one for one in self.outcomes if one.query.expect and not one.is_found)
+
+
+class Evaluating(Contexts, Versioning):
+    """The verbs eval and ci."""
+
+    def eval(self) -> EvalReport:
+        """Ask the standing queries of `queries.yaml` and measure what is found, beside grep.
+
+        Nothing of it counts as use.
+
+        Raises:
+            UsageError: there are no queries.
+        """
+        from memory_kb.retrieval.finding import Request
+        from memory_kb.retrieval.measures import grep, summarize
+
+        queries = self.standing_queries()
+        if not queries.queries and not queries.problems:
+            raise UsageError(f"there are no standing queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some")
+        depth = max([_DEPTH, *(one.k for one in queries.queries)])
+        modes: dict[str, list[Outcome]] = {}
+        degraded: dict[str, None] = {}
+        for one in queries.queries:
+            for mode in ("auto", "text"):
+                outcome, used, reasons = self._answer(one, Request(one.question, limit=depth, mode=mode))
+                modes.setdefault(mode, []).append(outcome)
+                degraded |= dict.fromkeys(reasons)
+                if used == "text":
+                    break
+        files = self._reading(self._files)
+        rows = [summarize("memory-kb", modes.get("auto", ()))]
+        if "text" in modes and len(modes["text"]) == len(modes["auto"]):
+            rows.append(summarize("memory-kb, words alone", modes["text"]))
+        rows.append(summarize("grep", [grep(one, files) for one in queries.queries]))
+        return EvalReport(self._queries_path, tuple(rows), tuple(modes.get("auto", ())), queries.problems, tuple(degraded))
+
+    def eval_propose(self, count: int) -> tuple[StandingQuery, ...]:
+        """Propose standing queries from what people asked and from what the notes say; nothing is written.
+
+        Each of them finds today what it expects.
+        """
+        from memory_kb.learning.memories import make_memory
+        from memory_kb.learning.questions import propose_queries
+        from memory_kb.notes.retrievals import RetrievalLog
+        from memory_kb.retrieval.finding import Request
+        from memory_kb.retrieval.query import parse_query
+
+        known = self.standing_queries().queries
+        asked = tuple(RetrievalLog(self.machine / "log").read())
+
+        def propose(index: SqliteIndex) -> Sequence[StandingQuery]:
+            def frequency(word: str) -> int:
+                query = parse_query(word)
+                return 0 if query.is_empty else index.frequency(query.expression)
+
+            memories = tuple(map(make_memory, index.memories(EVERYTHING)))
+            return propose_queries(memories, asked, frequency, known, _TRIED * count)
+
+        found = (one for one in self._reading(propose) if self._answer(one, Request(one.question, limit=one.k))[0].is_found)
+        return tuple(itertools.islice(found, count))
+
+    def ci(self, range: str | None = None, *, staged: bool = False, max_tokens: int | None = None, strict: bool = False) -> CiReport:
+        """Tell what a change of the notes does to recall, to contexts, and to what is wrong with them.
+
+        The queries are those of the later revision; the global home plays no part, and the ages
+        of both count to today. What was wrong before already fails nothing.
+
+        Args:
+            range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
+            staged: from HEAD to what is staged for a commit, instead.
+            max_tokens: what any context may cost.
+            strict: what was wrong before fails too.
+
+        Raises:
+            UsageError: no range, or no such revisions.
+            NoRepository: the vault is in no git repository.
+            GitFailed: git cannot read the revisions.
+        """
+        from dataclasses import replace
+
+        from memory_kb.context.differences import compare
+
+        if (range is None) == (not staged):
+            raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
+        repository = self._repository()
+        sides = _staged(repository) if staged else _split(repository, range or "")
+        opened = [self._open_past(repository, revision, self._clock, self.machine / "revisions" / ".no-home") for _, revision in sides]
+        try:
+            old, new = (past.standing_queries() for past in opened)
+            asked = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in new.queries)
+            before = {one.question for one in old.queries}
+            base, head = (
+                past.observe(name, revision, asked if past is opened[1] else [one for one in asked if one.question in before], asked)
+                for past, (name, revision) in zip(opened, sides, strict=True)
+            )
+        finally:
+            for past in opened:
+                past.close()
+        unasked = [one.question for one in old.queries if one.question not in {query.question for query in asked}]
+        notices = [str(problem) for problem in new.problems] or ([] if asked else [f"{self._queries_path} has no queries; recall is not measured"])
+        report = compare(base, head, self._queries_path, unasked=unasked, notices=notices)
+        return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
+
+    @property
+    def _queries_path(self) -> str:
+        from memory_kb.notes.revisions import QUERIES
+
+        return f"memory/{QUERIES}" if self.vault.memory else QUERIES
+
+    def standing_queries(self) -> Queries:
+        """Return the standing queries of this vault."""
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.queries import parse_queries
+
+        data = read_if_there(self._queries_path, self.vault.resolve(self._queries_path))
+        return parse_queries((data or b"").decode("utf-8", "replace"), self._queries_path)
+
+    def _answer(self, query: StandingQuery, request: Request) -> tuple[Outcome, str, tuple[str, ...]]:
+        """Return where a question finds what it should, how it was searched for, and what the search lacked."""
+        from memory_kb.retrieval.measures import measure
+
+        result = self._keeper.use(lambda index: self._search(index, request, sync=True, progress=None))
+        return measure(query, result.hits), result.mode, result.degraded
+
+    def _files(self, index: SqliteIndex) -> Sequence[File]:
+        """Return the notes as grep sees them."""
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.retrieval.measures import File
+
+        ids: dict[str, list[str]] = {}
+        for entry in index.entries(EVERYTHING):
+            ids.setdefault(entry.source, []).append(entry.entry_id)
+        read = ((path, read_if_there(path, self.vault.resolve(path))) for path in ids)
+        return [File(path, data.decode("utf-8", "replace"), tuple(ids[path])) for path, data in read if data is not None]
+
+    def observe(self, name: str, revision: str, asked: Sequence[StandingQuery], told: Sequence[StandingQuery]) -> Observation:
+        """Return all that is compared of this vault."""
+        from memory_kb.context.differences import Observation
+        from memory_kb.retrieval.finding import Request
+
+        outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
+        contexts = {one.task or one.question: self._told(one) for one in told}
+        problems, titles = self._reading(self._examine)
+        return Observation(name, revision, outcomes, contexts, problems, titles)
+
+    def _told(self, query: StandingQuery) -> ToldContext:
+        from memory_kb.context.differences import ToldContext, complain
+
+        task = query.task or query.question
+        context = self.context(task, labels=query.labels, files=query.files)
+        return ToldContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
+
+    def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
+        """Return what is wrong with the notes beyond their fields, and what the entries are called."""
+        from memory_kb.index.doctor import cross_check
+        from memory_kb.learning.contradict import find_contradictions
+        from memory_kb.learning.memories import make_memory
+        from memory_kb.model import Problem
+
+        memories = tuple(map(make_memory, index.memories(EVERYTHING)))
+        problems = list(cross_check(self.vault, index))
+        flagged = {one.path for one in problems if "looks like" in one.message}
+        problems += [one for one in self._raw_problems(index) if one.path not in flagged]
+        for one in find_contradictions(memories):
+            sides = f"{one.older.id} ({one.older.title}) and {one.newer.id} ({one.newer.title})"
+            problems.append(Problem(one.newer.path, one.newer.line, f"{sides} contradict each other, and no link says so: {one.signal}"))
+        return tuple(problems), {memory.id: memory.title for memory in memories}
+
+    def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
+        """Yield secrets that stand where the index has no eye on them, and conflicts that nobody settled."""
+        from memory_kb.credentials import find_secret
+        from memory_kb.model import Problem
+
+        for file in self._files(index):
+            for number, line in enumerate(file.text.splitlines(), 1):
+                secret = find_secret(line)
+                if secret:
+                    yield Problem(file.path, number, f"the file contains what looks like {secret}; take it out and revoke it")
+                    break
+                if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                    yield Problem(file.path, number, "a conflict of a merge is not settled here")
+                    break
+
+
+def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the two revisions of a range, each with its name."""
+    base, dots, head = range.partition("...") if "..." in range else range.partition("..")
+    names = base or "HEAD", head or "HEAD"
+    one, other = (repository.find(name) for name in names)
+    if dots == "...":
+        one = repository.merge_base(one, other)
+    return (names[0], one), (names[1], other)
+
+
+def _staged(repository: Repository) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("HEAD", repository.find("HEAD")), ("what is staged", repository.staged_tree())

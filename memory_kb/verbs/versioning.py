@@ -1,0 +1,236 @@
+"""Living with git: the merge driver, commits of what was learned, and the vault as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from memory_kb.errors import GitFailed, MemoryKBError, NoRepository
+from memory_kb.settings import LoadedSettings
+from memory_kb.verbs.installing import find_command
+from memory_kb.verbs.reading import Reading
+from memory_kb.verbs.undoing import Undoing
+
+if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.notes.commits import Commit, CommitReport, Told
+    from memory_kb.notes.decisions import RunRecord
+    from memory_kb.notes.entryhistory import Version
+    from memory_kb.notes.gitsetup import GitSetup
+    from memory_kb.notes.repository import Repository
+
+
+class Versioning(Reading, Undoing):
+    """The verbs git install and commit, an entry's history, and the vault at a revision."""
+
+    def git_install(self, *, uninstall: bool = False, dry_run: bool = False) -> GitSetup:
+        """Teach the repository around the vault to merge memory files; a second time nothing changes.
+
+        Args:
+            uninstall: take everything out again.
+            dry_run: write nothing.
+
+        Raises:
+            NoRepository: the vault is in no git repository.
+            GitFailed: its configuration cannot be written.
+        """
+        from memory_kb.notes import gitsetup
+
+        repository = self._repository()
+        if uninstall:
+            return gitsetup.uninstall(repository, self.vault.folder, dry_run=dry_run)
+        command = find_command(self._environ.get("PATH"))
+        return gitsetup.install(repository, self.vault.folder, command, is_memory=self.vault.memory is not None, dry_run=dry_run)
+
+    def commit(self, run: str | None = None, *, message: str | None = None, session: str | None = None, dry_run: bool = False) -> CommitReport:
+        """Commit exactly the files that a run wrote, and say in the message what was learned.
+
+        What else is staged or changed stays as it is.
+
+        Args:
+            run: the beginning of its name; the last one when not given.
+            message: the first line, in the place of the one that counts what was done.
+            session: all runs that the end of this session wrote, instead.
+            dry_run: only tell what would be committed.
+
+        Raises:
+            UnknownRun: no run, or several, are called that, or the session wrote nothing.
+            NoRepository: the files lie in no git repository.
+            GitFailed: a merge or rebase is not finished, or git or a hook of its refuses.
+        """
+        from memory_kb.errors import UnknownRun
+        from memory_kb.notes.commits import CommitReport
+        from memory_kb.notes.undoing import choose_run
+
+        runs = self._done()
+        if session is not None:
+            runs = [one for one in runs if one.head.occasion == f"session {session}"]
+            if not runs:
+                raise UnknownRun(f"session {session}", 0)
+        elif run is not None:
+            chosen = choose_run(runs, run)
+            runs = [chosen] if chosen else []
+        runs = runs if session is not None else runs[-1:]
+        if not runs:
+            return CommitReport((), notices=("no run has written anything yet",))
+        commits: list[Commit] = []
+        notices: list[str] = []
+        for repository, paths in self._repositories(runs, notices):
+            made = self._commit_in(repository, runs, paths, message, notices, dry_run=dry_run)
+            commits += [made] if made else []
+        if not commits:
+            notices.append("nothing to commit: the repository has what was written already")
+        return CommitReport(tuple(one.head.run for one in runs), tuple(commits), tuple(notices))
+
+    def _repositories(self, runs: Sequence[RunRecord], notices: list[str]) -> Iterable[tuple[Repository, dict[str, str]]]:
+        """Return the repositories that the files of some runs lie in, each with its files by their path from the top.
+
+        Raises:
+            NoRepository: none of them lies in one.
+        """
+        from memory_kb.notes.repository import Repository
+
+        found: dict[Path, tuple[Repository, dict[str, str]]] = {}
+        around: dict[Path, Repository | NoRepository] = {}
+        for path in dict.fromkeys(file.path for run in runs for file in run.files):
+            file = self.vault.resolve(path)
+            folder = next(place for place in file.parents if place.is_dir())
+            if folder not in around:
+                try:
+                    around[folder] = Repository(folder, self._environ)
+                except NoRepository as exc:
+                    around[folder] = exc
+            repository = around[folder]
+            if isinstance(repository, NoRepository):
+                notices.append(f"{path} lies in no git repository")
+                continue
+            found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
+        lost = next((one for one in around.values() if isinstance(one, NoRepository)), None)
+        if not found and lost:
+            raise lost
+        return found.values()
+
+    def _commit_in(
+        self, repository: Repository, runs: Sequence[RunRecord], paths: dict[str, str], subject: str | None, notices: list[str], *, dry_run: bool
+    ) -> Commit | None:
+        from memory_kb.notes.commits import Commit, compose_message
+
+        word = repository.half_done()
+        if word:
+            raise GitFailed(f"{repository.top} is in the middle of {word}; nothing was committed", "finish or abort it, then run this again")
+        ignored = repository.ignored(paths)
+        notices += [f"{paths[name]} is ignored by git" for name in paths if name in ignored]
+        changed = repository.changed([name for name in paths if name not in ignored]) if set(paths) - ignored else {}
+        files = [name for name in paths if name in changed]
+        if not files:
+            return None
+        notices += [f"{paths[name]} was edited since; the commit has that too" for name in files if self._is_edited(paths[name], runs)]
+        message = compose_message(runs, frozenset(paths[name] for name in files), self._tell, subject)
+        commit = None
+        if not dry_run:
+            commit = repository.commit(files, [name for name in files if changed[name] == "??"], message)
+        return Commit(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
+
+    def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
+        """Tell whether a file is no longer what the last of some runs made of it."""
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.plans import hash_of
+
+        data = read_if_there(path, self.vault.resolve(path))
+        last = [file.after for run in runs for file in run.files if file.path == path][-1]
+        return (None if data is None else hash_of(data)) != last
+
+    def _tell(self, path: str, entry_id: str | None) -> Told:
+        """Return what an entry is called in a message."""
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.commits import Told
+        from memory_kb.notes.entries import display_title, parse_document
+        from memory_kb.notes.plans import decode
+
+        name = path.rpartition("/")[2]
+        try:
+            text = decode(read_if_there(path, self.vault.resolve(path)) or b"")
+        except MemoryKBError:
+            text = ""
+        entries = parse_document(text, path).entries
+        one = next((one for one in entries if one.id == entry_id), entries[0] if entry_id is None and len(entries) == 1 else None)
+        if one is None:
+            return Told("entry" if entry_id else "file", entry_id or name)
+        return Told(one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1))
+
+    def history(self, wanted: str) -> tuple[Version, ...]:
+        """Return an entry as the commits left it, the newest first, through renames and moves.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            NoRepository: its file is in no git repository.
+        """
+        from memory_kb.index import inventory
+        from memory_kb.notes.entryhistory import Sought, trace
+        from memory_kb.notes.repository import Repository
+        from memory_kb.notes.revisions import prefix_of
+
+        def find(index: SqliteIndex) -> tuple[str, Sought]:
+            entry = inventory.find(self.vault, index, wanted)
+            has_own_id = "id" in inventory.read_metadata(entry)
+            return entry.source, Sought(entry.entry_id, has_own_id, entry.title)
+
+        source, sought = self._reading(find)
+        file = self.vault.resolve(source)
+        repository = Repository(file.parent, self._environ)
+        folder = prefix_of(repository, self.vault) if file.is_relative_to(self.vault.folder) else ""
+        return trace(repository, repository.inner(file) or source, sought, folder)
+
+    def at(self, revision: str) -> Self:
+        """Return the vault as it was at a revision, to search and read; its close is up to the caller.
+
+        Ages count to the day of the commit, the global home is as it is now, and what has no
+        vector in this vault's cache is found by its words.
+
+        Raises:
+            UsageError: there is no such revision.
+            NoRepository: the vault is in no git repository.
+        """
+        repository = self._repository()
+        commit = repository.find(revision)
+        moment = datetime.fromtimestamp(repository.time_of(commit), UTC)
+        return self._open_past(repository, commit, lambda: moment)
+
+    def _repository(self) -> Repository:
+        from memory_kb.notes.repository import Repository
+
+        return Repository(self.vault.folder, self._environ)
+
+    def _open_past(self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None) -> Self:
+        """Return the vault of a commit or tree; with another home than ours, that one."""
+        from memory_kb.notes.revisions import lay_out
+
+        try:
+            place = lay_out(repository, revision, self.vault, self.machine)
+        except OSError as exc:
+            raise GitFailed(f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk") from exc
+        vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
+        environ = {name: value for name, value in self._environ.items() if name != "MEMORY_KB_SESSION"}
+        past = type(self)(vault, LoadedSettings(self.settings, ()), place.machine, clock, environ, self.vault.folder)
+        if self._may_embed:
+            self._lend_meaning(past)
+        return past
+
+    def _lend_meaning(self, past: Self) -> None:
+        """Let a vault of the past use the vectors that this one has."""
+        from memory_kb.index.lending import QuestionsOnly, lend
+        from memory_kb.index.semantics import Semantics
+
+        own = self._semantics
+        past._semantics = Semantics(
+            lambda: QuestionsOnly(own.embedder) if own.embedder else None,
+            lambda _: None,
+            past.machine,
+        )
+        past._keeper.sync()
+        shelves = self._keeper.use(lambda index: index.vectors.shelves())
+        if shelves:
+            with past._keeper.writing():
+                self._keeper.use(lambda index: past._keeper.use(lambda old: lend(index.vectors, old.vectors)))
