@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from os import stat_result
 from typing import NamedTuple
 
 
@@ -31,7 +32,7 @@ class Location(NamedTuple):
 class FileStat(NamedTuple):
     """A Markdown file as the walk finds it.
 
-    `path` is as shown, `location` as the system opens it.
+    `path` is as shown, `location` as the system opens it; the numbers are made to fit a database.
     """
 
     path: str
@@ -39,6 +40,30 @@ class FileStat(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
+
+    @classmethod
+    def of(cls, path: str, location: str, found: stat_result) -> FileStat:
+        """Return what identifies a file and its state.
+
+        Its time may be a year beyond 2262, its inode a hash of 64 bits (mergerfs, ReFS).
+        """
+        mtime, inode = found.st_mtime_ns, found.st_ino
+        if inode > _LARGEST or not -_LARGEST <= mtime <= _LARGEST:
+            mtime, inode = wrap(mtime), wrap(inode)
+        return cls(path, location, found.st_size, mtime, inode)
+
+
+_LARGEST = 2**63 - 1
+
+
+def wrap(number: int) -> int:
+    """Return a number within the 64 bits of SQLite's integers, the same one if it fits.
+
+    Example:
+        >>> wrap(-1), wrap(2**63 - 1), wrap(2**64 - 1)
+        (-1, 9223372036854775807, -1)
+    """
+    return (number + 2**63) % 2**64 - 2**63
 
 
 class Region(NamedTuple):

@@ -200,6 +200,32 @@ def test_one_bad_text_does_not_lose_the_rest(make: Make, fake: FakeProvider) -> 
     assert np.allclose(embedder.embed(["poison"], "document"), fake.vector("poi"), atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["nan", "zero"])
+def test_a_text_whose_vector_has_no_direction_does_not_lose_the_rest(make: Make, fake: FakeProvider, kind: str) -> None:
+    embedder = make()
+    fake.fail(kind, when="poison", times=None)
+    texts = [f"text {number}" for number in range(31)] + ["good words first, then poison"]
+    vectors = embedder.embed(texts, "document")
+    assert np.allclose(vectors[:31], [fake.vector(text) for text in texts[:31]], atol=1e-6)
+    assert np.allclose(vectors[31], fake.vector("good words fir"), atol=1e-6)
+    assert len(fake.calls) == 4
+    assert np.allclose(embedder.embed(["@"], "document"), fake.vector("@"), atol=1e-6)
+    fake.fail(kind, when="@", times=None)
+    assert np.allclose(embedder.embed(["@"], "document"), fake.vector("."), atol=1e-6)
+
+
+def test_a_vector_that_came_broken_once_is_asked_for_again(make: Make, fake: FakeProvider) -> None:
+    fake.fail("nan")
+    assert np.allclose(make().embed(["one", "two"], "document"), [fake.vector("one"), fake.vector("two")], atol=1e-6)
+    assert len(fake.calls) == 2
+
+
+def test_ollama_saying_that_a_vector_is_no_number_loses_that_text_alone(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+    fake.fail("server-error", when="poison", says="failed to encode response: json: unsupported value: NaN", times=None)
+    vectors = openai.embed(["one", "poison", "two"], "document")
+    assert np.allclose(vectors, [fake.vector(text) for text in ("one", "poi", "two")], atol=1e-6)
+
+
 def test_a_server_that_refuses_everything_is_not_asked_a_hundred_times(make: Make, fake: FakeProvider) -> None:
     fake.fail("bad-text", times=None)
     error = failure_of(make(), tuple(f"text {number}" for number in range(64)))

@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support import entry, ids, query
 
 from memory_kb import KnowledgeBase
+from memory_kb.index.cache import EmbeddingCache
 from memory_kb.index.passages import embedded_text
 from memory_kb.ports import Space
 
@@ -266,6 +267,27 @@ def test_an_interrupted_run_goes_on_where_it_was(sent: int, tmp_path: Path, open
     assert_every_vector_is_its_text(kb, fake)
 
 
+def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
+    vault: Callable[..., Path], open_with: Open, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = open_with(vault({f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 30 for number in range(600)}))
+    remember = EmbeddingCache.remember
+    moments = iter((0, 1))
+
+    def interrupt(*arguments: object) -> None:
+        if next(moments, None) == 1:
+            raise KeyboardInterrupt
+        remember(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EmbeddingCache, "remember", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        kb.sync()
+    paid = len(fake.embedded_texts)
+    assert paid >= 256
+    assert kb.sync().embedded == 600 - paid
+    assert max(fake.embedded_texts.values()) == 1
+
+
 def test_two_at_once_embed_each_text_once(tmp_path: Path, fake: FakeProvider, home: Path) -> None:
     folder = write_files(tmp_path / "vault", {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(300)})
     fake.fail("slow", times=None, seconds=0.05)
@@ -396,6 +418,17 @@ def test_old_vectors_answer_until_the_new_ones_are_complete(tmp_path: Path, open
     assert len(fake.calls) == calls
 
 
+def test_vectors_of_another_size_say_so_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    folder = write_files(tmp_path / "vault", NOTES)
+    open_with(folder).sync()
+    other = open_with(folder, MEMORY_KB_EMBEDDINGS_DIMENSIONS="32")
+    result = other.search("topic7")
+    assert (result.mode, result.hits[0].path) == ("hybrid", "n007.md")
+    assert result.degraded == ("the vectors of openai small with 32 numbers are not complete; those of 64 answer",)
+    assert other.sync().embedded == len(NOTES)
+    assert other.search("topic7").degraded == ()
+
+
 # -- what it costs, and what is kept ---------------------------------------------------------------
 
 
@@ -486,3 +519,34 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.02)
+
+
+def damage(file: Path, page: int, size: int) -> None:
+    with file.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"U" * size)
+
+
+@pytest.mark.parametrize("damaged", ["chunks", "embedding_cache"])
+def test_a_damaged_index_gives_its_vectors_to_the_next(vault: Callable[..., Path], open_with: Open, fake: FakeProvider, damaged: str) -> None:
+    folder = vault(NOTES)
+    kb = open_with(folder)
+    assert kb.sync().embedded == len(NOTES)
+    page, size = (
+        int(str(row[0])) for row in query(kb, f"SELECT rootpage FROM sqlite_master WHERE name = '{damaged}'") + query(kb, "PRAGMA page_size")
+    )
+    kb.close()
+    file = kb.machine / ".memory.db"
+    if damaged == "embedding_cache":  # its first page only leads to the others: take the one in the middle
+        with file.open("rb") as stream:
+            stream.seek((page - 1) * size)
+            root = stream.read(size)
+        cell = int.from_bytes(root[12 + int.from_bytes(root[3:5]) // 2 * 2 :][:2])
+        page = int.from_bytes(root[cell : cell + 4])
+    damage(file, page, size)
+    again = open_with(folder)
+    assert again.search("topic7").hits
+    again.sync()
+    paid_again = [text for text, times in fake.embedded_texts.items() if times > 1]
+    assert (file.with_name(".memory.db.broken").exists(), len(paid_again)) == (True, 0) if damaged == "chunks" else 0 < len(paid_again) < 30
+    assert again.search("topic7").degraded == ()

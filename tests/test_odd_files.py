@@ -11,13 +11,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date
 from pathlib import Path
+from typing import NamedTuple, cast
 
 import pytest
 from conftest import Files, clean_environment
 from support import RICH, assert_equals_rebuild, found, query
 
 from memory_kb import KnowledgeBase
+from memory_kb.model import FileStat
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -71,6 +74,26 @@ def test_a_file_whose_name_is_not_utf_8_is_indexed_under_a_readable_one(vault: V
     assert found(kb, "zebra") == ["memory/learnings/caf\\xe9.md"]
     assert "name is not valid UTF-8" in kb.sync().problems[0].message
     assert kb.sync().is_empty
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its file systems know no such times")
+@pytest.mark.parametrize("year", [1601, 1901, 2261, 2300, 2400])
+def test_a_file_of_any_year_is_indexed_once(vault: Vault, open_kb: Open, year: int) -> None:
+    folder = vault({"memory/learnings/a.md": "zebra\n", "memory/learnings/b.md": "camel\n"})
+    moment = (date(year, 1, 2) - date(1970, 1, 1)).days * 86_400
+    os.utime(folder / "memory/learnings/a.md", (moment, moment))
+    kb = open_kb(folder)
+    assert found(kb, "zebra camel") == ["memory/learnings/a.md", "memory/learnings/b.md"]
+    assert (kb.sync().unchanged, kb.status().pending) == (2, 0)
+
+
+def test_an_inode_of_64_bits_fits_the_index() -> None:
+    class Found(NamedTuple):
+        st_size: int = 5
+        st_mtime_ns: int = 7
+        st_ino: int = 2**64 - 2
+
+    assert FileStat.of("a.md", "/a.md", cast("os.stat_result", Found())) == FileStat("a.md", "/a.md", 5, 7, -2)
 
 
 @pytest.mark.parametrize("content", ["é" * 1_000, "長" * 1_000, "ab\n" * 700], ids=["two bytes", "three bytes", "lines"])

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sqlite3
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.ports import Space
 
@@ -18,7 +21,11 @@ if TYPE_CHECKING:
     from memory_kb.ports import Vectors
 
 _PUT = "INSERT OR REPLACE INTO embedding_cache (hash, provider, model, dimension, embedding, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
+_ADD = _PUT.replace("REPLACE", "IGNORE")
 _DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model = ? AND dimension = ?"
+
+#: What the squares of a vector's float32 numbers may miss of 1.
+_LENGTH_SLACK = 1e-3
 
 
 class Pruned(NamedTuple):
@@ -61,6 +68,15 @@ class EmbeddingCache:
         with transaction(self._connection):
             self._connection.executemany(_PUT, ((digest, *space, blob, now) for digest, blob in zip(hashes, blobs, strict=True)))
 
+    def take_over(self, broken: Path) -> None:
+        """Keep the vectors of another index, as far as they can be read, from either end of its table."""
+        source = f"{broken.absolute().as_uri()}?mode=ro"
+        with transaction(self._connection), contextlib.closing(sqlite3.connect(source, uri=True)) as other:
+            for order in ("ASC", "DESC"):
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    self._connection.executemany(_ADD, (row for row in _read_rows(other, order) if _is_whole(row)))
+                    return
+
     def touch(self, space: Space, hashes: Iterable[str]) -> None:
         """Note that vectors are of use today."""
         now = _now()
@@ -97,16 +113,33 @@ class EmbeddingCache:
         return Pruned(len(deleted), freed, total - freed)
 
 
+def _read_rows(connection: sqlite3.Connection, order: str) -> Iterator[tuple[Any, ...]]:
+    columns = "hash, provider, model, dimension, embedding, updated_at"
+    yield from connection.execute(f"SELECT {columns} FROM embedding_cache ORDER BY hash {order}")
+
+
+def _is_whole(row: tuple[Any, ...]) -> bool:
+    """Tell whether a row of a damaged file is as it was written: what it holds is of length 1."""
+    *words, dimension, embedding, updated_at = row
+    if not all(isinstance(word, str) for word in (*words, updated_at)) or not isinstance(dimension, int) or not isinstance(embedding, bytes):
+        return False
+    if not 0 < 4 * dimension == len(embedding):
+        return False
+    numbers = struct.unpack(f"<{dimension}f", embedding)
+    return abs(math.fsum(number * number for number in numbers) - 1) < _LENGTH_SLACK
+
+
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write within one short transaction."""
-    connection.execute("BEGIN IMMEDIATE")
+    """Write within one short transaction, which Ctrl-C at any moment leaves closed."""
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
 
 
 def _now() -> str:

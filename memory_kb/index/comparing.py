@@ -124,13 +124,13 @@ def identify(vault: Vault) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def needs_writing(vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE) -> bool:
+def needs_writing(vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None) -> bool:
     """Tell whether any file stands differently on disk.
 
     The walk stops at the first. A few doubtful files are read to be sure; many are better written
     down as read, so that nobody has to do it again.
     """
-    for number, (verdict, file, known) in enumerate(differences(vault, index, settings, [], reach)):
+    for number, (verdict, file, known) in enumerate(differences(vault, index, settings, [] if problems is None else problems, reach)):
         if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(file, known, settings):
             return True
     return False

@@ -60,7 +60,8 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
 
     Say what had to be remade. A file that is not a database, or not ours, is moved aside, under a
     lock, since other processes may be opening it too. An index of another version is emptied
-    inside a transaction; vectors in it stay.
+    inside a transaction; vectors in it stay. A new one takes over the vectors of the one that was
+    moved aside last, as far as they can be read.
     """
     notices: list[str] = []
     usual = _open_usual(path)
@@ -78,6 +79,8 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
                 notices.append(f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt")
             with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
                 create(connection, tokenizer)
+                if not version:
+                    _take_over_vectors(connection, path)
     return connection, tuple(notices)
 
 
@@ -136,6 +139,15 @@ def create(connection: sqlite3.Connection, tokenizer: str) -> None:
         raise
 
 
+def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:
+    broken = [file for file in path.parent.glob(f"{path.name}.broken*") if not file.name.endswith(_SIDE_FILES[1:])]
+    if broken:
+        from memory_kb.index.cache import EmbeddingCache
+
+        with contextlib.suppress(OSError, sqlite3.Error):
+            EmbeddingCache(connection).take_over(max(broken, key=lambda file: file.stat().st_mtime_ns))
+
+
 def run_script(connection: sqlite3.Connection, script: str) -> None:
     """Run several statements inside the transaction that is open."""
     statement = ""
@@ -146,13 +158,23 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
             statement = ""
 
 
-def replace_damaged(path: Path) -> str:
+def identify_file(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at a path from another one put in its place, None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def replace_damaged(path: Path, seen: tuple[int, int] | None) -> str | None:
     """Set a damaged database aside; return its new name.
 
-    This is for errors that only a query finds.
+    This is for errors that only a query finds. What was found damaged is told by `seen`; if there
+    is another file in its place, somebody else was faster, and nothing is done.
     """
     with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
-        return _set_aside(path)
+        return _set_aside(path) if identify_file(path) == seen else None
 
 
 def _set_aside(path: Path) -> str:

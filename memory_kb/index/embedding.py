@@ -133,7 +133,10 @@ class _Run:
             for batch in self._batches(after, seen):
                 if self._is_over:
                     break
-                running[pool.submit(self._embedder.embed, [passage.text for passage in batch], "document")] = batch
+                # Ctrl-C may come at any moment: a request is on the list before it is sent.
+                future: Future[Vectors] = Future()
+                running[future] = batch
+                pool.submit(self._ask, batch, future)
                 if len(running) >= limits.parallel:
                     self._take(running, wait(running, return_when=FIRST_COMPLETED).done)
             while running:
@@ -141,10 +144,16 @@ class _Run:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             with contextlib.suppress(Exception):
-                self._take(running, {done for done in wait(running, _GRACE).done if not done.cancelled()})
+                self._take(running, wait(running, _GRACE).done)
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, batch: list[Passage], future: Future[Vectors]) -> None:
+        try:
+            future.set_result(self._embedder.embed([passage.text for passage in batch], "document"))
+        except BaseException as exc:  # noqa: BLE001 - raised again by whoever takes the answer
+            future.set_exception(exc)
 
     @property
     def _is_over(self) -> bool:
@@ -169,22 +178,26 @@ class _Run:
                 self._attach(window[-1].key)
 
     def _take(self, running: dict[Future[Vectors], list[Passage]], done: set[Future[Vectors]]) -> None:
-        """Keep the answers that have come; note the failures."""
+        """Keep the answers that have come; note the failures. An answer stays on the list until it is kept."""
         for future in done:
-            batch = running.pop(future)
             try:
                 vectors = future.result()
             except ProviderFailed as exc:
                 self._failed = self._failed + 1 if exc.is_passing else _PATIENCE
                 self._reason = self._reason or explain_failure(exc)
+                del running[future]
                 continue
             self._failed = 0
-            self._space = self._space._replace(dimension=vectors.shape[1])
-            with hold_lock(self._lock, _LOCK_SECONDS):
-                self._store.cache.remember(self._space, [passage.hash for passage in batch], vectors)
-            self._embedded += len(batch)
+            self._keep(running[future], vectors)
+            del running[future]
             if self._progress:
                 self._progress(self._embedded, self._total)
+
+    def _keep(self, batch: list[Passage], vectors: Vectors) -> None:
+        self._space = self._space._replace(dimension=vectors.shape[1])
+        with hold_lock(self._lock, _LOCK_SECONDS):
+            self._store.cache.remember(self._space, [passage.hash for passage in batch], vectors)
+        self._embedded += len(batch)
 
     def _attach(self, until: int | None = None) -> None:
         if self._space.dimension:

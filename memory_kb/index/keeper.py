@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
-from memory_kb.index.database import LOCK, is_damage, replace_damaged
+from memory_kb.index.database import LOCK, identify_file, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
-from memory_kb.model import Region
+from memory_kb.model import Problem, Region
 from memory_kb.notes.vault import HOME_NOTE, Vault
-from memory_kb.notes.walk import EVERYWHERE, Reach
+from memory_kb.notes.walk import EVERYWHERE, UNLISTED, Reach
 from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,6 +54,15 @@ def count_files(number: int) -> str:
     return f"{number:,} file{'' if number == 1 else 's'}"
 
 
+def _tell_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
+    """Say which folders could not be looked into: the notes in them are not searched."""
+    folders = sorted(problem.path for problem in problems if problem.message.startswith(UNLISTED))
+    if not folders:
+        return ()
+    more = f" and {len(folders) - 1:,} more folders" if len(folders) > 1 else ""
+    return (f"{folders[0]}{more} cannot be listed; notes in there are not searched",)
+
+
 class IndexKeeper:
     """The holder of a vault's index, which it hands out ready for use.
 
@@ -67,6 +76,7 @@ class IndexKeeper:
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()
         self._settled = 0
+        self._opened_as: tuple[int, int] | None = None
         #: Whether reading does without a look at the files while a watcher runs.
         self.trusts_watcher = False
 
@@ -83,6 +93,7 @@ class IndexKeeper:
             except sqlite3.OperationalError as exc:
                 hint = "check the folder's permissions, or set index.path in your own configuration"
                 raise InvalidSettings(f"the index {self._file} cannot be opened: {exc}", hint) from exc
+            self._opened_as = identify_file(self._file)
             self._notices += self._opened.notices
         return self._opened
 
@@ -108,8 +119,9 @@ class IndexKeeper:
             if not is_damage(exc):
                 raise
             self.close()
-            kept = replace_damaged(self._file)
-            self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
+            kept = replace_damaged(self._file, self._opened_as)
+            if kept:
+                self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
             self._sync(LONG_PATIENCE)
             return work(self.index)
 
@@ -145,9 +157,10 @@ class IndexKeeper:
         is_new = self._is_new(index)
         if self._settled and not is_new:
             return Refreshed()
+        problems: list[Problem] = []
         is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings)):
-            return Refreshed()
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, problems=problems)):
+            return Refreshed(0, _tell_unlisted(problems))
         try:
             report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
         except VaultBusy:
@@ -158,7 +171,8 @@ class IndexKeeper:
             if is_damage(exc):
                 raise
             return self._behind(index, f"the index cannot be written ({exc})")
-        return Refreshed(0, (f"{count_files(report.unreadable)} cannot be read and are not searched",) if report.unreadable else ())
+        unread = (f"{count_files(report.unreadable)} cannot be read and are not searched",) if report.unreadable else ()
+        return Refreshed(0, unread + _tell_unlisted(report.problems))
 
     @contextmanager
     def settled(self) -> Iterator[None]:

@@ -60,7 +60,7 @@ def read_file(file: FileStat, limit: int) -> RawNote:
             data += more
     finally:
         os.close(descriptor)
-    seen = FileStat(file.path, file.location, found.st_size, found.st_mtime_ns, found.st_ino)
+    seen = FileStat.of(file.path, file.location, found)
     if len(data) <= limit:
         return RawNote(seen, data, is_cut=False)
     cut = data.rfind(b"\n", 0, limit) + 1 or limit

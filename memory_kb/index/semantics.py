@@ -125,6 +125,9 @@ class Semantics:
         wanted = self.embedder.space if self.embedder else shelf.space
         if shelf.space[:2] != wanted[:2]:
             reasons += (f"the vectors of {wanted} are not complete; those of {shelf.space} answer",)
+        elif wanted.dimension not in (0, shelf.space.dimension):
+            sizes = f"{wanted.dimension} numbers are not complete; those of {shelf.space.dimension} answer"
+            reasons += (f"the vectors of {wanted} with {sizes}",)
         missing = store.count_missing(shelf)
         if missing:
             reasons += (f"{missing:,} passages have no vector yet and are found by their words alone; `memory-kb index` makes them",)

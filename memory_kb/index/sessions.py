@@ -17,6 +17,7 @@ from memory_kb.errors import VaultBusy
 from memory_kb.index.database import is_damage
 from memory_kb.index.eventsearch import find
 from memory_kb.index.sessiondb import open_in_memory, open_sessions, set_aside
+from memory_kb.model import wrap
 from memory_kb.notes.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.notes.injected import strip
 from memory_kb.notes.sessionlog import SessionFiles, read_lines
@@ -135,7 +136,7 @@ class SessionIndex:
             known = _known(connection, session)
             try:
                 stat = path.stat()
-                if known and (stat.st_size, stat.st_mtime_ns, stat.st_ino) == known[:3]:
+                if known and (stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)) == known[:3]:
                     return total
                 offset = known.offset if known and stat.st_size > known.size and _sample(path, known.offset) == known.sample else 0
                 batch = _read_batch(path, session, offset, stat)
@@ -205,8 +206,8 @@ def _read_batch(path: Path, session: str, offset: int, stat: os.stat_result) -> 
         if len(rows) >= _BATCH_EVENTS or offset - begin >= _BATCH_BYTES:
             is_last = offset >= stat.st_size
             break
-    size, mtime = (stat.st_size, stat.st_mtime_ns) if is_last else (offset - 1, 0)
-    return _Batch(rows, _Known(size, mtime, stat.st_ino, offset, _sample(path, offset)), problems, is_last)
+    size, mtime = (stat.st_size, wrap(stat.st_mtime_ns)) if is_last else (offset - 1, 0)
+    return _Batch(rows, _Known(size, mtime, wrap(stat.st_ino), offset, _sample(path, offset)), problems, is_last)
 
 
 def _row(event: Event, session: str, offset: int) -> Row:

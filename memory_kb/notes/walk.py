@@ -20,6 +20,10 @@ from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
 _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
 
 
+#: How the problem of a folder begins that could not be looked into.
+UNLISTED = "cannot be listed"
+
+
 class Reach(NamedTuple):
     """How far a walk goes, and whom it tells.
 
@@ -95,7 +99,7 @@ def _stat_top(note: Path, root: Root, vault: Vault, problems: list[Problem]) -> 
     if not stat.S_ISREG(found.st_mode):
         problems.append(Problem(path, 1, "is not a regular file; skipped"))
         return None
-    return FileStat(path, str(note), found.st_size, found.st_mtime_ns, found.st_ino)
+    return FileStat.of(path, str(note), found)
 
 
 def _explain_link(location: str, path: str, folder: Path, problems: list[Problem]) -> None:
@@ -203,13 +207,13 @@ class _Walker:
                                 state = entry.stat(follow_symlinks=False)
                             except FileNotFoundError:
                                 continue
-                            found.append(FileStat(path, entry.path, state.st_size, state.st_mtime_ns, state.st_ino))
+                            found.append(FileStat.of(path, entry.path, state))
                     else:
                         self._take(entry, prefix, found, only_note=only_note)
         except FileNotFoundError:
             return []
         except OSError as exc:
-            self._problems.append(Problem(prefix or "./", 1, f"cannot be listed: {exc.strerror}; what is in it is skipped"))
+            self._problems.append(Problem(prefix or "./", 1, f"{UNLISTED}: {exc.strerror}; what is in it is skipped"))
         found.sort(key=_path_of)
         return found
 
@@ -245,7 +249,7 @@ class _Walker:
             return None
         if not entry.name.isascii() and _readable(entry.name) != entry.name:
             self._problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
-        return FileStat(path, entry.path, found.st_size, found.st_mtime_ns, found.st_ino)
+        return FileStat.of(path, entry.path, found)
 
 
 def _path_of(item: FileStat | tuple[str, str]) -> str:

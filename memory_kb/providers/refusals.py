@@ -21,6 +21,8 @@ _TOO_LONG = re.compile(
 )
 #: What some servers say with a status that means something else.
 _TOO_LARGE = re.compile(r"input length exceeds|input is too large|request too large|maximum context length", re.IGNORECASE)
+#: Ollama computed a vector that is no number.
+_NOT_A_NUMBER = re.compile(r"unsupported value: (?:NaN|[+-]?Inf)")
 _NO_QUOTA = re.compile(r"insufficient_quota|billing|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
 _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
 
@@ -130,6 +132,8 @@ def _kind_of(status: int, everything: str) -> str:
         return "model"
     if status in (429, 500) and _TOO_LARGE.search(everything):
         return "long"
+    if status == 500 and _NOT_A_NUMBER.search(everything):
+        return "input"
     if status in (408, 409, 429) or status >= 500:
         return "busy"
     if status in (400, 413, 422):

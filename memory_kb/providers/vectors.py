@@ -81,21 +81,28 @@ def embed_all(texts: Sequence[str], tokens: int, limits: Limits, ask: Ask, calls
 
 
 def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
-    """Return the vectors of a batch, even if some of its texts are refused.
+    """Return the vectors of a batch, even if some of its texts are refused or get no direction.
 
     A refused batch is halved until the text at fault is found, and that text is cut in half
-    until what is left of it is taken.
+    until what is left of it is taken. So is a text whose vector is zero or no number.
 
     Raises:
-        ProviderFailed: even the simplest text is refused.
+        ProviderFailed: even the simplest text is refused, or none gets a direction.
     """
     import numpy as np
 
     try:
-        return ask(texts)
+        vectors = ask(texts)
     except Refused as refused:
         if len(texts) == 1:
             return _ask_less(texts[0], ask, calls, refused)
+    else:
+        lost: list[int] = np.flatnonzero(np.isnan(vectors[:, 0])).tolist()
+        if len(lost) == len(texts) > 1:
+            raise _no_direction(calls)
+        for row in lost:
+            vectors[row] = _ask_once_more(texts[row], ask, calls)[0]
+        return vectors
     middle = len(texts) // 2
     return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
 
@@ -118,13 +125,49 @@ def _ask_less(text: str, ask: Ask, calls: Calls, refused: Refused) -> Vectors:
     return stand_in
 
 
+def _ask_once_more(text: str, ask: Ask, calls: Calls) -> Vectors:
+    """Return, as the only row, the vector of a text that got none with a direction, or that of as much of it as gets one."""
+    import numpy as np
+
+    stand_in = None
+    while True:
+        try:
+            found = ask([text])
+            if not np.isnan(found).any():
+                return found
+        except Refused:
+            pass  # less of it may be taken
+        if stand_in is None:
+            stand_in = _ask_stand_in(ask, calls)
+        if len(text) < 2:
+            return stand_in
+        text = fit(text[: len(text) // 2], len(text))
+
+
+def _ask_stand_in(ask: Ask, calls: Calls) -> Vectors:
+    import numpy as np
+
+    try:
+        found = ask([STAND_IN])
+    except Refused as refused:
+        raise calls.note_failure(refused.refusal) from None
+    if np.isnan(found).any():
+        raise _no_direction(calls)
+    return found
+
+
+def _no_direction(calls: Calls) -> ProviderFailed:
+    said = f"{calls.service.name} answered with a vector that is zero or no number"
+    return ProviderFailed(said, "choose another embeddings.model", is_passing=True)
+
+
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
     """Return vectors as float32 of length 1, if they are what was asked for.
 
-    `dimension` 0 takes any.
+    `dimension` 0 takes any. Of a vector that is zero or no number, every number is NaN.
 
     Raises:
-        ProviderFailed: there are too few or too many, they have another dimension, or one has no direction.
+        ProviderFailed: there are too few or too many, or they have another dimension.
     """
     import numpy as np
 
@@ -137,7 +180,6 @@ def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: s
         )
     wide = rows.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    if not np.isfinite(lengths).all() or not lengths.all():
-        raise ProviderFailed(f"{name} answered with a vector that is zero or no number", "choose another embeddings.model", is_passing=True)
+    lengths[~np.isfinite(lengths) | (lengths == 0)] = np.nan
     vectors: Vectors = (wide / lengths).astype(np.float32)
     return vectors

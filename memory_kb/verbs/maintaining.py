@@ -85,18 +85,12 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         moments = [min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]]
         return MaintenanceReport(reports, min(moments, default=now + _EVERY))
 
-    def is_maintenance_due(self, quiet: timedelta = timedelta()) -> bool:
-        """Tell whether the last maintenance was a week ago, or there was none.
-
-        With `quiet` it is not due before nothing has been written for so long.
-        """
+    def is_maintenance_due(self) -> bool:
+        """Tell whether the last maintenance was a week ago, or there was none."""
         from memory_kb.notes.maintenance import MaintenanceLog
 
         last = MaintenanceLog(self.machine / "log").last()
-        if not _is_due(min(last.values(), default=None), self._clock().astimezone(UTC)):
-            return False
-        written = datetime.fromtimestamp(self._keeper.index.window().end_ns / 1e9, UTC) if quiet else None
-        return written is None or datetime.now(UTC) - written >= quiet
+        return _is_due(min(last.values(), default=None), self._clock().astimezone(UTC))
 
     def _idle_steps(self) -> tuple[AfterStep, ...]:
         """Return the maintenance that is due, done while nobody works in the vault (S2-16)."""
@@ -104,14 +98,18 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         return (*steps, self._maintain_when_idle) if self.vault.memory else steps
 
     def _maintain_when_idle(self, stop: threading.Event) -> Iterator[str]:
-        """Do the maintenance that is due; say in a line what it did."""
+        """Do the maintenance that is due when nothing was written since the last time this was asked."""
         vault, home = self._asked_for
         with type(self).open(vault, home, environ=self._environ, clock=self._clock) as own:
-            if stop.is_set() or not own.is_maintenance_due(timedelta(seconds=self.settings.watch.reconcile_seconds)):
+            before, self._seen_idle = self._seen_idle, own.generation
+            if before != self._seen_idle or stop.is_set() or not own.is_maintenance_due():
                 return
             for step in own.maintain().steps:
                 if step.outcome in ("done", "failed"):
                     yield f"maintenance, {step.name}: {step.message or step.outcome}"
+
+    #: The state of the index when the watcher was idle last.
+    _seen_idle = -1
 
     def _run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
         from memory_kb.reports import RunReport

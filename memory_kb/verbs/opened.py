@@ -40,7 +40,15 @@ class Shown(TypedDict, total=False):
 class OpenVault:
     """A vault with its settings, its index, its embedding models, and the clock."""
 
-    def __init__(self, vault: Vault, loaded: LoadedSettings, machine: Path, clock: Callable[[], datetime], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        loaded: LoadedSettings,
+        machine: Path,
+        clock: Callable[[], datetime],
+        environ: Mapping[str, str],
+        project: Path | None = None,
+    ) -> None:
         self.vault = vault
         self.settings = loaded.settings
         self.warnings = loaded.warnings
@@ -50,6 +58,8 @@ class OpenVault:
         self._keeper = IndexKeeper(vault, machine, loaded.settings)
         self._asked_for: tuple[str, str | None] = (str(vault.folder), None)
         self._held: set[tuple[int, str]] = set()
+        #: Where the files are that notes cite; a vault of the past cites those of today.
+        self._project_folder = project or vault.folder
 
     @functools.cached_property
     def _semantics(self) -> Semantics:
@@ -113,6 +123,11 @@ class OpenVault:
         self._keeper.close()
         if "_semantics" in self.__dict__:
             self._semantics.close()
+
+    @property
+    def generation(self) -> int:
+        """The number of the index's state; it grows with every change, and is 0 before the first."""
+        return self._keeper.use(lambda index: index.generation)
 
     @property
     def _may_embed(self) -> bool:
