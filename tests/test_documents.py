@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, clean_environment
+
+from memory_kb.notes.fieldschema import frontmatter_schema
 
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -82,6 +85,15 @@ def test_readme_python_runs(sample: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "wait-for-the-event" in done.stdout
+
+
+def test_the_schema_of_the_frontmatter_is_current() -> None:
+    page = REPOSITORY / "docs" / "frontmatter.schema.json"
+    text = json.dumps(frontmatter_schema(), indent=2) + "\n"
+    if os.environ.get("MEMORY_KB_RENEW"):
+        page.write_text(text, encoding="utf-8")
+    else:
+        assert page.read_text(encoding="utf-8") == text, "run scripts/docs"
 
 
 def test_generated_pages_are_current() -> None:

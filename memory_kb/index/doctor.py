@@ -33,7 +33,7 @@ def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[s
 
     That is fields, blocks, ids, links, secrets, and what others have found.
     """
-    problems = [*survey(vault, index, settings).problems, *_cross_check(vault, index), *further]
+    problems = [*survey(vault, index, settings).problems, *cross_check(vault, index), *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
     return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
@@ -56,7 +56,8 @@ def _chosen(vault: Vault, path: str) -> str:
     raise UnreadableInput(f"there is no {path} in the vault", "name a file or folder as `memory-kb list` shows it")
 
 
-def _cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
+def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
+    """Yield double ids, links that lead nowhere, and secrets."""
     entries = list(index.entries(EVERYTHING))
     yield from _duplicate_ids(entries)
     names = name_entries(entries)

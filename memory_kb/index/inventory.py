@@ -24,7 +24,9 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import Filters
 from memory_kb.notes.changes import read_note_text
 from memory_kb.notes.entries import parse_document
+from memory_kb.notes.fields import read_words
 from memory_kb.notes.vault import Vault
+from memory_kb.notes.wikilinks import find_wikilinks
 from memory_kb.ports import StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
@@ -32,7 +34,6 @@ from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.words import SCOPES
 
 _PLACE = re.compile(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
-_WIKILINK = re.compile(r"\[\[([^\[\]|#\n\\]+)(?:#[^\[\]|\n\\]*)?(?:\\?\|[^\[\]\n]*)?\]\]")
 _DAY = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 
 
@@ -168,22 +169,33 @@ def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
             yield str(link.get("relation") or "related_to"), str(link["to"])
-    for target in dict.fromkeys(found.strip() for found in _WIKILINK.findall(text)):
+    for target in dict.fromkeys(link.target for link in find_wikilinks(text) if not link.is_attachment):
         yield "mentions", target
 
 
 def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
     """Return what a link may call each entry.
 
-    That is its id, its title, its file's name or path; ids win.
+    That is its id, its title, its file's name or path, or an alias; ids win, aliases lose.
     """
     names: dict[str, StoredEntry] = {}
     for entry in entries:
         path = entry.source.removesuffix(".md")
-        for name in (entry.title, _DAY.sub("", entry.title), path.rpartition("/")[2], path, path.removeprefix("memory/")):
+        stem = path.rpartition("/")[2]
+        for name in (entry.title, _DAY.sub("", entry.title), stem, path, path.removeprefix("memory/"), f"{stem}.md", f"{path}.md"):
             names.setdefault(name.casefold(), entry)
+    for entry in entries:
+        if entry.metadata and '"alias' in entry.metadata:
+            for alias in aliases_of(entry):
+                names.setdefault(alias.casefold(), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
     return names | {entry.entry_id.casefold(): entry for entry in by_scope}
+
+
+def aliases_of(entry: StoredEntry) -> tuple[str, ...]:
+    """Return the further names of an entry, as Obsidian has them."""
+    metadata = read_metadata(entry)
+    return read_words(metadata.get("aliases", metadata.get("alias")))
 
 
 def stats(index: SqliteIndex) -> Stats:

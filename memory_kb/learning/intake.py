@@ -6,7 +6,9 @@ and given their place (requirements §5, C-21).
 
 from __future__ import annotations
 
+import math
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,12 +17,13 @@ from typing import NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
 from memory_kb.learning.memories import Memory, make_memory, plan_fields, with_words
-from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, name_file, plan_entry
+from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, name_file, plan_entry, undated
 from memory_kb.learning.twins import find_twin, likeness
 from memory_kb.model import Location
 from memory_kb.notes.plans import Change
 from memory_kb.notes.splice import Value
 from memory_kb.ports import Index
+from memory_kb.text import jaccard, tokens
 
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
@@ -37,6 +40,7 @@ class Offer:
         reason: why it is kept, in one sentence for the person who reads the log.
         origin: the session it comes from, which becomes its `session_id`; an entry that says the
             same is reinforced once for each.
+        origin_field: the field that names the origin, where that is no session.
     """
 
     draft: Draft
@@ -44,11 +48,17 @@ class Offer:
     key: str
     reason: str
     origin: str | None = None
+    origin_field: str = "session_id"
 
     @property
     def entry_id(self) -> str:
         """The id that a new entry gets, the same for every offer with this key."""
-        return str(uuid.uuid5(_NAMESPACE, self.key))
+        return id_of(self.key)
+
+
+def id_of(key: str) -> str:
+    """Return the id of the entry that an offer with this key makes."""
+    return str(uuid.uuid5(_NAMESPACE, key))
 
 
 class Taken(NamedTuple):
@@ -87,16 +97,18 @@ def plan_intake(
     """
     taken: list[Taken] = []
     changes: list[Change] = []
+    before = _Before(offers)
     for offer in offers:
-        done, change = _plan_one(offer, index, folder_of, now, was_made, taken)
+        done, change = _plan_one(offer, index, folder_of, now, was_made, before)
         taken.append(done)
+        before.add(done)
         if change:
             changes.append(change)
     return Intake(tuple(taken), tuple(changes))
 
 
 def _plan_one(
-    offer: Offer, index: Index, folder_of: Callable[[Location], str], now: datetime, was_made: Callable[[str], bool], before: Sequence[Taken]
+    offer: Offer, index: Index, folder_of: Callable[[Location], str], now: datetime, was_made: Callable[[str], bool], before: _Before
 ) -> tuple[Taken, Change | None]:
     try:
         draft = check_draft(offer.draft)
@@ -107,7 +119,7 @@ def _plan_one(
         return Taken(offer, known.entry_id, known.source, "known"), None
     if was_made(offer.entry_id):
         return Taken(offer, offer.entry_id, "", "forgotten", "it was deleted before"), None
-    same = next((one for one in before if one.action in _SETTLED and _say_the_same(one.offer, offer)), None)
+    same = before.find(offer)
     if same:
         return same._replace(offer=offer, action="known" if same.action == "created" else same.action), None
     twin = find_twin(index, draft, offer.place)
@@ -117,11 +129,43 @@ def _plan_one(
         memory = next(one for one in map(make_memory, index.memories(EVERYTHING, twin.entry.source)) if one.id == twin.entry.entry_id)
         change = plan_sighting(memory, offer.origin, now, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), change
-    if offer.origin is not None and "session_id" not in dict(draft.fields):
-        draft = replace(draft, fields=(*draft.fields, ("session_id", offer.origin)))
+    if offer.origin is not None and offer.origin_field not in dict(draft.fields):
+        draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
     folder = folder_of(offer.place)
     path = f"{folder}{name_file(draft, offer.entry_id, now, offer.place.learning_type)}"
     return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, now, offer.reason)
+
+
+class _Before:
+    """What became of the offers before, found again by the words of their texts.
+
+    Two texts this alike share one of the first few of their words, the rarest first, so that a
+    thousand offers are not held against each other in pairs.
+    """
+
+    def __init__(self, offers: Sequence[Offer]) -> None:
+        self._words = {offer.draft.text: tokens(undated(offer.draft.text)) for offer in offers}
+        self._frequency = Counter(word for words in self._words.values() for word in words)
+        self._by_word: dict[tuple[Location, str, str], list[tuple[int, Taken]]] = {}
+        self._count = 0
+
+    def add(self, done: Taken) -> None:
+        if done.action in _SETTLED:
+            self._count += 1
+            for key in self._keys(done.offer):
+                self._by_word.setdefault(key, []).append((self._count, done))
+
+    def find(self, offer: Offer) -> Taken | None:
+        """Return what became of the first offer that says the same."""
+        words = self._words[offer.draft.text]
+        found = {number: done for key in self._keys(offer) for number, done in self._by_word.get(key, ())}
+        alike = (found[number] for number in sorted(found) if jaccard(words, self._words[found[number].offer.draft.text]) > TWIN_SIMILARITY)
+        return next((done for done in alike if _say_the_same(done.offer, offer)), None)
+
+    def _keys(self, offer: Offer) -> list[tuple[Location, str, str]]:
+        words = sorted(self._words[offer.draft.text], key=lambda word: (self._frequency[word], word))
+        first = len(words) - math.ceil(TWIN_SIMILARITY * len(words)) + 1
+        return [(offer.place, offer.draft.kind, word) for word in words[:first]]
 
 
 def _say_the_same(one: Offer, other: Offer) -> bool:

@@ -36,7 +36,7 @@ class Twin:
     is_forgotten: bool
 
 
-def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
+def find_twin(index: Index, draft: Draft, place: Location, but: str | None = None) -> Twin | None:
     """Return the entry that says the same at the same place.
 
     Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
@@ -48,7 +48,10 @@ def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
     live = [
         (alike, entry)
         for entry in _similar(index, draft, here)
-        if entry.metadata and not _is_peoples(entry) and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
+        if entry.entry_id != but
+        and entry.metadata
+        and not _is_peoples(entry)
+        and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
     ]
     if live:
         return Twin(max(live, key=itemgetter(0))[1], is_forgotten=False)
@@ -56,9 +59,11 @@ def find_twin(index: Index, draft: Draft, place: Location) -> Twin | None:
     gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
     tombstone = fingerprint(draft.text)
     for entry in index.entries(gone):
-        if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
+        if entry.entry_id != but and entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
-    forgotten = (entry for entry in _similar(index, draft, gone) if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY)
+    forgotten = (
+        entry for entry in _similar(index, draft, gone) if entry.entry_id != but and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
+    )
     return next((Twin(entry, is_forgotten=True) for entry in forgotten if not _is_superseded(entry)), None)
 
 

@@ -14,13 +14,14 @@ from datetime import date
 from typing import Any
 
 from memory_kb.entry import Link
-from memory_kb.words import DOMAINS, KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES
+from memory_kb.notes.fieldlist import FIELDS
+from memory_kb.words import KIND_ALIASES, KIND_OF_TYPE, KINDS, PRIORITIES, RELATIONS, TYPES
 
 #: Importance of an entry that names neither kind nor priority (S3-48).
 DEFAULT_IMPORTANCE = 0.5
 
 _DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
-_EVIDENCE = frozenset({"confidence", "quality_score", "success_count", "failure_count", "usage_count", "last_applied", "promoted_at"})
+_EVIDENCE = {name: field.form for name, field in FIELDS.items() if field.is_evidence}
 _MAX_LISTED = 200
 _MAX_TEXT = 1_000
 
@@ -134,8 +135,8 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
     """
     reader = _Reader(meta)
     kind, type_ = read_kind(meta.get("kind"), meta.get("type"))
-    reader.check_choice("kind", (*KINDS, *KIND_ALIASES), kind)
-    reader.check_choice("type", TYPES, type_)
+    reader.check_choice("kind", FIELDS["kind"].choices, kind)
+    reader.check_choice("type", FIELDS["type"].choices, type_)
     priority = reader.choice("priority", PRIORITIES)
     default = PRIORITIES[priority] if priority else PRIORITIES[KINDS[kind].priority] if "kind" in meta else DEFAULT_IMPORTANCE
     last_reinforced, created_at = reader.day("last_reinforced"), reader.day("created_at")
@@ -144,10 +145,10 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
         id=read_text(meta.get("id")),
         kind=kind,
         type=type_,
-        domain=reader.choice("domain", DOMAINS) or "team",
+        domain=reader.choice("domain", FIELDS["domain"].choices) or "team",
         importance=reader.number("importance", default),
         phase=_word(meta.get("phase")) or "unknown",
-        status=reader.choice("status", STATUSES),
+        status=reader.choice("status", FIELDS["status"].choices),
         reinforcement_count=reader.count("reinforcement_count"),
         last_reinforced=last_reinforced,
         created_at=created_at,
@@ -246,9 +247,10 @@ class _Reader:
         """Complain about the fields that only later stages read."""
         if self._meta.keys().isdisjoint(_EVIDENCE):
             return
-        for name in ("confidence", "quality_score"):
-            self.number(name, 0.5)
-        for name in ("success_count", "failure_count", "usage_count"):
-            self.count(name)
-        for name in ("last_applied", "promoted_at"):
-            self.day(name)
+        for name, form in _EVIDENCE.items():
+            if form == "number":
+                self.number(name, 0.5)
+            elif form == "count":
+                self.count(name)
+            else:
+                self.day(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -82,11 +83,17 @@ def import_transcript(files: SessionFiles, source: Path, kind: str | None, label
     kind = kind or sniff(line.text for line in read_lines(source, limit=MAX_RECORD))
     if kind is None:
         raise UnreadableInput(f"{source} is no transcript that is known", f"name its format with --format: {', '.join(FORMATS)}")
+    found = reader_of(kind)(line.text for line in read_lines(source, limit=MAX_RECORD))
+    return import_found(files, found, source, kind, labels, now)
+
+
+def import_found(files: SessionFiles, events: Iterable[Found], source: Path, kind: str, labels: Labels, now: datetime) -> tuple[SessionImported, ...]:
+    """Bring the events of a transcript in that somebody reads; return what became of it, for every session."""
     fallback = labels.session or _session_name(source.stem)
     targets: dict[str, _Target] = {}
     ignored, problems = 0, list[Problem]()
     with ExitStack() as stack:
-        for found in reader_of(kind)(line.text for line in read_lines(source, limit=MAX_RECORD)):
+        for found in events:
             if found.event is None:
                 ignored += found.problem is None
                 if found.problem and len(problems) < _SHOWN_PROBLEMS:

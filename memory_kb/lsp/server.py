@@ -1,0 +1,323 @@
+"""The language server itself: what an editor asks, handed to the desk, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from memory_kb import __version__
+from memory_kb.errors import MemoryKBError
+from memory_kb.lsp.acting import offer_actions, to_diagnostic
+from memory_kb.lsp.completing import complete
+from memory_kb.lsp.desk import Desk
+from memory_kb.lsp.edits import make_workspace_edit
+from memory_kb.lsp.hovering import tell_field, tell_standing
+from memory_kb.lsp.pages import Page
+from memory_kb.lsp.spots import blocks, find_spot
+from memory_kb.lsp.subjects import Subject, find_subject, list_symbols
+from memory_kb.notes.composing import Composition
+from memory_kb.notes.vault import locate
+
+#: Seconds of quiet after which a note is examined, and between two looks at the vault.
+_PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
+_OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Delete}
+
+
+class _Asked(Protocol):
+    """A question about a place in a note."""
+
+    text_document: lsp.TextDocumentIdentifier
+    position: lsp.Position
+
+
+class NoteServer(LanguageServer):
+    """A language server with a desk."""
+
+    def __init__(self, vault: str | None, home: str | None) -> None:
+        super().__init__("memory-kb", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        self.desk = Desk(vault, home, _say)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._published: set[str] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside the answers."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def begin(self) -> None:
+        """Find the vault, take in what was opened meanwhile, and look after it from now on."""
+        if not await self.desk.open():
+            return
+        for document in list(self.workspace.text_documents.values()):
+            self.desk.put(document.uri, document.source, document.version)
+        while True:
+            try:
+                if await self.desk.renew():
+                    for uri in list(self.desk.pages):
+                        self.examine_soon(uri)
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it mended
+                _say(f"the vault cannot be looked at: {exc}")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def examine_soon(self, uri: str) -> None:
+        """Examine a note when nothing has been typed for a moment."""
+        earlier = self._waiting.pop(uri, None)
+        if earlier:
+            earlier.cancel()
+        self._waiting[uri] = self.start(self._examine(uri))
+
+    async def _examine(self, uri: str) -> None:
+        await asyncio.sleep(_PAUSE_SECONDS)
+        page = self.desk.pages.get(uri)
+        if page is None:
+            return
+        try:
+            remarks = await self.desk.ask(lambda kb: kb.examine(page.path, page.text))
+        except MemoryKBError as exc:
+            _say(str(exc))
+            return
+        if self.desk.pages.get(uri) is page:
+            self._published.add(uri)
+            told = [to_diagnostic(page, one) for one in remarks]
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version))
+
+    def forget(self, uri: str) -> None:
+        """Take back what was said of a note that is closed."""
+        earlier = self._waiting.pop(uri, None)
+        if earlier:
+            earlier.cancel()
+        self.desk.drop(uri)
+        if uri in self._published:
+            self._published.discard(uri)
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+
+    def place(self, asked: _Asked) -> tuple[Page, int] | None:
+        """Return the note and the character that are asked about."""
+        page = self.desk.pages.get(asked.text_document.uri)
+        return (page, page.ruler.offset(asked.position)) if page else None
+
+    def subject(self, asked: _Asked) -> tuple[Page, Subject] | None:
+        """Return the note and the entry that are asked about."""
+        found = self.place(asked)
+        subject = find_subject(*found, self.desk.catalog) if found else None
+        return (found[0], subject) if found and subject else None
+
+    @property
+    def can_operate(self) -> bool:
+        """Whether the editor can make and delete files as part of an edit."""
+        workspace = self.client_capabilities.workspace
+        edit = workspace.workspace_edit if workspace else None
+        return bool(edit and edit.document_changes and set(edit.resource_operations or ()) >= _OPERATIONS)
+
+    @property
+    def can_resolve(self) -> bool:
+        """Whether the editor asks for the edit of an action when it is chosen."""
+        document = self.client_capabilities.text_document
+        action = document.code_action if document else None
+        return bool(action and action.resolve_support and "edit" in action.resolve_support.properties)
+
+    def to_edit(self, made: Composition) -> lsp.WorkspaceEdit | None:
+        """Return a composition as an edit, or tell the person why there is none."""
+        if made.conflicts:
+            self.tell(made.conflicts[0].message)
+            return None
+        edit = make_workspace_edit(made, self.desk.place_of, self.desk.encoding, has_operations=self.can_operate)
+        if edit is None:
+            self.tell("this editor cannot make or delete files as part of an edit; use the command line")
+        return edit
+
+    def tell(self, message: str) -> None:
+        """Show a person a sentence."""
+        self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"memory-kb: {message}"))
+
+    async def resolve(self, action: lsp.CodeAction) -> lsp.CodeAction:
+        """Work out what a chosen action changes."""
+        data: Any = action.data
+        wanted = {name: data[name] if isinstance(data, dict) else getattr(data, name, "") for name in ("action", "path", "id", "other")}
+        drafts = self.desk.drafts()
+        try:
+            made = await self.desk.ask(lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"]))
+        except MemoryKBError as exc:
+            self.tell(str(exc))
+        else:
+            action.edit = self.to_edit(made)
+        return action
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"memory-kb lsp: {message}\n")
+    sys.stderr.flush()
+
+
+def make_server(vault: str | None, home: str | None) -> NoteServer:
+    """Return a server with everything that it answers."""
+    server = NoteServer(vault, home)
+    desk = server.desk
+    _keep_notes(server)
+
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "#", ":", " ", ","]))
+    def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
+        found = server.place(params)
+        if found is None:
+            return None
+        typed = params.context.trigger_character if params.context else None
+        if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind in ("", "link", "anchor", "tag"):
+            return None
+        return complete(*found, desk.catalog, desk.read, desk.today())
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        found = server.place(params)
+        if found is None:
+            return None
+        page, offset = found
+        spot = find_spot(page.text, offset)
+        told = tell_field(_whole_name(page, offset)) if spot.kind == "name" else None
+        if told:
+            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, told))
+        named = server.subject(params)
+        if named is None or (named[1].is_own and not named[1].way and not _is_in_block(page, offset)):
+            return None
+        subject, drafts = named[1], desk.drafts()
+        try:
+            standing = await desk.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
+        except MemoryKBError:
+            return None
+        entry = desk.entry_of(subject)
+        links = (len(desk.catalog.links.get((entry.source, entry.line), ())), len(desk.catalog.incoming(entry))) if entry else (0, 0)
+        markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, tell_standing(standing, links, with_text=not subject.is_own))
+        return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
+        named = server.subject(params)
+        return desk.locate(named[1].path, named[1].entry_id) if named else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
+        named = server.subject(params)
+        return await asyncio.to_thread(desk.list_mentions, named[1], with_own=params.context.include_declaration) if named else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+        page = desk.pages.get(params.text_document.uri)
+        return list_symbols(page) if page else None
+
+    @server.feature(lsp.WORKSPACE_SYMBOL)
+    def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
+        return desk.find_symbols(params.query) if desk.vault else []
+
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
+        named = server.subject(params)
+        if named is None or not named[1].way:
+            return None
+        page, subject = named
+        return lsp.PrepareRenamePlaceholder(page.ruler.range(subject.span), page.text[subject.span.start : subject.span.end])
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        named = server.subject(params)
+        if named is None or not named[1].way:
+            return None
+        subject, drafts = named[1], desk.drafts()
+        try:
+            made = await desk.ask(
+                lambda kb: kb.propose_renaming(subject.path, subject.entry_id, params.new_name, drafts, is_title=subject.way == "title")
+            )
+        except MemoryKBError as exc:
+            server.tell(str(exc))
+            return None
+        return server.to_edit(made)
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION,
+        lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True),
+    )
+    async def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        page = desk.pages.get(params.text_document.uri)
+        if page is None or desk.vault is None:
+            return None
+        place = locate(page.path, is_memory=desk.vault.memory is not None)
+        offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
+        wanted = [getattr(kind, "value", kind) for kind in params.context.only or ()]
+        offered = [one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))]
+        return offered if server.can_resolve else [one if one.edit else await server.resolve(one) for one in offered]
+
+    @server.feature(lsp.CODE_ACTION_RESOLVE)
+    async def resolve(action: lsp.CodeAction) -> lsp.CodeAction:
+        return action if action.edit else await server.resolve(action)
+
+    return server
+
+
+def _keep_notes(server: NoteServer) -> None:
+    """Register what an editor tells of its notes."""
+    desk = server.desk
+
+    @server.feature(lsp.INITIALIZED)
+    async def initialized(_: lsp.InitializedParams) -> None:
+        desk.encoding = str(getattr(server.workspace.position_encoding, "value", server.workspace.position_encoding) or "utf-16")
+        _enter(to_fs_path(server.workspace.root_uri or ""), desk)
+        server.start(server.begin())
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: lsp.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        if desk.put(document.uri, document.text, document.version):
+            server.examine_soon(document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: lsp.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if uri in desk.pages and desk.put(uri, server.workspace.get_text_document(uri).source, params.text_document.version):
+            server.examine_soon(uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def did_save(params: lsp.DidSaveTextDocumentParams) -> None:
+        if params.text_document.uri in desk.pages:
+            server.examine_soon(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: lsp.DidCloseTextDocumentParams) -> None:
+        server.forget(params.text_document.uri)
+
+
+def _enter(root: str | None, desk: Desk) -> None:
+    """Stand in the folder that an editor has open, as a person stands somewhere who calls a command."""
+    if root and desk.address.vault is None and os.path.isdir(root):
+        os.chdir(root)
+
+
+def _whole_name(page: Page, offset: int) -> str:
+    """Return the name of the field that a character is part of."""
+    start = page.text.rfind("\n", 0, offset) + 1
+    line = page.text[start : page.text.find("\n", offset) if "\n" in page.text[offset:] else len(page.text)]
+    return line.partition(":")[0].strip().strip("\"'")
+
+
+def _is_in_block(page: Page, offset: int) -> bool:
+    return any(block.start - 4 <= offset <= block.end for block in blocks(page.text))
+
+
+def serve(vault: str | None, home: str | None) -> int:
+    """Serve one editor until it ends; return the exit code."""
+    server = make_server(vault, home)
+    # The server closes its output when it ends, and nothing else may ever write to it.
+    stdout = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        server.start_io(stdout=stdout)
+    finally:
+        server.desk.close()
+    return 0

@@ -1,0 +1,100 @@
+"""Links inside of text: `[[Note]]`, `[[Note#Heading|shown]]`, `![[Note#^block]]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from memory_kb.entry import Span
+
+#: The target in the first group, then heading or block, then what is shown.
+WIKILINK = re.compile(r"\[\[([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
+_ATTACHMENT = re.compile(
+    r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
+    re.IGNORECASE,
+)
+_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+_TAG = re.compile(r"(?<![\w#/&\[(])#([^\W\d_][\w/-]*|\d+[^\W\d_/-][\w/-]*)", re.MULTILINE)
+_CODE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
+
+
+class Wikilink(NamedTuple):
+    """A link as it stands in a text.
+
+    Attributes:
+        target: the note it names, without the blanks around it.
+        span: where the name stands.
+        whole: where all of it stands, brackets included.
+        anchor: the heading or `^block` within the note, or "".
+        is_embed: whether the note is shown in its place.
+    """
+
+    target: str
+    span: Span
+    whole: Span
+    anchor: str
+    is_embed: bool
+
+    @property
+    def is_attachment(self) -> bool:
+        """Whether it names a picture, a recording or another file that is no note."""
+        return _ATTACHMENT.search(self.target) is not None
+
+
+def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterator[Wikilink]:
+    """Yield the links of a text, or of a stretch of it, in their order.
+
+    Example:
+        >>> [(link.target, link.anchor, link.is_embed) for link in find_wikilinks("See [[A#Why|here]] and ![[b.png]].")]
+        [('A', 'Why', False), ('b.png', '', True)]
+    """
+    for found in WIKILINK.finditer(text, start, len(text) if end is None else end):
+        named = found[1]
+        if not named.strip():
+            continue
+        begin = found.start(1) + len(named) - len(named.lstrip())
+        is_embed = found.start() > 0 and text[found.start() - 1] == "!"
+        whole = Span(found.start() - is_embed, found.end())
+        yield Wikilink(named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed)
+
+
+def rewrite_targets(text: str, new_name: Callable[[str], str | None]) -> str:
+    """Return a text with the targets of its links exchanged; None leaves one as it is.
+
+    Example:
+        >>> rewrite_targets("[[Old|shown]] [[Other]]", lambda name: "New" if name == "Old" else None)
+        '[[New|shown]] [[Other]]'
+    """
+    pieces, done = [], 0
+    for link in find_wikilinks(text):
+        name = new_name(link.target)
+        if name is not None:
+            pieces += [text[done : link.span.start], name]
+            done = link.span.end
+    return "".join((*pieces, text[done:]))
+
+
+def find_tags(text: str) -> tuple[str, ...]:
+    """Return the `#tags` in a text, each once; headings, numbers and code have none.
+
+    Example:
+        >>> find_tags("# Head\\nUses #sqlite and #db/index, issue #12, `#no`.")
+        ('sqlite', 'db/index')
+    """
+    return tuple(dict.fromkeys(found.rstrip("/-") for found in _TAG.findall(without_code(text))))
+
+
+def find_block_ids(text: str) -> tuple[str, ...]:
+    """Return the ids that blocks of a text have, as `^id` at the end of a line.
+
+    Example:
+        >>> find_block_ids("A line. ^first\\n2^3\\n")
+        ('first',)
+    """
+    return tuple(dict.fromkeys(_BLOCK_ID.findall(text)))
+
+
+def without_code(text: str) -> str:
+    """Return a text with blanks in the place of its code, so that all else stands where it stood."""
+    return _CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text) if "`" in text or "~~~" in text else text

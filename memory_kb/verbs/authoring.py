@@ -1,0 +1,368 @@
+"""Help for people who write notes in an editor: what links may lead to, what is amiss, what could be done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import UnknownEntry, UsageError
+from memory_kb.verbs.claims import Claims
+from memory_kb.verbs.reviewing import Reviewing
+
+if TYPE_CHECKING:
+    from memory_kb.index.catalog import Catalog
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.memories import Memory
+    from memory_kb.learning.remarks import Ground, Remark
+    from memory_kb.learning.renaming import Renaming
+    from memory_kb.notes.composing import Composition
+    from memory_kb.notes.plans import Change, NoteText
+    from memory_kb.ports import StoredEntry
+    from memory_kb.reports import RunReport
+
+#: Texts that stand in an editor and perhaps nowhere else, by their paths in output.
+Drafts = Mapping[str, str]
+#: What can be done to an entry by hand: in words, and what each is called here.
+ACTIONS = ("retire", "approve", "promote", "merge")
+
+
+class Standing(NamedTuple):
+    """How an entry stands: what its prominence is made of, how it was used, whether its claims hold.
+
+    `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
+    times that times `scope_weight`.
+    """
+
+    id: str
+    title: str
+    kind: str
+    scope: str
+    status: str
+    path: str
+    importance: float
+    age_days: float | None
+    decay: float
+    reinforcement_count: int
+    prominence: float
+    scope_weight: float
+    shown: int
+    last_shown: str | None
+    outcomes: tuple[tuple[str, int], ...]
+    claims: str | None
+    tags: tuple[str, ...]
+    text: str
+
+
+class _Usage(NamedTuple):
+    """How often entries were shown, when last, and what became of it; as of two sizes of the logs."""
+
+    state: tuple[int, ...]
+    shown: Counter[str]
+    last: Mapping[str, str]
+    outcomes: Mapping[str, Counter[str]]
+
+
+class Authoring(Claims, Reviewing):
+    """The verb rename, and what the language server asks."""
+
+    _catalog: Catalog | None = None
+    _usage: _Usage | None = None
+
+    def catalog(self) -> Catalog:
+        """Return all entries with their names and links, as they are now."""
+        from memory_kb.index.catalog import make_catalog
+
+        def read(index: SqliteIndex) -> Catalog:
+            if self._catalog is None or self._catalog.generation != index.generation:
+                self._catalog = make_catalog(index)
+            return self._catalog
+
+        return self._reading(read)
+
+    def examine(self, path: str, text: str) -> tuple[Remark, ...]:
+        """Return what is to be mended in a note that may not be saved yet, each at its place.
+
+        The rules are those of `lint`, and that nothing is said twice.
+        """
+        from memory_kb.index.unsaved import read_unsaved
+        from memory_kb.learning.memories import make_memory
+        from memory_kb.learning.remarks import remark
+        from memory_kb.notes.entries import parse_document
+        from memory_kb.notes.vault import default_status
+
+        is_memory = self.vault.memory is not None
+        memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
+        document = parse_document(text, path, default_status(path, is_memory=is_memory))
+        return tuple(remark(text, document, memories, self._remark_ground(path, memories)))
+
+    def _remark_ground(self, path: str, memories: Sequence[Memory]) -> Ground:
+        from memory_kb.learning.claims import assess, complain
+        from memory_kb.learning.remarks import Ground, Known
+        from memory_kb.learning.remember import Draft
+        from memory_kb.learning.twins import find_twin
+
+        catalog, today = self.catalog(), self._today()
+        own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
+        ids = Counter((memory.id, memory.place) for memory in memories)
+
+        def others(memory: Memory) -> list[str]:
+            there = [one for one in catalog.ids.get(memory.id, ()) if one.source != path and self._place_of_entry(one) == memory.place[:3]]
+            return [f"{one.source}:{one.line}" for one in there] or [f"{path}:{memory.line}"] * (ids[memory.id, memory.place] > 1)
+
+        def twin(memory: Memory) -> tuple[Known, bool] | None:
+            draft = Draft(memory.text, memory.kind)
+            found = self._reading(lambda index: find_twin(index, draft, memory.place, memory.id))
+            if found is None:
+                return None
+            return Known(found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"), found.is_forgotten
+
+        def claims(memory: Memory) -> list[str]:
+            if memory.metadata.keys().isdisjoint(("cites", "valid_until")):
+                return []
+            return list(complain(memory, assess(memory, self._project_files(5.0), today)))
+
+        return Ground(
+            leads=lambda name: name.strip().casefold() in own or catalog.resolve(name) is not None,
+            others=others,
+            twin=twin,
+            claims=claims,
+            rule_tokens=self.settings.context.rule_tokens,
+            checks_wikilinks=self.vault.memory is not None,
+        )
+
+    def _place_of_entry(self, entry: StoredEntry) -> tuple[str, str | None, str | None]:
+        from memory_kb.notes.vault import locate
+
+        return locate(entry.source, is_memory=self.vault.memory is not None)[:3]
+
+    def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> Standing:
+        """Return how an entry stands.
+
+        Raises:
+            UnknownEntry: it is neither in the drafts nor in the index.
+        """
+        from memory_kb.learning.claims import assess
+        from memory_kb.retrieval.scoring import decay, prominence
+
+        memory, ranking, today = self._at(path, entry_id, drafts or {}), self.settings.ranking, self._today()
+        age = max(0, (today - memory.seen).days) if memory.seen else 0
+        usage = self._read_usage()
+        has_claims = not memory.metadata.keys().isdisjoint(("cites", "valid_until"))
+        return Standing(
+            id=memory.id,
+            title=memory.title,
+            kind=memory.kind,
+            scope=memory.place.scope,
+            status=memory.status,
+            path=memory.path,
+            importance=memory.importance,
+            age_days=age if memory.seen else None,
+            decay=decay(age, ranking.half_life_days, ranking.decay_floor),
+            reinforcement_count=memory.reinforcement_count,
+            prominence=prominence(memory.importance, age, memory.reinforcement_count, memory.status, ranking),
+            scope_weight=ranking.scope.of(memory.place.scope),
+            shown=usage.shown[memory.id],
+            last_shown=usage.last.get(memory.id),
+            outcomes=tuple(usage.outcomes.get(memory.id, Counter()).items()),
+            claims=assess(memory, self._project_files(5.0), today).verdict if has_claims else None,
+            tags=memory.tags,
+            text=memory.text,
+        )
+
+    def _read_usage(self) -> _Usage:
+        from memory_kb.notes.outcomes import OutcomeLog
+        from memory_kb.notes.retrievals import RetrievalLog
+
+        retrievals, outcomes = RetrievalLog(self.machine / "log"), OutcomeLog(self.machine / "log")
+        state = tuple(log.file.stat().st_size if log.file.exists() else 0 for log in (retrievals, outcomes))
+        if self._usage is None or self._usage.state != state:
+            shown: Counter[str] = Counter()
+            last: dict[str, str] = {}
+            told: dict[str, Counter[str]] = {}
+            for one in retrievals.read():
+                shown.update(one.ids)
+                last |= dict.fromkeys(one.ids, one.ts)
+            for outcome in outcomes.read_all():
+                if outcome.is_done:
+                    for name, mark in outcome.marks.items():
+                        told.setdefault(name, Counter())[mark.credit] += 1
+            self._usage = _Usage(state, shown, last, told)
+        return self._usage
+
+    def rename(self, wanted: str, new: str, *, title: bool = False, dry_run: bool = False) -> RunReport:
+        """Call an entry otherwise, and rewrite every link that uses the old name; all or nothing.
+
+        Args:
+            wanted: the entry.
+            new: its new id, or title.
+            title: rename what it is titled by: its title, its first heading, or its file.
+            dry_run: write nothing; the report's run tells what would be.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: the name is taken, or links could not hold it.
+        """
+        found = self._find(wanted)
+        return self._carry_out_whole_files(lambda: self._plan_renaming(found.path, found.id, new, {}, is_title=title), dry_run=dry_run)
+
+    def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
+        if dry_run:
+            return self.run_plan("rename", plan(), dry_run=True)
+        with self._writing():
+            self.recover()
+            return self.run_plan("rename", plan())
+
+    def propose_renaming(self, path: str, entry_id: str, new: str, drafts: Drafts, *, is_title: bool) -> Composition:
+        """Return what renaming an entry would make of the files, with the drafts in their places.
+
+        Raises:
+            UnknownEntry, UsageError, CannotSplice: as `rename`.
+        """
+        return self._composed(self._plan_renaming(path, entry_id, new, drafts, is_title=is_title), drafts)
+
+    def _plan_renaming(self, path: str, entry_id: str, new: str, drafts: Drafts, *, is_title: bool) -> Sequence[Change]:
+        from memory_kb.learning.renaming import Renaming, check_name, plan_renaming, shown_title, way_of
+        from memory_kb.notes.sheets import find_entry
+
+        note = self._draft_note(path, drafts)
+        entry = find_entry(note.text, path, entry_id)
+        body = note.text[entry.body.start : entry.body.end]
+        way = way_of(entry, body, is_title=is_title)
+        if way == "id" and not entry.has_own_id:
+            raise UsageError(f"{path} has no id of its own", "rename its title: --title")
+        if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
+            raise UsageError(f"{path} is called so by the format", "give it a title")
+        catalog = self.catalog()
+        mine = self._at(path, entry_id, drafts)
+        old = {"id": entry.id, "title": entry.title or "", "file": path.rpartition("/")[2].removesuffix(".md")}.get(way) or shown_title(mine.title)
+        name = check_name(new, way)
+        taken = catalog.resolve(name)
+        if name == old:
+            return ()
+        if taken and (taken.source, taken.entry_id) != (path, entry_id):
+            raise UsageError(f"{name!r} is what {taken.source}:{taken.line} is called already", "choose another name")
+        renaming = Renaming(path, entry_id, way, old, name)
+
+        def leads_to(target: str) -> bool:
+            found = catalog.resolve(target)
+            return found is None or (found.source, found.entry_id) == (path, entry_id)
+
+        linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target)}
+        paths = dict.fromkeys([path, *sorted(linking), *drafts])
+        return plan_renaming(renaming, [self._draft_note(one, drafts) for one in paths], leads_to)
+
+    def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
+        """Return the entries that link to one, those by lists of ids among them."""
+        entry = next((one for one in catalog.ids.get(renaming.entry_id, ()) if one.source == renaming.path), None)
+        linking = list(catalog.incoming(entry)) if entry else []
+        if renaming.way == "id":
+            quoted = f'"{renaming.old}"'
+            linking += [(one, "sources", renaming.old) for one in catalog.entries if one.metadata and quoted in one.metadata]
+        return linking
+
+    def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
+        """Return what one of `ACTIONS` would make of the files, with the drafts in their places.
+
+        Args:
+            action: what is to be done.
+            path: where the entry stands.
+            entry_id: the entry.
+            drafts: texts that are not saved.
+            other: for `merge`, the entry that says the same.
+
+        Raises:
+            UnknownEntry: one of them is not there.
+            UsageError: it cannot be done to this entry.
+        """
+        memory = self._at(path, entry_id, drafts)
+        makers: Mapping[str, Callable[[], Sequence[Change]]] = {
+            "retire": lambda: self._plan_retiring(memory),
+            "approve": lambda: self._plan_approving(memory, drafts),
+            "promote": lambda: self._plan_promoting(memory),
+            "merge": lambda: self._plan_merging(memory, other, drafts),
+        }
+        if action not in makers:
+            raise UsageError(f"unknown action {action!r}", f"it may be {', '.join(ACTIONS)}")
+        return self._composed(makers[action](), drafts)
+
+    def _plan_retiring(self, memory: Memory) -> list[Change]:
+        from memory_kb.learning.memories import plan_fields
+
+        change = plan_fields(memory, {"status": "retired"}, "Told to forget it.")
+        return [change] if change else []
+
+    def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.learning.review import plan_approval
+
+        ground = self._ground()
+        return plan_approval([memory], replace(ground, read=lambda path: self._draft_note(path, drafts) if path in drafts else ground.read(path)))
+
+    def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
+        from memory_kb.learning.intake import plan_intake
+        from memory_kb.learning.promote import offer_by_hand
+
+        offer = offer_by_hand(memory, self._clock())
+        if offer is None:
+            raise UsageError(f"{memory.id} cannot be promoted from {memory.place.scope}", "only live entries rise, and the home is the top")
+        intake = self._reading(lambda index: plan_intake([offer], index, self._folder_of, self._clock(), self._was_made))
+        (taken,) = intake.taken
+        if taken.action not in ("created", "reinforced"):
+            raise UsageError(f"{taken.id or memory.id} is there already" if taken.action == "known" else f"not promoted: {taken.message}")
+        return intake.changes
+
+    def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.filters import EVERYTHING
+        from memory_kb.learning.merging import by_rank, merge
+        from memory_kb.learning.review import free_path
+        from memory_kb.notes.sheets import find_entry
+
+        found = self.catalog().ids.get(other, ())
+        if not found or (other, found[0].source) == (memory.id, memory.path):
+            raise UnknownEntry(other)
+        primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])
+        taken = {one.path for one in self._memories(EVERYTHING)}
+        month = f"{self._today():%Y-%m}"
+
+        def archive(one: Memory) -> str:
+            return free_path(f"{self._folder_of(one.place)}archive/{month}/{one.path.rpartition('/')[2]}", taken)
+
+        def body_of(one: Memory) -> str:
+            text = self._draft_note(one.path, drafts).text
+            body = find_entry(text, one.path, one.id).body
+            return text[body.start : body.end]
+
+        return merge(primary, others, archive, body_of, "A person merged them.")
+
+    def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
+        """Return an entry as it stands in a draft, else in the index.
+
+        Raises:
+            UnknownEntry: it is in neither.
+        """
+        from memory_kb.filters import EVERYTHING
+        from memory_kb.index.unsaved import read_unsaved
+        from memory_kb.learning.memories import make_memory
+
+        if path in drafts:
+            stored = read_unsaved(path, drafts[path], is_memory=self.vault.memory is not None)
+        else:
+            stored = self._reading(lambda index: list(index.memories(EVERYTHING, path)))
+        found = next((one for one in stored if one.entry.entry_id == entry_id), None)
+        if found is None:
+            raise UnknownEntry(entry_id)
+        return make_memory(found)
+
+    def _draft_note(self, path: str, drafts: Drafts) -> NoteText:
+        from memory_kb.notes.plans import NoteText, encode
+
+        return NoteText(path, encode(drafts[path])) if path in drafts else self.note(path)
+
+    def _composed(self, plan: Sequence[Change], drafts: Drafts) -> Composition:
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.composing import compose, paths_of
+        from memory_kb.notes.plans import encode
+
+        files = {path: encode(drafts[path]) if path in drafts else read_if_there(path, self.vault.resolve(path)) for path in paths_of(plan)}
+        return compose(plan, files)
