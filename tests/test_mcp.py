@@ -30,11 +30,11 @@ from watching import eventually
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.mcp.arguments import ALIASES, MAX_CHARACTERS, Argument, read_arguments
-from memory_kb.mcp.http import Place, read_place
 from memory_kb.mcp.moretools import PROFILES
 from memory_kb.mcp.prompts import PROMPTS
 from memory_kb.mcp.tools import DEFAULT_TOOLS
 from memory_kb.notes import injected
+from memory_kb.serving.place import Place, read_place
 from memory_kb.text import count_tokens
 
 DEFAULT = {

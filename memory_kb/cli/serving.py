@@ -9,7 +9,6 @@ import click
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.errors import UsageError
 
-#: As `memory_kb.mcp.http` has it, which is not loaded for the help.
 _DEFAULT_PLACE = "127.0.0.1:8765"
 
 
@@ -38,6 +37,7 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, profile: 
         from memory_kb.mcp.stdio import serve_stdio
 
         return serve_stdio(offer)
-    from memory_kb.mcp.http import read_place, serve_http
+    from memory_kb.mcp.http import serve_http
+    from memory_kb.serving.place import read_place
 
     return serve_http(offer, read_place(http), token or None)

@@ -9,7 +9,6 @@ from memory_kb.mcp.serving import Offer, Service
 from memory_kb.mcp.talk import say
 from memory_kb.serving.place import Place, listen
 
-DEFAULT_PLACE = "127.0.0.1:8765"
 _PATH = "/mcp"
 #: Larger than any arguments that are read, so that what is too large is told by the tool.
 _MAX_BODY = 32 * 1024 * 1024
@@ -23,10 +22,7 @@ def serve_http(offer: Offer, place: Place, token: str | None) -> int:
     """
     if not place.is_loopback and not token:
         raise UsageError(f"{place.shown} can be reached by other machines, and there is no token", "set MEMORY_KB_MCP_TOKEN, or pass --token")
-    try:
-        listening = listen(place)
-    except OSError as exc:
-        raise UsageError(f"cannot listen at {place.shown}: {exc.strerror}", "name another HOST:PORT, or port 0 for any that is free") from exc
+    listening = listen(place)
     import uvicorn
 
     from memory_kb.serving.gate import Gate

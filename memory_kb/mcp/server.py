@@ -24,10 +24,10 @@ from memory_kb.mcp import prompts
 from memory_kb.mcp.answers import Answer
 from memory_kb.mcp.arguments import make_schema, read_arguments
 from memory_kb.mcp.faults import explain
-from memory_kb.serving.lanes import Lane, Lanes
 from memory_kb.mcp.moretools import PROFILES
 from memory_kb.mcp.talk import say
 from memory_kb.mcp.tools import Caller, Tool
+from memory_kb.serving.lanes import Lane, Lanes
 
 _T = TypeVar("_T")
 _Context = ServerRequestContext[Any, Any]

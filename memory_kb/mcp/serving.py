@@ -6,8 +6,8 @@ import os
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.serving.lanes import Address, Lanes
 from memory_kb.mcp.talk import say
+from memory_kb.serving.lanes import Address, Lanes
 from memory_kb.serving.watching import Watcher
 
 if TYPE_CHECKING:

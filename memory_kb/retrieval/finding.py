@@ -19,7 +19,8 @@ CANDIDATES = 200
 class Request(NamedTuple):
     """One search: what for, among which entries, and how much of it.
 
-    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words.
+    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with
+    `is_typing` the last word may be the beginning of one.
     """
 
     text: str
@@ -29,6 +30,7 @@ class Request(NamedTuple):
     explain: bool = False
     mode: str = "auto"
     key_terms: tuple[str, ...] = ()
+    is_typing: bool = False
 
 
 class Found(NamedTuple):
@@ -69,7 +71,10 @@ def read_query(index: Index, request: Request) -> TextQuery:
     """Return what to look for: the key terms, if any, else the words of the text or the rarest of a long one."""
     if request.key_terms:
         return parse_words(" ".join(request.key_terms))
-    return narrow(index, request.text) if is_long(request.text) else parse_query(request.text)
+    if is_long(request.text):
+        return narrow(index, request.text)
+    query = parse_query(request.text)
+    return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
 
 
 def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:

@@ -12,6 +12,7 @@ from memory_kb.text import cut_cjk, has_cjk, symbol_terms
 #: More distinct terms than this make a query slower, not better.
 MAX_TERMS = 32
 MAX_PAIRS = 12
+_LEAST_PREFIX = 2
 _MAX_CHARS = 4_000
 
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
@@ -65,6 +66,18 @@ class TextQuery(NamedTuple):
     def loosened(self) -> TextQuery:
         """Return the query with its phrases and excluded words as ordinary words."""
         return _make_query([*self.words, *" ".join((*self.phrases, *self.excluded)).split()])
+
+    def opened(self) -> TextQuery:
+        """Return the query with its last word also as the beginning of one, if it has two letters or more.
+
+        Example:
+            >>> parse_query("test flak").opened().terms
+            ('"test"', '"flak"', '"flak" *')
+        """
+        last = _TOKEN.findall(self.words[-1])[-1:] if self.words else []
+        if not last or len(last[0]) < _LEAST_PREFIX or has_cjk(last[0]):
+            return self
+        return self._replace(terms=tuple(dict.fromkeys((*self.terms, _quote(last[0]) + " *"))))
 
 
 def parse_query(text: str) -> TextQuery:

@@ -29,6 +29,7 @@ class Searching(OpenVault):
         max_chars: int = 0,
         explain: bool = False,
         sync: bool = True,
+        is_typing: bool = False,
         progress: Progress | None = None,
         **filters: Unpack[FilterWords],
     ) -> SearchResult:
@@ -42,6 +43,7 @@ class Searching(OpenVault):
             max_chars: stop before the hits' texts get longer than this together; 0 for no budget.
             explain: say how each score came about.
             sync: look for changed files first.
+            is_typing: the query may end in the beginning of a word; the hits do not count as shown to anybody.
             progress: called with the number of files done, should the index have to be built.
             filters: `kind`, `type`, `learning_type`, `scope`, `tag` and `status` keep entries with
                 one of these words, `file` those whose `applies_to` covers the path (the query may
@@ -53,9 +55,10 @@ class Searching(OpenVault):
         """
         from memory_kb.retrieval.finding import Request
 
-        request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain, mode)
+        request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing)
         result = self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
-        self._log_retrieval("search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task)
+        if not is_typing:
+            self._log_retrieval("search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task)
         return result
 
     def _search(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:

@@ -1,0 +1,142 @@
+"""Entries a page at a time, without ranking them; and what hangs together with what."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.filters import EVERYTHING
+from memory_kb.index.inventory import links_of, name_entries, view
+from memory_kb.model import Filters
+from memory_kb.reports import EntryView
+
+if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
+
+ORDERS = ("newest", "oldest", "title", "path")
+
+
+class Browsed(NamedTuple):
+    """Some of the entries that pass a filter, and how many there are in all."""
+
+    entries: tuple[EntryView, ...]
+    total: int
+
+
+class Node(NamedTuple):
+    """An entry among others: enough to name and colour it. `key` is its place in the map."""
+
+    key: int
+    id: str
+    title: str
+    kind: str
+    scope: str
+    status: str
+    path: str
+    line: int
+
+
+class Edge(NamedTuple):
+    """A link from one entry to another, by their keys."""
+
+    source: int
+    target: int
+    relation: str
+
+
+class LinkMap(NamedTuple):
+    """Entries, the links between them, and how many more there are than these.
+
+    `names` has what links may call the entries, in lower case, with their keys.
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    left_out: int = 0
+    names: Mapping[str, int] = MappingProxyType({})
+
+
+def browse(index: SqliteIndex, filters: Filters, order: str, offset: int, limit: int) -> Browsed:
+    """Return entries in one of `ORDERS`, from a place on."""
+    found = list(index.entries(filters))
+    if order == "title":
+        found.sort(key=lambda one: one.title.casefold())
+    elif order == "oldest":
+        found.sort(key=lambda one: (one.dated is None, one.dated or ""))
+    elif order == "newest":
+        found.sort(key=lambda one: one.dated or "", reverse=True)
+    return Browsed(tuple(map(view, found[offset : offset + limit])), len(found))
+
+
+def map_links(index: SqliteIndex) -> LinkMap:
+    """Return all entries and all links whose two ends are there."""
+    entries = list(index.entries(EVERYTHING))
+    keys = {(entry.source, entry.line): key for key, entry in enumerate(entries)}
+    names = {name: keys[entry.source, entry.line] for name, entry in name_entries(entries).items()}
+    texts = index.linking_contents()
+    edges: dict[Edge, None] = {}
+    for key, entry in enumerate(entries):
+        text = texts.get((entry.source, entry.entry_id), "")
+        if not text and not (entry.metadata and '"links"' in entry.metadata):
+            continue
+        for relation, target in links_of(entry, text):
+            other = names.get(target.casefold(), key)
+            if other != key:
+                edges[Edge(key, other, relation)] = None
+    nodes = (Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line) for key, one in enumerate(entries))
+    return LinkMap(tuple(nodes), tuple(edges), 0, names)
+
+
+def take_around(links: LinkMap, center: int, steps: int, limit: int) -> LinkMap:
+    """Return what can be reached from an entry in some steps along links, whichever way they point.
+
+    What is nearer comes first; where there is not room for all, those with more links do.
+
+    Example:
+        >>> nodes = tuple(Node(key, str(key), "", "fact", "project", "active", "a.md", 1) for key in range(4))
+        >>> links = LinkMap(nodes, (Edge(0, 1, "mentions"), Edge(1, 2, "mentions"), Edge(2, 3, "mentions")))
+        >>> [node.id for node in take_around(links, 0, 2, 10).nodes], take_around(links, 0, 3, 2).left_out
+        (['0', '1', '2'], 2)
+    """
+    near: Mapping[int, set[int]] = _neighbours(links.edges)
+    kept, ring = {center: None}, {center}
+    reached = {center}
+    for _ in range(steps):
+        ring = {other for key in ring for other in near.get(key, ())} - reached
+        reached |= ring
+        for key in sorted(ring, key=lambda one: (-len(near.get(one, ())), one)):
+            if len(kept) < limit:
+                kept[key] = None
+    return _keep(links, kept, len(reached) - len(kept))
+
+
+def take_busiest(links: LinkMap, limit: int, wanted: Collection[int] | None = None) -> LinkMap:
+    """Return the entries with the most links, of all or of those wanted; those without any are left out.
+
+    Example:
+        >>> nodes = tuple(Node(key, str(key), "", "fact", "project", "active", "a.md", 1) for key in range(4))
+        >>> links = LinkMap(nodes, (Edge(0, 1, "mentions"), Edge(1, 2, "mentions")))
+        >>> [node.id for node in take_busiest(links, 2).nodes]
+        ['0', '1']
+    """
+    edges = links.edges if wanted is None else tuple(edge for edge in links.edges if edge.source in wanted and edge.target in wanted)
+    count = Counter(key for edge in edges for key in (edge.source, edge.target))
+    kept = heapq.nsmallest(limit, count, key=lambda key: (-count[key], key))
+    return _keep(links, kept, len(count) - len(kept))
+
+
+def _neighbours(edges: Iterable[Edge]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = defaultdict(set)
+    for edge in edges:
+        found[edge.source].add(edge.target)
+        found[edge.target].add(edge.source)
+    return found
+
+
+def _keep(links: LinkMap, keys: Iterable[int], left_out: int) -> LinkMap:
+    kept = dict.fromkeys(keys)
+    edges = tuple(edge for edge in links.edges if edge.source in kept and edge.target in kept)
+    return LinkMap(tuple(links.nodes[key] for key in sorted(kept)), edges, max(0, left_out))

@@ -1,0 +1,131 @@
+"""What a person looks at beyond a search: page by page, link by link, change by change."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from memory_kb.errors import UsageError
+from memory_kb.filters import FilterWords, make_filters
+from memory_kb.verbs.reading import Reading
+from memory_kb.verbs.undoing import Undoing
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+
+    from memory_kb.index.browsing import Browsed, LinkMap
+
+
+class ChangeMade(NamedTuple):
+    """A change that a run made to an entry or to its file.
+
+    `undoes` names the run that it took back, `undone_by` the one that took it back.
+    """
+
+    run: str
+    time: str
+    verb: str
+    action: str
+    path: str
+    reason: str
+    to: str | None = None
+    undoes: str | None = None
+    undone_by: str | None = None
+    occasion: str | None = None
+
+
+class SessionSeen(NamedTuple):
+    """A session as a list shows it: `changed` is when it was last written to, `bytes` how long it is."""
+
+    session: str
+    changed: datetime
+    bytes: int
+
+
+class Upkeep(NamedTuple):
+    """What language models cost, and when which part of the maintenance was last done; dollars."""
+
+    spent_today: float
+    daily_spend: float
+    provider: str
+    last: tuple[tuple[str, datetime], ...]
+
+
+class Browsing(Reading, Undoing):
+    """Looking around: a page of entries, the map of links, changes of an entry, sessions, upkeep."""
+
+    def today(self) -> date:
+        """Return the day by which ages are counted."""
+        return self._clock().date()
+
+    def trust_watcher(self, *, is_trusted: bool = True) -> None:
+        """From now on read without a look at the files while a watcher keeps the index, or with one again."""
+        self._keeper.trusts_watcher = is_trusted
+
+    def browse(self, *, order: str = "newest", offset: int = 0, limit: int = 50, **filters: Unpack[FilterWords]) -> Browsed:
+        """Return some of the entries that pass the filters of `search`, and how many there are.
+
+        Raises:
+            UsageError: there is no such order, or a filter is not a word of the format.
+        """
+        from memory_kb.index import browsing
+
+        if order not in browsing.ORDERS:
+            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
+        chosen = make_filters(**filters)
+        return self._reading(lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit)))
+
+    def link_map(self) -> LinkMap:
+        """Return all entries and the links between them."""
+        from memory_kb.index.browsing import map_links
+
+        return self._reading(map_links)
+
+    def changes_of(self, wanted: str) -> tuple[ChangeMade, ...]:
+        """Return what runs changed in an entry, newest first; what is done to its whole file counts.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        from memory_kb.notes.undoing import undone_by
+
+        entry = self.show(wanted)
+        runs = self._done()
+        undone = undone_by(runs)
+        found = (
+            ChangeMade(
+                run.head.run, run.head.time, run.head.verb, one.action, one.path, one.reason, one.to,
+                run.head.undoes, undone.get(run.head.run), run.head.occasion,
+            )
+            for run in reversed(runs)
+            for one in run.decisions
+            if one.path not in run.left and (one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to)))
+        )  # fmt: skip
+        return tuple(found)
+
+    def session_list(self) -> tuple[SessionSeen, ...]:
+        """Return the sessions there are, the last one written to first."""
+        from datetime import UTC, datetime
+
+        from memory_kb.notes.sessionlog import SessionFiles
+
+        files = SessionFiles(self.machine)
+        found = []
+        for session in files.ids():
+            try:
+                stat = os.stat(files.path(session))
+            except OSError:
+                continue
+            found.append(SessionSeen(session, datetime.fromtimestamp(stat.st_mtime, UTC), stat.st_size))
+        return tuple(sorted(found, key=lambda one: one.changed, reverse=True))
+
+    def upkeep(self) -> Upkeep:
+        """Return what was spent today on language models, and when each step of the maintenance was last done."""
+        from memory_kb.notes.maintenance import MaintenanceLog
+        from memory_kb.providers.spending import SpendLog
+
+        llm, logs = self.settings.llm, self.machine / "log"
+        spent = SpendLog(logs / "spend.jsonl", llm.daily_spend, self._clock).spent_today()
+        last = sorted(MaintenanceLog(logs).last().items(), key=lambda one: one[1], reverse=True)
+        return Upkeep(spent, llm.daily_spend, llm.provider, tuple(last))

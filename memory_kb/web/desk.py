@@ -1,0 +1,216 @@
+"""Between the addresses and the knowledge base: work done in its lane, answers drawn, forms checked."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hmac
+import secrets
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from memory_kb import __version__
+from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UnknownEntry, UnreadableInput, UsageError, VaultBusy
+from memory_kb.kb import KnowledgeBase
+from memory_kb.serving.lanes import Address, Lane, Lanes
+from memory_kb.web.asking import Asked, Fields
+from memory_kb.web.drawing import FILTERS
+from memory_kb.web.live import Live
+
+_T = TypeVar("_T")
+Handler = Callable[["Desk", Request], Awaitable[Response]]
+_FOLDER = Path(__file__).parent
+STATIC = _FOLDER / "static"
+_STATUS: dict[type[MemoryKBError], int] = {UnreadableInput: 404, AmbiguousId: 409, ChangedOnDisk: 409, UsageError: 400, VaultBusy: 503}
+
+
+class House(NamedTuple):
+    """What the pages know of where they are.
+
+    Attributes:
+        name: of the vault.
+        is_local: whether only this machine can reach the page, so that it may speak of its files.
+        editor: the command that opens a file, from the environment of whoever started it.
+    """
+
+    name: str
+    is_local: bool
+    editor: str | None
+
+
+class BadForm(Exception):
+    """A form that did not come from a page of this server as it runs now; `fields` is what it says."""
+
+    def __init__(self, fields: Fields) -> None:
+        super().__init__("a form without the mark of this page")
+        self.fields = fields
+
+
+class Desk:
+    """What all handlers share."""
+
+    def __init__(self, address: Address, house: House) -> None:
+        self.house = house
+        self._lanes = Lanes(address)
+        #: For what takes longer than a person types.
+        self._slow = Lane(address, "memory-kb looks around")
+        self.live = Live(lambda: self.read(lambda kb: kb.generation))
+        self._mark = secrets.token_urlsafe(24)
+        self._kept: dict[str, tuple[int, Any]] = {}
+        self._drawing = Environment(
+            loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        )
+        self._drawing.filters.update(FILTERS)
+        self._drawing.globals.update(house=house, version=__version__, asset=_asset)
+
+    async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Read something that is quickly read."""
+        return await _do(self._lanes.reading, _trusting(work))
+
+    async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Read something that takes its time, beside what is quickly read."""
+        return await _do(self._slow, _trusting(work))
+
+    async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Write something, after what is being written."""
+        try:
+            return await _do(self._lanes.writing, work)
+        finally:
+            self.live.look()
+
+    async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
+        """Return what some reading gives, the same as before while the index stays as it is."""
+        lane = self._lanes.reading if is_quick else self._slow
+        return await _do(lane, _trusting(self._keeping(name, work)))
+
+    def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
+        def look(kb: KnowledgeBase) -> _T:
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != kb.generation:
+                made = work(kb)
+                kept = self._kept[name] = (kb.generation, made)
+            found: _T = kept[1]
+            return found
+
+        return look
+
+    def warm(self) -> None:
+        """Open the vault, and look at what takes its time, before anybody asks."""
+        self._lanes.reading.submit(_trusting(lambda kb: kb.generation))
+        self._slow.submit(_trusting(self._keeping("names", lambda kb: kb.link_map())))
+        self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review_list())))
+
+    def close(self, patience: float) -> None:
+        """Begin nothing more, and wait for what is being written."""
+        self._slow.close(0.0)
+        self._lanes.close(patience)
+
+    def page(self, request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> Response:
+        """Draw a page, or only its part where the page itself asks for that."""
+        values.setdefault("asked", Asked())
+        is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
+        text = self._drawing.get_template(template).render(request=request, mark=self._mark, is_part=is_part, here=_here(request), **values)
+        return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
+
+    async def form(self, request: Request) -> Fields:
+        """Return the fields of a form that came from one of our pages.
+
+        Raises:
+            BadForm: it did not, or from one of a server that ended since.
+            UsageError: it is no form.
+        """
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+            raise UsageError("this address takes a form of the page, and nothing else")
+        try:
+            values = parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
+        except (ValueError, ClientDisconnect):
+            raise UsageError("that is more than a form of this page holds") from None
+        fields = Fields(values)
+        if not hmac.compare_digest((fields.getlist("mark") or [""])[-1].encode(), self._mark.encode()):
+            raise BadForm(fields)
+        return fields
+
+    def handle(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return a handler whose errors become pages."""
+
+        @functools.wraps(handler)
+        async def handling(request: Request) -> Response:
+            try:
+                return await handler(self, request)
+            except MemoryKBError as exc:
+                return self.explain(request, exc)
+            except BadForm:
+                return self.refuse(request)
+            except ClientDisconnect:
+                return Response(status_code=400)
+            except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told on a page
+                traceback.print_exception(exc, file=sys.stderr)
+                sentence = f"memory-kb failed by a mistake of its own ({type(exc).__name__}); nothing is lost."
+                return self.page(request, "error.html", status=500, title="A mistake of ours", sentence=sentence, hint=None, choices=())
+
+        return handling
+
+    def explain(self, request: Request, error: MemoryKBError) -> Response:
+        """Draw an error."""
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
+        titles = {404: "Nothing there", 409: "Not clear", 400: "Not understood", 503: "Busy"}
+        choices = error.candidates if isinstance(error, AmbiguousId) else ()
+        hint = None if isinstance(error, UnknownEntry | AmbiguousId) else error.hint
+        return self.page(
+            request, "error.html", status=status, title=titles.get(status, "That did not work"), sentence=str(error), hint=hint, choices=choices
+        )
+
+    def refuse(self, request: Request) -> Response:
+        """Draw that a form was not from here."""
+        sentence = "This form did not come from a page of this server, or the server was started anew since. Nothing was written."
+        return self.page(
+            request, "error.html", status=403, title="Not written", sentence=sentence, hint="go back, load the page again, and send it once more",
+            choices=(),
+        )  # fmt: skip
+
+
+def see_other(address: str) -> Response:
+    """Send the browser on after a form, so that loading again sends nothing again."""
+    return RedirectResponse(address, 303)
+
+
+def _here(request: Request) -> str:
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def _asset(name: str) -> str:
+    return f"/static/{name}?v={_stamp(name)}"
+
+
+@functools.cache
+def _stamp(name: str) -> str:
+    from memory_kb.notes.plans import hash_of
+
+    return hash_of((STATIC / name).read_bytes())[:10]
+
+
+def _trusting(work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
+    def trusting(kb: KnowledgeBase) -> _T:
+        kb.trust_watcher()
+        try:
+            return work(kb)
+        except UnknownEntry:
+            # It may have been made a moment ago.
+            kb.trust_watcher(is_trusted=False)
+            return work(kb)
+
+    return trusting
+
+
+async def _do(lane: Lane, work: Callable[[KnowledgeBase], _T]) -> _T:
+    """Wait for some work of a lane; what is asked for and no longer wanted is not begun."""
+    return await asyncio.wrap_future(lane.submit(work))

@@ -1,0 +1,69 @@
+"""The pages of sessions: which there were, what was said in them, and one from its beginning."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.kb import KnowledgeBase
+from memory_kb.notes.events import Event
+from memory_kb.web.asking import PAGE_SIZE, one, read_asked
+from memory_kb.web.desk import Desk
+from memory_kb.web.marking import Piece
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_EVENTS = 200
+#: So much of a long text is shown at first.
+_LONG = 1_500
+
+
+class Replay(NamedTuple):
+    """Some events of a session, and whether more follow."""
+
+    events: tuple[Event, ...]
+    has_more: bool
+
+
+async def show_sessions(desk: Desk, request: Request) -> Response:
+    """The sessions, or the events of any that fit a query."""
+    asked = read_asked(request.query_params)
+    hits = await desk.study(lambda kb: kb.session_search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
+    seen = await desk.study(lambda kb: kb.session_list())
+    first = (asked.page - 1) * PAGE_SIZE
+    snippets = [(hit, read_snippet(hit.content_snippet)) for hit in hits.hits] if hits else []
+    return desk.page(
+        request, "sessions.html", asked=asked, hits=hits, snippets=snippets, sessions=seen[first : first + PAGE_SIZE], total=len(seen),
+        pages=-(-len(seen) // PAGE_SIZE),
+    )  # fmt: skip
+
+
+async def show_session(desk: Desk, request: Request) -> Response:
+    """One session, event by event."""
+    asked, session = read_asked(request.query_params), one(request.query_params, "session")
+    replay = await desk.study(lambda kb: _replay(kb, session, (asked.page - 1) * _EVENTS))
+    return desk.page(request, "session.html", asked=asked, session=session, replay=replay, long=_LONG)
+
+
+def _replay(kb: KnowledgeBase, session: str, first: int) -> Replay:
+    events = tuple(itertools.islice(kb.session_replay(session), first, first + _EVENTS + 1))
+    return Replay(events[:_EVENTS], len(events) > _EVENTS)
+
+
+def read_snippet(text: str) -> tuple[Piece, ...]:
+    """Return a snippet of the session search cut at what it marks.
+
+    Example:
+        >>> [piece.text for piece in read_snippet("a >>>flaky<<< test") if piece.is_hit]
+        ['flaky']
+    """
+    pieces = []
+    for number, part in enumerate(text.split(">>>")):
+        hit, found, rest = part.partition("<<<")
+        if number and found:
+            pieces += [Piece(hit, True), Piece(rest, False)]
+        else:
+            pieces.append(Piece(part, False))
+    return tuple(piece for piece in pieces if piece.text)

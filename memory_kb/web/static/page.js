@@ -1,0 +1,120 @@
+// What a page does beyond links and forms: keys, and hearing that the vault has changed. Everything works without it.
+"use strict";
+
+const find = (selector, within = document) => within.querySelector(selector);
+const findAll = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+// -- keys ----------------------------------------------------------------------------------------
+
+const rows = () => findAll("[data-row]");
+const chosen = () => find("[data-row].chosen");
+
+let kept = null;
+
+function choose(step) {
+  const all = rows();
+  if (!all.length) return;
+  const place = all.indexOf(chosen());
+  const next = all[Math.max(0, Math.min(all.length - 1, place < 0 ? (step > 0 ? 0 : all.length - 1) : place + step))];
+  all.forEach((row) => row.classList.toggle("chosen", row === next));
+  const link = find("a[data-main]", next);
+  if (link) { link.focus({ preventScroll: true }); kept = link.getAttribute("href"); }
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function press(selector) {
+  const within = chosen();
+  const target = (within && find(selector, within)) || find(`main ${selector}`);
+  if (target) target.click();
+  return Boolean(target);
+}
+
+const KEYS = {
+  "/": () => { const box = find("#q"); if (!box) { location.assign("/"); return; } box.focus(); box.select(); },
+  j: () => choose(1),
+  k: () => choose(-1),
+  ArrowDown: () => chosen() && choose(1),
+  ArrowUp: () => chosen() && choose(-1),
+  e: () => press("[data-key=e]"),
+  o: () => press("[data-key=o]"),
+  a: () => press("[data-key=a]"),
+  r: () => press("[data-key=r]"),
+  "?": () => find("#keys").showModal(),
+  g: () => { going = Date.now(); },
+};
+const PLACES = { s: "/", b: "/browse", r: "/review", g: "/graph", h: "/health", l: "/sessions" };
+let going = 0;
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const field = event.target.closest("input, textarea, select");
+  if (field) {
+    if (event.key === "Escape") field.blur();
+    else if (field.id === "q" && event.key === "ArrowDown" && rows().length) { event.preventDefault(); field.blur(); choose(1); }
+    return;
+  }
+  if (find("dialog[open]")) return;
+  if (going && Date.now() - going < 1500 && PLACES[event.key]) { location.assign(PLACES[event.key]); return; }
+  going = 0;
+  if (event.key === "Enter" && chosen() && document.activeElement === document.body) { press("a[data-main]"); return; }
+  const act = KEYS[event.key];
+  if (act && act() !== false && !event.key.startsWith("Arrow")) event.preventDefault();
+});
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-keys]")) find("#keys").showModal();
+  if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+});
+
+// Asked twice before something is taken out of use.
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !window.confirm(question)) event.preventDefault();
+});
+
+// What was chosen stays chosen when the list is drawn anew.
+document.addEventListener("htmx:after:swap", () => {
+  const row = kept && !chosen() && rows().find((one) => { const link = find("a[data-main]", one); return link && link.getAttribute("href") === kept; });
+  if (!row) return;
+  row.classList.add("chosen");
+  if (document.activeElement === document.body) find("a[data-main]", row).focus({ preventScroll: true });
+});
+
+// -- hearing of changes ---------------------------------------------------------------------------
+
+let source = null;
+let known = null;
+
+function listen() {
+  if (source || document.hidden) return;
+  source = new EventSource("/events");
+  source.addEventListener("changed", (event) => {
+    const before = known;
+    known = event.data;
+    if (before !== null && before !== known) changed();
+  });
+}
+
+// A browser keeps few connections to one server, so a page that nobody looks at gives its own back.
+function pause() { if (source) { source.close(); source = null; } }
+
+function changed() {
+  const form = find("form[data-was]");
+  if (form) { compare(form); return; }
+  document.body.dispatchEvent(new CustomEvent("vault-changed"));
+}
+
+async function compare(form) {
+  const answer = await fetch(`/entry/hash?${new URLSearchParams({ id: form.elements.id.value, at: form.elements.at.value })}`);
+  const same = answer.ok && (await answer.json()).hash === form.dataset.was;
+  find("#moved").hidden = same;
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? pause() : listen()));
+window.addEventListener("pagehide", pause);
+window.addEventListener("pageshow", listen);
+
+// Unsaved words are not lost by a wrong key.
+document.addEventListener("input", (event) => { const form = event.target.closest("form[data-was]"); if (form) form.dataset.dirty = "1"; });
+window.addEventListener("beforeunload", (event) => { const form = find("form[data-was][data-dirty]"); if (form && !form.dataset.sent) event.preventDefault(); });
+document.addEventListener("submit", (event) => { if (event.target.dataset.was && !event.defaultPrevented) event.target.dataset.sent = "1"; });
