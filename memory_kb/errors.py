@@ -6,6 +6,7 @@ MemoryKBError
 │   ├── AmbiguousId
 │   └── UnknownRun
 ├── VaultNotFound         3
+│   └── NoRepository
 ├── InvalidSettings       3
 ├── UnreadableInput       4   a file named by the caller
 │   └── UnknownEntry
@@ -14,6 +15,7 @@ MemoryKBError
 ├── ChangedOnDisk         6   somebody else wrote first
 ├── CannotSplice          6
 ├── Forgotten             6
+├── GitFailed             6
 └── VaultBusy             6
 """
 
@@ -65,6 +67,7 @@ class AmbiguousId(UsageError):
 
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         super().__init__(f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}", "give more characters")
+        self.candidates = tuple(candidates)
 
 
 class UnknownRun(UsageError):
@@ -81,6 +84,15 @@ class VaultNotFound(MemoryKBError):
 
     exit_code = 3
     code = "no-vault"
+
+
+class NoRepository(VaultNotFound):
+    """A folder in no git repository, or no git to ask."""
+
+    code = "no-repository"
+
+    def __init__(self, folder: str, reason: str | None = None) -> None:
+        super().__init__(f"{folder} is in no git repository{f' ({reason})' if reason else ''}", "`git init` makes one")
 
 
 class InvalidSettings(MemoryKBError):
@@ -168,6 +180,13 @@ class Forgotten(MemoryKBError):
 
     def __init__(self, entry_id: str, path: str) -> None:
         super().__init__(f"not stored: the same text was forgotten before ({path}, id {entry_id})", "pass --force to store it anyway")
+
+
+class GitFailed(MemoryKBError):
+    """A git command that refused, or a repository in the middle of something."""
+
+    exit_code = 6
+    code = "git"
 
 
 class VaultBusy(MemoryKBError):

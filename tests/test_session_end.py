@@ -82,7 +82,7 @@ def test_a_session_becomes_an_episode_and_learnings_and_counts_what_it_used(plac
     written = end(place)
     steps = {step.name: step for step in written.steps}
     assert list(steps) == [
-        "index", "episodes", "stage", "capture", "extraction", "feedback", "consolidation", "promotion", "reinforcement", "contradictions",
+        "index", "episodes", "stage", "extraction", "capture", "feedback", "consolidation", "promotion", "reinforcement", "contradictions",
         "compaction", "anti-patterns", "continuity", "maintenance",
     ]  # fmt: skip
     assert [step.message for step in written.steps if step.outcome == "failed"] == []

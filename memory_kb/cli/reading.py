@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, clean, print_entry_line, print_hit, print_json, print_table, say, style
+from memory_kb.cli.output import FileProgress, clean, one_line, print_entry_line, print_hit, print_json, print_table, say, style
 from memory_kb.errors import UsageError
 from memory_kb.model import SearchResult
 from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.notes.entryhistory import Version
     from memory_kb.reports import EntryView, LinkReport
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -62,9 +65,10 @@ def filter_options(function: _F) -> _F:
 @click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How to search.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
+@click.option("--as-of", metavar="REV", help="Search the notes as they were at this git revision.")
 @filter_options
 @click.pass_obj
-def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, **chosen: Any) -> None:
+def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_of: str | None, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
     Words are looked for in any order, and more of them score higher. "Exact phrases" must stand as
@@ -79,12 +83,23 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, **ch
     text = " ".join(query)
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
-    with options.open() as kb, FileProgress() as progress:
-        result = kb.search(text, sync=not no_sync, progress=progress, **chosen)
+    with _open_at(options, as_of) as kb, FileProgress() as progress:
+        result = kb.search(text, sync=not no_sync or as_of is not None, progress=progress, **chosen)
     if options.as_json:
         print_json(search_as_json(result))
     else:
         _print_result(result)
+
+
+@contextlib.contextmanager
+def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
+    """Open the vault, as it is now or as it was at a revision."""
+    with options.open() as kb:
+        if revision is None:
+            yield kb
+            return
+        with kb.at(revision) as past:
+            yield past
 
 
 def search_as_json(result: SearchResult) -> dict[str, Any]:
@@ -143,8 +158,10 @@ def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> 
 @click.command("show")
 @shared_options
 @click.argument("entry", metavar="ID")
+@click.option("--as-of", metavar="REV", help="As it was at this git revision.")
+@click.option("--history", is_flag=True, help="What git knows of it: every commit that changed it, newest first.")
 @click.pass_obj
-def show_verb(options: Options, /, entry: str) -> None:
+def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool) -> None:
     """Show an entry as it stands in its file.
 
     ID may be cut to a unique beginning; path.md:LINE works too.
@@ -152,14 +169,31 @@ def show_verb(options: Options, /, entry: str) -> None:
     \b
     memory-kb show 69712e00
     memory-kb show memory/MEMORY.md:40
+    memory-kb show 69712e00 --history
+    memory-kb show 69712e00 --as-of HEAD~3
     """
-    with options.open() as kb:
+    with _open_at(options, as_of) as kb:
+        if history:
+            _print_history(options, kb.history(entry))
+            return
         shown = kb.show(entry)
     if options.as_json:
         print_json(dataclasses.asdict(shown))
         return
     say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
     click.echo("\n".join(map(clean, (shown.text or "").rstrip().split("\n"))))
+
+
+def _print_history(options: Options, versions: Sequence[Version]) -> None:
+    if options.as_json:
+        print_json({"versions": [dataclasses.asdict(version) for version in versions]})
+        return
+    for version in versions:
+        when = f"{version.time[:10]} {clean(version.author)}"
+        click.echo(f"{style(version.commit[:12], fg='green')}  {when}  {style(one_line(version.change), bold=True)}")
+        click.echo(f"    {style(f'{one_line(version.path)}: {one_line(version.subject)}', dim=True)}")
+    if not versions:
+        say("No commit has it yet.")
 
 
 @click.command("list")

@@ -36,6 +36,8 @@ def init_verb(options: Options, /, folder: str) -> None:
     if made.created and made.notes_beside:
         say(f"{made.notes_beside} Markdown files lie beside memory/ and are not part of this vault; search them with --vault on their folder.")
     say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")
+    if made.created and any((place / ".git").exists() for place in (made.folder, *made.folder.parents)):
+        say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
 
 
 @click.command("learn")

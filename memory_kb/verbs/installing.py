@@ -193,7 +193,7 @@ class Installing(Keeping):
         server_vault = hook_vault
         if scope == "project" and agent.vault and not hook_vault:
             server_vault = agent.vault if agent.vault != "absolute" and root == self.vault.folder else place
-        command = ("memory-kb",) if scope == "project" else _find_command(self._environ.get("PATH"))
+        command = ("memory-kb",) if scope == "project" else find_command(self._environ.get("PATH"))
         return Setup(command, server_vault, hook_vault, is_windows=os.name == "nt")
 
     def _traces(self, scope: str) -> Traces:
@@ -275,7 +275,7 @@ def _views(edits: Sequence[_Edit]) -> Iterator[ChangeView]:
         yield ChangeView(word, edit.shown, None, edit.reason)
 
 
-def _find_command(path: str | None) -> tuple[str, ...]:
+def find_command(path: str | None) -> tuple[str, ...]:
     """Return the words that start this memory-kb from anywhere."""
     import shutil
 

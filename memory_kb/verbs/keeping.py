@@ -106,7 +106,7 @@ class Keeping(Running):
         """Return the files around the notes, for what these cite; git gets so many seconds for all questions."""
         from memory_kb.notes.projectfiles import ProjectFiles
 
-        return ProjectFiles(self.vault.folder, self._environ, seconds)
+        return ProjectFiles(self._project_folder, self._environ, seconds)
 
     def _folder_of(self, place: Location) -> str:
         """Return the folder of a scope as paths stand in output, ending in a slash."""
