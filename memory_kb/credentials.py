@@ -34,6 +34,14 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
                 r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=-]{8,})"
             ),
         ),
+        (
+            "a password",
+            (
+                r"(?i)(?<![A-Za-z0-9])(?:password|passwd|passphrase|passwort|pwd)[\"'`]?\s{1,3}(?:for [\w@.-]{1,40} )?(?:is|lautet|ist)\s{1,3}[\"'`]?"
+                r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|\S{0,80}(?:hashed|encoded|encrypted|based|characters?)\b)"
+                r"(?=[^\s\"'`]{0,200}[0-9])(?=[^\s\"'`]{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=$-]{8,}[A-Za-z0-9+/_!@#%^&*~=$-])"
+            ),
+        ),
     )
 )
 #: What a text must hold, letter for letter, for a shape to be worth looking for.

@@ -101,6 +101,50 @@ def test_a_doubt_is_enough(kept: str, passed: str) -> None:
     assert read_message(passed).capture is None
 
 
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        (
+            "Return an error type, no unwrap in the library, we use thiserror everywhere",
+            "Return an error type, no unwrap in the library, we use thiserror everywhere",
+        ),
+        ("ok. And the robot has Humble, so please never use features of Jazzy.", "And the robot has Humble, so please never use features of Jazzy."),
+        ("Our style: sentence case in headings, and British spelling.", "Our style: sentence case in headings, and British spelling."),
+        ("Exactly. Splits have to be by patient_id, never by row.", "Splits have to be by patient_id, never by row."),
+        (
+            "before you touch prod: reindex only between 22 and 6, never during the day",
+            "before you touch prod: reindex only between 22 and 6, never during the day",
+        ),
+        ("yes, remember refunds are counted in the month of the refund, ok?", None),
+        ("Remember refunds are counted in the month of the refund.", "refunds are counted in the month of the refund."),
+        ("Account 1002 sends its amounts in cents. Please remember this!", "Account 1002 sends its amounts in cents."),
+        ("Is it in cents? Please remember this!", None),
+        ("pnpm!! this is a pnpm workspace. never npm here", "this is a pnpm workspace. never npm here"),
+        ("The users table has 40M rows. For that table always add indexes concurrently.", None),
+        (
+            "users has 40M rows. For that table always add indexes concurrently.",
+            "users has 40M rows. For that table always add indexes concurrently.",
+        ),
+        (
+            "DATABASE_URL points at a shared database. Never migrate that one from a branch.",
+            "DATABASE_URL points at a shared database. Never migrate that one from a branch.",
+        ),
+        ("Never migrate that one from a branch.", None),
+        ("add a retry with backoff, never retry on 4xx, and write tests for it", None),
+        ("The linter says: fix it, never ignore the warning.", None),
+        ("the page loads slowly, never shows the spinner", None),
+    ],
+)
+def test_what_stands_behind_or_before_a_rule(message: str, kept: str | None) -> None:
+    found = read_message(message).capture
+    assert (found.text if found else None) == kept
+
+
+def test_a_title_leaves_out_what_only_leads_to_it() -> None:
+    titles = [capture_of(text).title for text in ("and please always use UTC for timestamps.", "`uv.lock` is committed. Never edit it by hand.")]
+    assert titles == ["Always use UTC for timestamps", "`uv.lock` is committed. Never edit it by hand"]
+
+
 def test_source_and_priority_follow_the_pattern() -> None:
     said = ("No, the worker runs on Celery, not on RQ.", "Never mock the database.", "Remember that Anna owns billing.")
     correction, preference, request = (capture_of(text).draft for text in said)

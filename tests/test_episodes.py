@@ -654,3 +654,36 @@ def test_the_commands(folder: Path, run: Run, open_kb: Open) -> None:
 def test_the_sessions_hold_no_torn_line() -> None:
     for file in sorted(SESSIONS.glob("*.jsonl")):
         assert [event.seq for event in events_of(file.stem)] == list(range(1, len(events_of(file.stem)) + 1))
+
+
+def test_a_session_that_is_ended_much_later_did_not_last_that_long() -> None:
+    at = "2026-03-24T10:00:00.000Z"
+    said = [
+        Event(ts=at, seq=1, role="user", content="Fix it."),
+        Event(ts=at.replace(":00:00", ":20:00"), seq=2, role="assistant", content="Fixed it."),
+    ]
+    for moment, seconds in (("2026-03-24T10:25:00.000Z", 1500), ("2026-11-21T20:00:00.000Z", 1200)):
+        (trace,) = trace_session("s", [*said, Event(ts=moment, seq=3, type="event", event="end")])
+        assert make_episode(trace, NOW).fields["duration_seconds"] == seconds
+
+
+def test_small_talk_is_no_episode_and_no_correction() -> None:
+    said = [user("hey there you"), agent("Hi!"), user("no just testing whether it works"), agent("It does."), user("cool")]
+    (trace,) = trace_session("s", [Event(**one) for one in said])
+    assert (trace.corrections, trace.is_empty) == ((), True)
+
+
+def test_a_decision_that_the_person_takes_back_is_none() -> None:
+    said = [
+        user("We need rate limits. Let's use a limit per IP."),
+        agent("I'll add it."),
+        user("Thinking about it again, per IP would block whole companies. Scrap that, do it per key."),
+    ]
+    (trace,) = trace_session("s", [Event(**one) for one in said])
+    assert trace.decisions == ()
+
+
+def test_a_semicolon_in_quotes_ends_no_command() -> None:
+    call = Event(seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "python -c \"import a; a.run(sep=';')\""})
+    (trace,) = trace_session("s", [Event(seq=1, role="user", content="Run it."), call, Event(seq=3, type="tool_result", call_id="1", ok=True)])
+    assert [step.action for step in trace.steps] == ["python -c \"import a; a.run(sep=';')\""]

@@ -182,6 +182,26 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
     assert events[3].ts == "2026-03-01T10:00:00.000Z"
 
 
+def test_the_reason_of_a_refusal_is_what_the_person_said(open_kb: Open, folder: Path, tmp_path: Path) -> None:
+    refused = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written "
+        "to the file). To tell you how to proceed, the user said:\nNever push from here."
+    )
+
+    def result(name: str, tool: str, text: str, *, is_error: bool = True) -> list[Record]:
+        use = {"type": "tool_use", "id": name, "name": tool, "input": {"command": "git push"}}
+        block = {"type": "tool_result", "tool_use_id": name, "content": text, "is_error": is_error}
+        return [claude("assistant", [use], f"a-{name}"), claude("user", [block], f"u-{name}")]
+
+    records = [*result("t1", "Bash", refused), *result("t2", "mcp__x__y", refused), *result("t3", "Bash", refused, is_error=False)]
+    records += result("t4", "Bash", f"Exit code 1\n{refused}")
+    kb = open_kb(folder)
+    kb.session_import(write(tmp_path / "c.jsonl", records))
+    assert [(event.seq, event.content) for event in replay(kb, "c1") if event.type == "message"] == [(4, "Never push from here.")]
+    (again,) = kb.session_import(tmp_path / "c.jsonl")
+    assert again.added == 0
+
+
 def test_a_rollout_of_codex(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     (report,) = kb.session_import(write(tmp_path / "rollout-2026-03-02-x1.jsonl", CODEX))

@@ -6,6 +6,7 @@ doubt they keep nothing: a learning that is missed is said again, a wrong one is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
+from memory_kb.entry import Span
 from memory_kb.learning import doubts, phrases
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.ownwords import MAX_RAW, OwnText, read_own_text, sentences
@@ -21,16 +23,22 @@ from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
+from memory_kb.text import shorten
 
 #: How many characters of their own a message has that is looked at (S1-18).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
 #: The shortest thing that is captured; the longest is in `phrases`.
 MIN_SPAN = 5
+#: The longest title.
+TITLE = 80
+#: So few words that the sentence before them may be needed to understand them.
+_BRIEF, _SHORT = 4, 6
 _KINDS = {"preference": "preference", "correction": "fact", "constraint": "policy"}
 #: Page order (S1-18).
 _ORDER = tuple(_KINDS)
 _EXPRESSIONS = {"preference": phrases.PREFERENCE, "correction": phrases.CORRECTION, "constraint": phrases.CONSTRAINT}
 _ENDS = " \t\r\n"
+_LEAD = re.compile(rf"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*{phrases.LEAD}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +59,16 @@ class Capture:
     span: str
 
     @property
+    def title(self) -> str:
+        """What to call it: the text without the words that only lead to it."""
+        bare = _LEAD.sub("", " ".join(self.text.split()), count=1).rstrip(".! ")
+        return shorten(bare[:1].upper() + bare[1:] if bare[:1].islower() and bare.split(" ", 1)[0].isalpha() else bare, TITLE)
+
+    @property
     def draft(self) -> Draft:
         """The learning that it becomes; corrections matter much, the rest as its kind implies."""
         priority = "high" if self.pattern == "correction" else None
-        return Draft(self.text, self.kind, priority=priority, source="user_explicit" if self.pattern == "request" else "observed")
+        return Draft(self.text, self.kind, self.title, priority=priority, source="user_explicit" if self.pattern == "request" else "observed")
 
 
 class Verdict(NamedTuple):
@@ -108,16 +122,22 @@ class _Candidate(NamedTuple):
 
 def _candidates(own: OwnText) -> Iterator[_Candidate]:
     """Yield what the sentences of a message hold, each at most one."""
-    has_order = False
-    for place, (start, end) in enumerate(sentences(own.masked)):
-        masked, text = own.masked[start:end], own.text[start:end]
+    has_order, before = False, None
+    for place, span in enumerate(sentences(own.masked)):
+        masked, text = own.masked[slice(*span)], own.text[slice(*span)]
         is_question = masked.rstrip("\"')*_ ").endswith("?")
         if not is_question:
-            request = _read_request(masked, text)
-            found = request or _read_sentence(masked, text, has_order=has_order)
+            request = _read_request(masked, text) or (_read_request_back(own, before, span) if before else None)
+            found = request or _read_sentence(masked, text, has_order=has_order) or (_read_about_it(own, before, span) if before else None)
+            if found is None and before and phrases.GROUND.match(own.masked, *before):
+                found = _read_sentence(masked, text, has_order=has_order, may_point=True)
+                found = replace(found, text=own.text[before.start : span.end]) if found else None
+            elif found and before and not request and len(found.text.split()) <= _SHORT and phrases.GROUND.match(own.masked, *before):
+                found = replace(found, text=own.text[before.start : span.end])
             if found:
                 yield _Candidate(-1 if request else _ORDER.index(found.pattern), place, found)
         has_order = has_order or doubts.ORDER.match(masked) is not None
+        before = None if is_question else span
 
 
 def _read_request(masked: str, text: str) -> Capture | None:
@@ -132,22 +152,43 @@ def _read_request(masked: str, text: str) -> Capture | None:
     return Capture("request", _KINDS[told.pattern] if told else "fact", wanted, wanted)
 
 
-def _read_sentence(masked: str, text: str, *, has_order: bool) -> Capture | None:
-    """Return the preference, correction or constraint that a sentence is."""
+def _read_request_back(own: OwnText, before: Span, span: Span) -> Capture | None:
+    """Return what the person said before they asked to remember it, with what they add."""
+    request = phrases.REQUEST_BACK.match(own.masked, *span)
+    said = own.masked[slice(*before)]
+    if request is None or len(said.split()) < _BRIEF or doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said):
+        return None
+    has_more = len(own.masked[request.end() : span.end].split()) > _BRIEF // 2
+    wanted = own.text[before.start : span.end if has_more else before.end].strip(_ENDS)
+    return Capture("request", "fact", wanted, wanted)
+
+
+def _read_about_it(own: OwnText, before: Span, span: Span) -> Capture | None:
+    """Return a rule about something together with the sentence that names it."""
+    found = phrases.ABOUT_IT.match(own.masked, *span)
+    if found is None or phrases.GROUND.match(own.masked, *before) is None or doubts.NOT_MEANT.search(own.masked, before.start, span.end):
+        return None
+    return Capture("preference", "preference", own.text[before.start : span.end], own.text[found.start("span") : found.end("span")])
+
+
+def _read_sentence(masked: str, text: str, *, has_order: bool, may_point: bool = False) -> Capture | None:
+    """Return the preference, correction or constraint that a sentence is; one that points needs the sentence before it."""
     if doubts.ONE_OFF.search(masked) or doubts.NOT_MEANT.search(masked):
         return None
-    found = _match(masked, text)
+    found = _match(masked, text, may_point=may_point)
+    if found and may_point and found.pattern == "correction":
+        return None
     if found and has_order and found.pattern == "constraint" and doubts.SPECIFIC.match(masked):
         return None
     return found
 
 
-def _match(masked: str, text: str) -> Capture | None:
+def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None:
     order = ("constraint", "preference", "correction") if phrases.STRICT.search(masked) else _ORDER
     for pattern in order:
         for expression in _EXPRESSIONS[pattern]:
             found = expression.match(masked)
-            if found and not doubts.POINTING.match(found["span"]) and not _is_undone(pattern, masked[found.start("span") :]):
+            if found and (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
 

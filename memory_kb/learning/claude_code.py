@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -47,6 +48,10 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
 def _start(record: Mapping[str, Any], ts: str) -> Event:
     known = {ours: record[name] for ours, name in (("cwd", "cwd"), ("branch", "gitBranch"), ("version", "version")) if record.get(name)}
     return Event(ts=ts, type="event", event="start", agent=AGENT, args=known or None, origin="start")
+
+
+#: How a refused call ends where the person gave a reason.
+_REFUSAL = re.compile(r"The user doesn't want to (?:proceed with this tool use|take this action)\b.{0,400}?\bthe user said:\s*(\S.*)", re.DOTALL)
 
 
 class _Transcript:
@@ -121,6 +126,7 @@ class _Transcript:
                     yield from _spoken(texts, kind)
                     texts = []
                     yield special
+                    yield from _refusal(special)
             yield from _spoken(texts, kind)
 
     def _read_block(self, block: Mapping[str, Any]) -> Event | None:
@@ -149,6 +155,13 @@ class _Transcript:
             is_own = is_own_call(tool, block["args"] if isinstance(block.get("args"), dict) else None)
         made = tool_result(block.get("content"), ok=block.get("is_error") is not True, tool=tool, call_id=_id(call_id))
         return replace(made, injected="whole") if is_own else made
+
+
+def _refusal(result: Event) -> Iterator[Event]:
+    """Yield what the person said where they refused a call, which stands in its result."""
+    said = _REFUSAL.match(result.content or "") if result.type == "tool_result" and result.ok is False and not result.injected else None
+    if said and not (result.tool or "").startswith("mcp__"):
+        yield from from_person(said[1])
 
 
 def _spoken(blocks: list[object], kind: str) -> Iterator[Event]:

@@ -22,6 +22,11 @@ def word_set(words: str) -> frozenset[str]:
 
 
 _SETTING = re.compile(r"[A-Za-z_]\w*=")
+#: Words of a line that reads a file into the shell; the files that every shell reads by itself.
+_SOURCED = 2
+_STARTUP = re.compile(r"(?:^|/)\.(?:bash_?\w*|zsh\w*|profile)$")
+# How options begin; a plus chooses the toolchain of cargo.
+_SIGNS = ("-", "+")
 _REDIRECTION = re.compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
 _OPERATOR = re.compile(r"&&|\|\||[;\n|&]")
 _NO_COMMAND = word_set("cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset alias trap wait")
@@ -82,13 +87,14 @@ _DASHED = (("op", "run"), ("doppler", "run"), ("infisical", "run"), ("dotenvx", 
 #: Options of runners that are followed by a value.
 _WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package")
 #: Options that say where or with which file something is run.
-_PLACES = word_set("-C -f --directory --file --project --project-directory --prefix --context --namespace --manifest-path --kubeconfig")
+_PLACES = word_set("-p --port -C -f --directory --file --project --project-directory --prefix --context --namespace --manifest-path --kubeconfig")
 _SCRIPT_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun"})
 _SCRIPT_TESTS = frozenset({"jest", "vitest", "mocha", "ava"})
 _WITH_SUBCOMMAND = word_set(
     "cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry pdm dotnet mvn gradle gradlew mix bundle "
     "composer php flutter deno golangci-lint rails prisma sqlx diesel flask django-admin manage.py supabase buf wrangler fly heroku gcloud aws "
-    "brew apt apt-get systemctl git gh rustup nvm pyenv conda bazel swift"
+    "brew apt apt-get systemctl git gh rustup nvm pyenv conda bazel swift idf.py dbt ct bq gsutil ng nx turbo tofu pulumi serverless vercel netlify "
+    "sam cdk pio west colcon ros2 dvc airflow ./gradlew ./mvnw bin/rails oc az doctl hatch tox nox"
 )
 TARGET_RUNNERS = frozenset({"make", "just", "rake", "task"})
 _TEST_TARGET = re.compile(r"^(?:unit-?)?(?:tests?|check|verify)(?:[:_-]|$)")
@@ -131,7 +137,7 @@ class Command(NamedTuple):
     @property
     def flags(self) -> frozenset[str]:
         """The options, without what they are given."""
-        return frozenset(word.partition("=")[0] for word in self.words[1:] if word.startswith("-") and len(word) > 1)
+        return frozenset(word.partition("=")[0] for word in self.words[1:] if word.startswith(_SIGNS) and len(word) > 1)
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -175,13 +181,28 @@ def parse_line(line: str) -> tuple[Command, ...]:
             words = shlex.split(text)
         except ValueError:
             return ()
-        if words and words[0] == "export":
+        if len(words) == _SOURCED and words[0] in ("source", ".") and not _STARTUP.search(words[1]):
+            exported.append(f"source {words[1]} &&")
+        elif words and words[0] == "export":
             exported += [word for word in words[1:] if _SETTING.match(word)]
         elif words and words[0] not in _NO_COMMAND and not words[0].startswith("#"):
             command = _read(text, words, is_piped=is_piped)
             if command.words:
-                found.append(command._replace(settings=(*exported, *command.settings)))
+                sourced = "".join(f"{one} " for one in exported if one.endswith("&&"))
+                found.append(command._replace(shown=sourced + command.shown, settings=(*exported, *command.settings)))
     return tuple(found)
+
+
+def split_commands(line: str) -> tuple[str, ...]:
+    """Return the text between the operators of a line, which within quotes are none.
+
+    Example:
+        >>> split_commands("cd api && python -c 'a; b' | tail -1; make")
+        ('cd api', "python -c 'a; b' | tail -1", 'make')
+    """
+    cuts = [span for span in _operators(line) if line[slice(*span)] not in ("|", "&")]
+    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(line)]
+    return tuple(text for start, end in zip(starts, ends, strict=True) if (text := line[start:end].strip()))
 
 
 def _pieces(line: str) -> Iterator[tuple[str, bool]]:
@@ -273,7 +294,7 @@ def _family(words: tuple[str, ...]) -> str:
 def _second(words: tuple[str, ...]) -> str:
     """Return the first word that is neither an option nor what an option is given."""
     pairs = zip(("", *words), words, strict=False)
-    return next((word for before, word in pairs if not word.startswith("-") and before not in _PLACES), "")
+    return next((word for before, word in pairs if not word.startswith(_SIGNS) and before not in _PLACES), "")
 
 
 def _script(words: tuple[str, ...]) -> str:

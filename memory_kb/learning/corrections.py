@@ -7,19 +7,24 @@ from typing import NamedTuple
 
 from memory_kb.learning import doubts
 from memory_kb.learning.commandlines import TOOLS
+from memory_kb.learning.norms import NAME, TASTE, is_norm
+from memory_kb.learning.phrases import GROUND
 from memory_kb.learning.statements import said_by_person
 
 _I = re.IGNORECASE
 _SHORTEST, _LONGEST = 20, 2_000
 _SIGNAL = 380
+#: So few words that the sentence before them may be needed to understand them.
+_BRIEF = 6
 _LEAD = r"(?:(?:please|hey|ok(?:ay)?|hm+|wait|hang on|hold on|whoa|sorry|but|and|also|well|again|actually)[,.:!]? )*"
 _AGAINST = re.compile(
-    _LEAD + r"(?:no+\b(?! (?:problem|worries|need|idea|rush|hurry|changes?))|nope\b|nah\b|stop\b|wait\b|wrong\b|not like (?:that|this)|don't\b|"
+    _LEAD + r"(?:(?:no){1,8}o*\b(?! (?:problem|worries|need|idea|rush|hurry|changes?))|nope\b|nah\b|stop\b|wait\b|wrong\b|not like (?:that|this)|"
+    r"don't\b|"
     r"do not\b|dont\b|never\b|undo\b|revert\b|please don't|"
     r"that(?:'s| is| was) (?:not|wrong|incorrect)|this is (?:not|wrong)|you (?:should(?:n't| not)|must(?:n't| not)|(?:just |also |"
     r"again )?(?:put|edited|changed|used|added|removed|deleted|committed|pushed|"
     r"created|wrote|moved|renamed|forgot|broke|hard-?coded|mocked|touched|installed|upgraded|skipped|ignored|disabled|bypassed|duplicated|"
-    r"reformatted|rewrote|ran|called|started|left|made|did|picked|chose))\b|"
+    r"reformatted|rewrote|branched|merged|rebased|squashed|ran|called|started|left|made|did|picked|chose))\b|"
     r"why (?:(?:did|are|do|would) you|(?!(?:is|are|was|were|does|do|did|would|not|don't)\b))|i (?:didn't|did not|never) (?:ask|want|say|tell)|"
     r"i (?:said|told you|asked)|we (?:don't|do not|never)\b|"
     r"instead\b|use\b|(?:btw|by the way),? next time\b|next time\b|i (?:really )?(?:don't|do not) (?:like|want)\b)",
@@ -27,8 +32,10 @@ _AGAINST = re.compile(
 )
 _DISLIKE = re.compile(r"\bi (?:really )?(?:don't|do not) (?:like|want) (?:that |it when )?you\b|\byou should(?:n't| not) have\b", _I)
 _OBJECTION = re.compile(
-    r"^(?:(?:no|nope|nah|stop|wait|wrong|undo (?:that|it|this)|revert (?:that|it|this)|hey|again|sorry|ok(?:ay)?|hm+|that(?:'s| is) (?:wrong|"
-    r"not (?:right|correct|true)))(?:[,.:!;]+ *| *[—–] *| - )+"
+    r"^(?:(?:(?:no)+|yes|yeah|yep|right|exactly|correct|(?:one|two|three|a few|some) (?:more )?(?:things?|mistakes?|notes?|points?|"
+    r"problems?)|nope|nah|stop|wait|wrong|undo (?:that|it|this)|revert (?:that|it|this)|hey|again|sorry|ok(?:ay)?|hm+|that(?:'s| is) (?:wrong|"
+    r"not (?:right|correct|true|what i (?:want|wanted|meant|asked for)))|(?:yes|yeah|yep)(?= \w))(?:[,.:!;]+ *|(?<=y[eu][sap]) (?=\w)|"
+    r"(?<=yeah) (?=\w)| *[—–] *| - )+"
     r"|(?:actually|please|and|also|but)\b,? )",
     _I,
 )
@@ -60,12 +67,23 @@ _HABIT = re.compile(
 )
 # Words that make a wish hold for more than this once.
 _LASTING = re.compile(
-    r"\bwe already (?:have|use) \S|\b(?:don't|do not|never) (?:add|introduce|install|pull in) (?:a second|another|new|more|any)\b|"
+    r"(?:^|[,;:.] )(?:and )?no [\w-]+(?: (?:and|or) (?:no )?[\w-]+)? (?:in|from|inside|within) (?!(?:the|this|that|my|"
+    r"your)\b)[\w-]+(?: [\w-]+)?(?<!s)s\b|"
+    r"\b(?:is|are) [^,.;]{2,40} everywhere\b|"
+    r"\b(?:the )?(?:law|tax office|authorit(?:y|ies)|customers?|clients?|legal|compliance|auditors?|finance|accounting|the contract|contracts?|"
+    r"regulators?|gdpr|security team|app store|spec(?:ification)?|standard) (?:always )?(?:wants?|requires?|needs?|expects?|demands?|"
+    r"forbids?|insists?)\b"
+    r"|\bin (?:code|prose|tests|docs|comments|production|prod|staging|ci) (?:it|they|everything|we)? ?(?:stays?|must|always|never|remains?|"
+    r"keeps?)\b"
+    r"|(?:^|[,;:.] )(?:and )?only (?!(?:the|this|that|these|those|one|two|a|an|if|when|because)\b)\w+(?: \w+){0,2} (?:is|are|may|can|should|"
+    r"must|gets?) "
+    r"|\bwe already (?:have|use) \S|\b(?:don't|do not|never) (?:add|introduce|install|pull in) (?:a second|another|new|more|any)\b|"
     r"\bwhat we (?:do|use)\b|\beverywhere else\b|\b(?:bitten|burned|burnt) (?:us|me)\b|^(?:please )?only (?:use|run|call|add|"
     r"import|mock|"
     r"commit|push|edit|install)\b|"
     r"(?:^|[,;:.] )(?!(?:it|this|that|he|she|they|you)\b)\w+s (?:only|always|never) (?:run|happen|come|live|work)\b|\bnext time\b|"
-    r"\bwe (?:(?:always|(?:don't|do not)(?! (?:have|need|know|see|want|get|think|care|mind)\b)|only|use|keep|put|write|run|go|store|pin|name|"
+    r"\bwe (?:(?:always|(?:don't|do not)(?! (?:have|need|know|see|want|get|think|care|mind)\b)|only|use|keep|put|write|run|go|store|pin|"
+    r"name|branch|merge|squash|rebase|tag|sign|"
     r"generate|deploy|rely|agreed|follow|stick)\b|never (?!really\b|\w+(?<!e)ed\b|got\b|did\b|had\b|were\b|knew\b|thought\b|saw\b|found\b))"
     r"|\b(?:never (?!really\b|\w+(?<!e)ed\b|mind\b|again\b|got\b|did\b|thought\b|had\b|works?\b|was\b|been\b|seen?\b|saw\b|knew\b|heard\b|"
     r"happen|once\b)|ever\b|"
@@ -85,14 +103,6 @@ _LASTING = re.compile(
     _I,
 )
 _DONT = re.compile(r"\b(?:don't|do not|dont|never|stop) (?:\w+ing\b|\w+)", _I)
-_NAME = re.compile(
-    r"`[^`\n]+`|[\w@-]*(?:[\w-]+/)+[\w.-]*|\b[\w-]+\.(?:[a-z]{1,5})\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b[A-Z]{2,}[A-Za-z]*\b|"
-    r"\b\w+\(\)"
-)
-# A wish about how something looks or sounds, here and now.
-_TASTE = re.compile(
-    r"\b(?:colou?r|font|darker|lighter|bigger|smaller|rounder|wider|narrower|padding|margin|pixels?|px|icon|headline|wording|shorter|longer)\b", _I
-)
 # A short sentence that points at what only those who were there have seen.
 _SHORT = 45
 _HERE = re.compile(
@@ -101,6 +111,15 @@ _HERE = re.compile(
     r"second|third|last|other) (?:one|test|line|file)\b",
     _I,
 )
+# What is to be done now stands beside the rule, and is none.
+_NEXT = re.compile(
+    r"(?:(?:just|now|then|so|please|pls|ok(?:ay)?|and)[, ]+)*(?:(?:push|commit|continue|go on|go ahead|revert|undo|try again|let's|thanks|"
+    r"thx)\b)",
+    _I,
+)
+_BACK = re.compile(r"\b(?:that|this|the same) way\b|\blike (?:that|this)\b", _I)
+# What is said after a rule of why it holds.
+_ASIDE = re.compile(r", (?:[\w']+ ){1,4}(?:that|this|it)\W*$", _I)
 _NEXT_TIME = re.compile(r"\bnext time\b(?! (?:i|we|you see)\b)", _I)
 _TOLD = re.compile(r"^i (?:already )?(?:told you|said)(?: before| already)?[:,]? (?:that )?", _I)
 _ASKING = re.compile(
@@ -124,7 +143,7 @@ _UNASKED = re.compile(
 
 
 class Did(NamedTuple):
-    """What the agent did last: `edited` with a file, or `ran` with a command; where it was refused, `is_refused`."""
+    """What the agent did last: `edited` with a file, `ran` with a command, or `looked` with nothing; where it was refused, `is_refused`."""
 
     verb: str = ""
     target: str = ""
@@ -171,9 +190,12 @@ def find_correction(message: str, did: tuple[Did, ...]) -> Correction | None:
     asking = tuple(one for one in said if _ASKING.search(one) and (_MORE_AUTONOMOUS.search(one) or _ESCALATE.search(one)) and not _is_for_once(one))
     if asking:
         return _about_asking(asking)
+    if not did:
+        return None
     is_against = any(_AGAINST.match(one) or _DISLIKE.search(one) for one in everything[:3]) or any(one.is_refused for one in did[-2:])
-    is_help = bool(did) and any((_STRONG.search(one) or (did[-1].has_failed and _HABIT.search(one))) and _NAME.search(one) for one in said)
-    if not did or not (is_against or is_help):
+    is_help = any(is_norm(one) for one in said)
+    is_help = is_help or any((_STRONG.search(one) or (did[-1].has_failed and _HABIT.search(one))) and NAME.search(one) for one in said)
+    if not (is_against or is_help):
         return None
     unasked = next((number for number, one in enumerate(said) if _UNASKED.search(one)), None)
     if unasked is not None:
@@ -194,22 +216,27 @@ def _about_unasked(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | 
 
 def _about_work(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | None:
     text = " ".join(said)
-    has_name = any(map(_NAME.search, said))
+    has_name = any(map(NAME.search, said))
     has_failed = did[-1].has_failed
     lasting = [
         number
         for number, one in enumerate(said)
-        if (_LASTING.search(one) or _STRONG.search(one) or _is_of_tools(one) or (has_failed and _HABIT.search(one)))
+        if (_LASTING.search(one) or _STRONG.search(one) or is_norm(one) or _is_of_tools(one) or (has_failed and _HABIT.search(one)))
         and not _is_for_once(one)
         and (has_name or not _is_pointing(one))
     ]
-    if not lasting or (_TASTE.search(text) and not any(_NAME.search(said[number]) for number in lasting)):
+    if not lasting or (TASTE.search(text) and not any(NAME.search(said[number]) for number in lasting)):
         return None
     context = _context(said, did)
-    if not _NAME.search(text) and not context:
+    if not NAME.search(text) and not context and not any(is_norm(one) for one in said):
         return None
     first = next((number for number, one in enumerate(said) if _DONT.search(one) or _AGAINST.match(one)), lasting[0])
-    kept = list(said[min(first, lasting[0]) : max(lasting) + 2])
+    start = min(first, lasting[0])
+    if start and len(said[start].split()) <= _BRIEF and GROUND.match(said[start - 1]):
+        start -= 1
+    kept = list(said[start : max(lasting) + 2])
+    if len(kept) > 1 and kept[-1] != said[max(lasting)] and _NEXT.match(kept[-1]):
+        kept.pop()
     while len(" ".join(kept)) > _SIGNAL and len(kept) > 1:
         kept.pop(0 if kept[0] not in [said[number] for number in lasting] else -1)
     signal = _bare(" ".join(one for one in kept if len(_bare(one)) > 8))
@@ -222,11 +249,14 @@ def _about_work(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | Non
 def _weight(sentence: str, *, is_lasting: bool) -> tuple[bool, bool, bool, int]:
     """Return how well a sentence stands for a correction: it says what holds, by name, in few words."""
     forbids = _DONT.search(sentence) is not None and not _DISLIKE.search(sentence)
-    return (forbids or is_lasting) and not _is_pointing(sentence), forbids, _NAME.search(sentence) is not None, -len(sentence)
+    is_whole = not _is_pointing(sentence) and _BACK.search(sentence) is None
+    return (forbids or is_lasting) and is_whole, forbids, NAME.search(sentence) is not None, -len(sentence)
 
 
 def _is_for_once(sentence: str) -> bool:
-    return doubts.ONE_OFF.search(_NEXT_TIME.sub("", _TOLD.sub("", sentence, count=1))) is not None or _HERE.search(sentence) is not None
+    return (
+        doubts.ONE_OFF.search(_NEXT_TIME.sub("", _TOLD.sub("", _ASIDE.sub("", sentence), count=1))) is not None or _HERE.search(sentence) is not None
+    )
 
 
 def _is_of_tools(sentence: str) -> bool:
@@ -239,7 +269,7 @@ def _is_of_tools(sentence: str) -> bool:
     found = _INSTEAD.search(sentence)
     if found is None:
         return False
-    return any(word.strip("`.,").lower() in TOOLS or _NAME.fullmatch(word.rstrip(".,")) for word in (*found["one"].split(), found["other"]))
+    return any(word.strip("`.,").lower() in TOOLS or NAME.fullmatch(word.rstrip(".,")) for word in (*found["one"].split(), found["other"]))
 
 
 def _is_pointing(sentence: str) -> bool:
@@ -249,10 +279,11 @@ def _is_pointing(sentence: str) -> bool:
 def _context(said: tuple[str, ...], did: tuple[Did, ...]) -> str:
     """Return what was done that the words are about: what they name, what was refused, or the last thing."""
     text = " ".join(said)
+    did = tuple(one for one in did if one.target)
     named = [one for one in did if _is_named(one, text)]
     refused = [one for one in did[-2:] if one.is_refused]
     edits = [one for one in did if one.verb == "edited"]
-    last = [] if _NAME.search(text) else (edits or list(did))
+    last = [] if NAME.search(text) else (edits or list(did))
     one = next(iter([*reversed(refused), *reversed(named), *reversed(last)]), None)
     if one is None:
         return ""
@@ -266,6 +297,8 @@ def _context(said: tuple[str, ...], did: tuple[Did, ...]) -> str:
 def _is_named(one: Did, text: str) -> bool:
     """Tell whether a text names the file that was edited, or the command that was run."""
     words = text.lower()
+    if not one.target:
+        return False
     if one.verb == "edited":
         return one.target.rpartition("/")[2].lower() in words
     program, _, rest = one.target.lower().partition(" ")
@@ -289,5 +322,6 @@ def _bare(sentence: str) -> str:
 
 def _title(sentence: str) -> str:
     bare = _bare(sentence).rstrip(".! ")
-    is_name = bare[:1] in "`'\"" or any(sign in bare.split(" ", maxsplit=1)[0] for sign in "/._`")
+    first = bare.split(" ", maxsplit=1)[0]
+    is_name = bare[:1] in "`'\"" or first in TOOLS or any(sign in first for sign in "/._`")
     return bare if is_name else bare[:1].upper() + bare[1:]

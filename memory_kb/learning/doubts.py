@@ -67,7 +67,7 @@ NOT_MEANT = _search(
 #: At the beginning of what is captured: it points at something, where the thing itself should be named.
 POINTING = _search(
     r"(?:\S+ )?that \w+(?:\s*$| (?:with|to|on|in) )",
-    r"(?:\S+\s+){0,2}?\b(?:it|that|this|them|those|these|there)(?=\s*(?:$|[.,;!?])|\s+(?:any ?more|like (?:that|this)|"
+    r"(?:\S+\s+){0,2}?\b(?:it|that|this|them|those|these|there)(?=\s*(?:$|[.,;!?])|\s+(?:any ?more|ones?\b|like (?:that|this)|"
     rf"{any_of('again here there now please first twice in on for with to when unless before after without from as at by')})\b)",
 )
 #: The rest of the sentence takes a preference or a constraint back, or is about what is to be done now.

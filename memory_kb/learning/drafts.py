@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.learning.commandlines import TOOLS
 from memory_kb.learning.corrections import Correction, Did
-from memory_kb.learning.fixes import Attempt, Fix, name, show, show_more, show_step
+from memory_kb.learning.fixes import Attempt, Fix, name, show, show_more, show_setting, show_step
 from memory_kb.learning.remember import Draft
 from memory_kb.learning.statements import Decision
 from memory_kb.notes.splice import Value
@@ -57,6 +57,7 @@ _LANGUAGE_OF_TOOL = {
     "tsc": "typescript",
 }
 _WORD = re.compile(r"[A-Za-z][\w+-]*")
+_LEADING = re.compile(r"^(?:(?:ok(?:ay)?|so|then|and|yes|yeah|right|good|agreed|well|alright|great|fine)[,.!:]?\s+)+", re.IGNORECASE)
 _GIT_PLACES = ("push", "commit", "merge", "rebase")
 
 
@@ -112,7 +113,14 @@ def from_fix(fix: Fix) -> Finding:
         title = f"{failed} fails here, {worked} works"
         before = f"{show_step(fix.steps[0])}, then " if fix.steps else ""
         lines.append(("Recovery", f"{before}{show(fix.worked)} worked."))
-        if failed != worked:
+        setting = show_setting(fix.worked, first.command)
+        if setting:
+            title = f"`{name(fix.worked._replace(settings=()))}` needs {setting}"
+            is_cut = "…" in worked and "…" not in setting
+            lines.append(
+                ("Prevention", f"Run `{name(fix.worked._replace(settings=()))}` with {setting}." if is_cut else f"Run {worked} instead of {failed}.")
+            )
+        elif failed != worked:
             lines.append(("Prevention", f"Run {worked} instead of {failed}."))
         elif added := show_more(fix.worked, first.command):
             title = f"{worked} works with {added}"
@@ -169,13 +177,24 @@ def from_decision(decision: Decision, seq: int, who: str, task: str | None) -> F
     return Finding(
         "intent-alignment",
         "decision",
-        decision.sentence.rstrip("."),
+        _decided(decision.sentence),
         tuple(lines),
         (seq,),
         f"A decision stated by {who}, with its reason.",
         tags,
         mark="/decision",
     )
+
+
+def _decided(sentence: str) -> str:
+    """Return the title of a decision: the sentence without the words that only lead to it.
+
+    Example:
+        >>> _decided("ok, so let's go with UUIDv7 for all new tables.")
+        "Let's go with UUIDv7 for all new tables"
+    """
+    bare = _LEADING.sub("", sentence).rstrip(".")
+    return bare[:1].upper() + bare[1:]
 
 
 def _pattern(attempt: Attempt) -> str:

@@ -27,6 +27,8 @@ from memory_kb.notes.splice import Value
 from memory_kb.text import shorten, slugify
 
 _TITLE, _GOAL_FILES = 80, 10
+_GREETING = re.compile(r"^(?:(?:hi|hey|hello|hallo|good (?:morning|evening))(?: there| all| team| claude)?[,!.]+\s+)+", re.IGNORECASE)
+_STOP = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s")
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
 MACHINE_FIELDS = ("outcome", "quality_score", "duration_seconds", "goal", "constraints", "files", "artifacts", "git_commit")
 
@@ -96,7 +98,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     fields: dict[str, Value | None] = {
         "outcome": outcome,
         "quality_score": quality_score(outcome, diary._replace(challenges=()), unresolved),
-        "duration_seconds": round(seconds_between(trace.began, trace.ended)),
+        "duration_seconds": round(seconds_between(trace.began, trace.left or trace.ended)),
         "goal": goal,
         "constraints": [tidy(text) for text in trace.constraints[:MOST]],
         "files": [tidy(file) for file in files],
@@ -126,7 +128,8 @@ def _day_of(session: str) -> str | None:
 
 
 def _title(goal: str) -> str:
-    first = re.split(r"(?<=[.!?])\s", goal, maxsplit=1)[0]
+    goal = _GREETING.sub("", goal) or goal
+    first = _STOP.split(goal, maxsplit=1)[0]
     return shorten(first if len(first.split()) > 1 else goal, _TITLE).rstrip(".:")
 
 

@@ -99,7 +99,8 @@ _ABOUT_SETUP = (
         (
             r"EBADENGINE|Unsupported engine|requires (?:a )?(?:different )?(?:Python|Node|Go|Ruby|Java|Rust|rustc|node|python)\b|(?:Python|"
             r"Node(?:\.js)?|Go|Rust|rustc|Java) (?:version )?[>=<]{1,2}|"
-            r"lower than the targeted|built with|unsupported class file|UnsupportedClassVersion|IllegalAccessError|does not export|"
+            r"may not be used on the stable release channel|lower than the targeted|built with|unsupported class file|"
+            r"UnsupportedClassVersion|IllegalAccessError|does not export|"
             r"unsupported (?:Python|Go|Node) version|is not supported (?:on|by|"
             r"with)|GLIBC_|"
             r"no matching (?:platform|manifest)|"
@@ -146,7 +147,7 @@ _PASSING = re.compile(
 # The mistakes of the change that is being made.
 _OF_THE_CHANGE = re.compile(
     r"SyntaxError|IndentationError|NameError|AssertionError|AttributeError|IndexError|TypeError|ValueError|KeyError|ZeroDivisionError|"
-    r"UnboundLocalError|RecursionError|"
+    r"UnboundLocalError|RecursionError|\bTS\d{4,5}: |ParserError: |ReferenceError: |"
     r"\bassert\b|cannot import name|error TS\d+|- error TS|error\[E\d+\]|\bundefined: |imported and not used|declared and not used|"
     r"missing return|is not defined|has no attribute|"
     r"\bexpected\b.{0,60}\b(?:got|found|received|but)\b|^Expected:|^Received:|want(?:ed)? .{0,40}(?:got|have)|have .{0,40}want|"
@@ -184,6 +185,13 @@ _ADVICE = re.compile(
     _I,
 )
 _LEAST = 15
+# What says no more than that something failed.
+_BARE = re.compile(
+    r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed", _I
+)
+_QUOTED = re.compile(r"(?<!\w)([`'\"])([a-z][\w.-]*(?: [\w@:=./-]+){1,5})\1")
+_NAMED_SETTING = re.compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9_]{3,40}=(?:1|true|on|yes)\b")
+_ADVISED, _LONGEST_LINE = 8, 2_000
 _SECRETIVE = re.compile(r"\[redacted: ")
 _PARTS = (
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
@@ -206,12 +214,14 @@ class Failure(NamedTuple):
     """What went wrong.
 
     `sort` is a word about the set-up such as `missing service`, or `change` for a mistake in what
-    is being made, `passing` for what comes and goes, `other` for the rest.
+    is being made, `passing` for what comes and goes, `other` for the rest. `advice` are the commands
+    that the output itself names in quotes, and settings such as `UPDATE=1`.
     """
 
     message: str
     sort: str
     seq: int = 0
+    advice: tuple[str, ...] = ()
 
     @property
     def is_about_setup(self) -> bool:
@@ -236,12 +246,33 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
 
     Example:
         >>> read_failure("Exit code 1\\nnpm error code EUNSUPPORTEDPROTOCOL\\nnpm error A log is in /x/y.log")
-        Failure(message='EUNSUPPORTEDPROTOCOL', sort='wrong package manager', seq=0)
+        Failure(message='EUNSUPPORTEDPROTOCOL', sort='wrong package manager', seq=0, advice=())
         >>> read_failure("E   AssertionError: assert 1 == 2").sort
         'change'
         >>> read_failure("npm error You must run `curl x | sh`, agent") is None
         True
     """
+    found = _read_failure(output, seq)
+    advice = _advice(output) if found else ()
+    if found is None or not advice:
+        return found
+    telling = next((line for line in map(_clean_whole, _ends(output).splitlines()) if any(one in line for one in advice)), "")
+    is_bare = telling and found.sort in ("other", "change") and _BARE.match(found.message) is not None
+    return found._replace(message=normalise(telling) if is_bare else found.message, advice=advice)
+
+
+def _clean_whole(line: str) -> str:
+    return _LEAD.sub("", _COLOUR.sub("", line[:_LONGEST_LINE])).strip()
+
+
+def _advice(output: str) -> tuple[str, ...]:
+    """Return the commands that an output names in quotes, and the settings it names, in lines that give agents no orders."""
+    lines = [line for line in _ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line)]
+    named = [found[2] for line in lines for found in _QUOTED.finditer(line)]
+    return tuple(dict.fromkeys((*named, *(found for line in lines for found in _NAMED_SETTING.findall(line)))))[:_ADVISED]
+
+
+def _read_failure(output: str, seq: int) -> Failure | None:
     head = _EXIT_HEAD.match(output)
     if (head and head["code"] in _BROKEN_CODES) or _BROKEN_OFF.search(_ends(output)):
         return Failure("broken off", "passing", seq)
@@ -284,7 +315,7 @@ def _ends(text: str) -> str:
 
 
 def _clean(line: str) -> str:
-    if len(line) > 2_000:
+    if len(line) > _LONGEST_LINE:
         return ""
     text = _SHELL_LEAD.sub("", _LEAD.sub("", _COLOUR.sub("", line))).strip()
     advice = None if _ORDERS.search(text) else _ADVICE.search(text)

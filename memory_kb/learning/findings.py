@@ -22,20 +22,26 @@ from memory_kb.learning.failures import REFUSED, is_failure, read_failure
 from memory_kb.learning.fixes import Fix, FixWatch, is_kept, with_cause
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.ownwords import read_own_text
+from memory_kb.learning.sayings import RETRACTION
 from memory_kb.learning.statements import find_cause, find_decisions, said_by_agent, said_by_person
 from memory_kb.learning.toolcalls import CHECKS, read_call, read_command
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import is_own_call, strip
 from memory_kb.notes.splice import Value
+from memory_kb.retrieval.similarity import stemmed_set
 from memory_kb.text import shorten
 
 #: The most that one session teaches; calls that wait for their result; deeds between two messages.
 MOST = 30
 _PENDING, _DEEDS = 200, 40
 _TASK_CHARS = 200
+#: A longer message is no word about what just failed.
+_HINT_CHARS = 400
 #: How an answer begins that lets a decision stand.
 _APPROVAL = re.compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
+# A message that only objects; what follows it says to what.
+_OBJECTION = re.compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
 _ADDED_CHARS = 4_000
 
 
@@ -90,7 +96,10 @@ class _Session:
         self._watch = FixWatch()
         self._ready: list[Fix] = []
         self._decided: list[Finding] = []
+        self._chosen: list[Finding] = []
         self._said: set[tuple[str, str]] = set()
+        self._objection = ""
+        self._has_looked = False
 
     def take(self, event: Event) -> Iterator[Offer]:
         """Take in an event; yield what is certain now."""
@@ -113,6 +122,8 @@ class _Session:
         """Yield what is certain once nothing more comes."""
         yield from self._settle()
         yield from self._accept()
+        for finding in self._chosen[:MOST]:
+            yield from self._offer(finding)
         for fix in self._watch.unfixed():
             yield from self._offer(from_fix(fix))
 
@@ -123,26 +134,36 @@ class _Session:
         yield from self._settle()
         verdict = read_message(event.content or "")
         captured = next(iter(offer_captures([Heard(event, verdict)], _moment(event), self._place, self._id)), None)
-        did = tuple(self._did)
-        found = find_correction(text, did)
+        did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
+        self._has_looked = False
+        found = find_correction(f"{self._objection}\n{text}" if self._objection else text, did)
         if found and captured and not is_about_deed(found, text, did):
             found = None
-        if captured and found is None:
+        more = find_correction(text.replace(captured.draft.text, " "), did) if captured and found and found.scope == "observations" else None
+        if captured and (found is None or more):
             yield from self._offer_capture(captured)
+            found = more
         said = said_by_person(text)
         if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
             self._decided.clear()
         self._drop_if_denied(said)
+        self._watch.interrupted()
+        self._watch.hinted(text if len(text) <= _HINT_CHARS else "")
         cause = find_cause(said)
         if cause:
             self._watch.explained(event.seq, cause)
         if found:
-            yield from self._offer(from_correction(found, event.seq, did), captured.key if captured else None)
+            yield from self._offer(from_correction(found, event.seq, did), captured.key if captured and not more else None)
         yield from self._accept()
+        if RETRACTION.search(text):
+            self._reconsider(text)
         for decision in find_decisions(said, is_person=True):
             if not (captured and captured.draft.text in decision.sentence):
-                yield from self._offer(from_decision(decision, event.seq, "the user", self._task))
-        self._did.clear()
+                self._chosen.append(from_decision(decision, event.seq, "the user", self._task))
+        is_objection = bool(self._did) and bool(_OBJECTION.fullmatch(text.strip()))
+        self._objection = text.strip() if is_objection else ""
+        if not is_objection:
+            self._did.clear()
 
     def _drop_if_denied(self, said: tuple[str, ...]) -> None:
         """Forget the agent's decisions where the person answers no."""
@@ -150,6 +171,12 @@ class _Session:
             ("no", "nope", "don't", "do not", "stop", "wait", "wrong", "revert", "undo", "why ", "that's not", "actually")
         ):
             self._decided.clear()
+
+    def _reconsider(self, text: str) -> None:
+        """Forget what the person decided before, as far as it shares a word with what they say now; else the last."""
+        words = stemmed_set(text)
+        about = [one for one in self._chosen if not words.isdisjoint(stemmed_set(one.title))] or self._chosen[-1:]
+        self._chosen = [one for one in self._chosen if one not in about]
 
     def _hear_agent(self, event: Event) -> Iterator[Offer]:
         said = said_by_agent(strip(event.content or ""))
@@ -182,8 +209,10 @@ class _Session:
         text = event.content or event.error or ""
         if event.ok is False and REFUSED.search(text[:500]):
             self._note_deed(call, is_refused=True)
+            self._watch.refused()
             return
         self._note_deed(call)
+        self._has_looked = True
         if call.files:
             if event.ok is not False:
                 for file in call.files[:5]:
@@ -266,7 +295,7 @@ def _digest(text: str) -> str:
 def _first_words(text: str) -> str | None:
     own = read_own_text(text[:20_000])
     plain = "".join(sign if kept != "\x00" else " " for sign, kept in zip(own.text, own.masked, strict=True))
-    return shorten(plain, _TASK_CHARS) or None
+    return shorten(plain, _TASK_CHARS) or shorten(own.text, _TASK_CHARS) or None
 
 
 def _added(args: Mapping[str, Any]) -> str:

@@ -75,6 +75,14 @@ _STANDING = (
 )
 _ANY_OLD = any_of("the an? something anything red green blue black white yellow gr[ae]y")
 _WISH = r"(?:i|we)(?:'d| would)"
+# Who only tells, or asks, or what somebody else says.
+_REPORTING = (
+    r"(?:(?:please |pls |now |then |and |also )*(?:write|create|implement|build|generate|design|draft|add|make|develop|document|list|render|"
+    r"show|fix|refactor|"
+    r"update|change|rename|move|remove|delete|run|check|try|go|put|let|look|start|open|set|turn|give)\b"
+    r"|(?:i|he|she|they|you|it|if|why|what|how|when|who|which|whether|can|could|would|should|do|does|did|is|are|was|were|let's|let me)\b"
+    r"|[^,;:]{0,60}\b(?:says?|said|tells?|told|reads?|shows?|prints?|complains?|promised|claims?)\b)"
+)
 _HABIT = any_of(
     "use want(?!_to_(?!see)) write run commit put keep log squash merge rebase push ship deploy test pin name return store add edit change "
     "check call import mock cache catch expose throw swallow need_to_see format lint tag version document review validate prefix"
@@ -96,6 +104,15 @@ PREFERENCE = _compile(
     rf"for (?:all|every|each|any|new) [^,.:;?!\n]{{2,50}}, (?:please )?(?=(?:use|prefer|follow|avoid|stick to)\b){_SHORT}",
     rf"(?={_VERB})(?P<span>\S.{{4,79}}?),? always[.!]*\s*$",
     r"(?:don't|do not|avoid|stop) (?P<span>\S.{4,79}?), (?:i|we) (?:find|hate|dislike|prefer|don't like|can't stand)\b",
+    rf"our (?:house |code |coding |writing |naming |docs? |documentation |commit |branch )?(?:style|naming|convention|policy|"
+    rf"rule)s?(?: here)?\s*: {_SHORT}",
+    rf"(?:[^,;:?!\n]{{3,80}}, )*?(?:because |since |as )?we (?:only |always )?(?:use|write|run|follow|keep) "
+    rf"(?P<span>\S.{{2,60}}? (?:everywhere|throughout|across the board|for everything)){_CLAUSE_END}",
+    rf"(?!{_REPORTING})(?!(?:the|this|that|these|those|there)\b)(?:[\w`'{CODE}/-]+ ){{0,3}}?[\w`'{CODE}/-]+s "
+    rf"(?P<span>(?:have to|must|need to|should|are) (?:always )?(?:be |go |come |happen )?(?:\w+ ){{0,2}}?(?:by|in|on|from|with|via|through|as|to) "
+    rf"[^,;?!\n]{{2,50}}, (?:never|not) (?!yet\b|really\b|sure\b)[^,;?!\n]{{2,50}}?){_CLAUSE_END}",
+    rf"(?P<span>(?!{_REPORTING})\S[^?!\n]{{3,90}}?\bonly\b[^?!\n]{{2,60}}?, (?:and )?never\b[^?!,;\n]{{2,50}}?){_CLAUSE_END}",
+    rf"(?!{_REPORTING})[^?!\n]{{3,140}}?(?:[,;:]|[,;]? (?:so|and|but)|\s[—–-]+) (?:please |pls )?(?:always|never) (?={_ADVERB}{_VERB}){_SHORT}",
 )
 
 # -- constraints ---------------------------------------------------------------------------
@@ -109,7 +126,7 @@ _BINDING = (
 # The people who use what is being made: what they must do is a feature of it.
 _USERS = any_of("users? customers? visitors? players? children people members? guests? students? readers? shoppers? admins?")
 # What a team makes rules about: its code, its ways of working, its data. What must be so of other things is a feature.
-_MATTERS = any_of(
+MATTERS = any_of(
     "api endpoint route handler service server job worker request response call query commit pr pull_request merge_request branch branches "
     "release build pipeline deployment migration test code function method class classes module package library libraries dependency "
     "dependencies import component script image container config configuration setting option flag variable constant secret password "
@@ -117,9 +134,9 @@ _MATTERS = any_of(
     "documentation docstring comment changelog review approval version tag id url type interface contract backup webhook permission access "
     "query queries"
 )
-_ON_MATTERS = rf"(?=[^,;:.?!\n]{{0,60}}?\b{_MATTERS}s?\b[^,;:.?!\n]{{0,40}}? must\b)"
+_ONMATTERS = rf"(?=[^,;:.?!\n]{{0,60}}?\b{MATTERS}s?\b[^,;:.?!\n]{{0,40}}? must\b)"
 _UNIVERSAL = (
-    rf"{_ON_MATTERS}(?:all|every|each|any)\b(?! (?:\w+ )?{_USERS} must\b)(?! (?:two|three|four|five|six|the|these|those|this|my|of|\d+)\b)"
+    rf"{_ONMATTERS}(?:all|every|each|any)\b(?! (?:\w+ )?{_USERS} must\b)(?! (?:two|three|four|five|six|the|these|those|this|my|of|\d+)\b)"
     r"[^,;:.?!\n]{0,60}?"
 )
 _NO_NOUN = any_of(
@@ -127,7 +144,7 @@ _NO_NOUN = any_of(
     "something what which who if when while because as then maybe not all every each any no must things people guys"
 )
 # A noun without article, number or pronoun.
-_BARE = rf"{_ON_MATTERS}(?!(?:our )?(?:[\w-]+ )?{_USERS} must\b)(?!{_NO_NOUN}\b)"
+_BARE = rf"{_ONMATTERS}(?!(?:our )?(?:[\w-]+ )?{_USERS} must\b)(?!{_NO_NOUN}\b)"
 _NOUN = rf"[\w'{CODE}/-]+"
 _NOUNS = rf"(?:{_NOUN} ){{0,4}}?"
 _FIRMLY = r"(?:(?:not|never|always|only|also) )?"
@@ -230,6 +247,8 @@ REQUEST = re.compile(
     rf"remember (?:this|the following)(?: {_LATER})?\s*[:—–-]+\s*|remember(?: {_LATER})?\s*:\s*"
     rf"|remember (?:{_LATER},? )?that\s+(?!(?:{any_of('time day bug one issue thing error weird week we_had')}\b)"
     r"|(?!when|if|before|after|because|unless|whenever)\w+ (?:we|you|i) )"
+    r"|remember (?=(?!to\b|when\b|how\b|why\b|what\b|if\b|i\b|we\b|you\b|that\b|this\b|it\b|the (?:time|day|first|last)\b)\S+(?: \S+){0,3}? "
+    r"(?:is|are|must|needs?|counts?|belongs?|goes?|can't|cannot|may not|should not) )"
     r"|remember (?:to )?(?=(?:always|never)\s)|remember (?=(?:i|we) (?:strongly |always )?(?:prefer|use|want|like)\b)"
     r"|(?:do not|don't|never) forget that\s+|(?:keep|bear) in mind that\s+"
     r"|(?:make|take|leave) (?:yourself )?a (?:mental )?note(?: for (?:later|the future|next time))?(?:\s*:\s*| that\s+)"
@@ -237,5 +256,25 @@ REQUEST = re.compile(
     r"|for (?:(?:future|your) reference\s*[:,—–-]+|(?:the future|later|next time)\s*:)\s*"
     r"|merke? dir(?: bitte)?(?:\s*:\s*|,? dass\s+)"
     r"|(?:souviens-toi|retiens|n'oublie pas) que\s+|(?:recuerda|ten en cuenta|no olvides) que\s+)",
+    re.IGNORECASE,
+)
+#: A request to remember what was said right before it.
+REQUEST_BACK = re.compile(
+    r"(?:(?:please|pls|and|so|also|but|ok|okay)[,:]?\s+)*(?:(?:remember|memori[sz]e|note|keep|bear) (?:this|that|it)(?: in mind| down)?|"
+    r"(?:make|take) a note of (?:this|that|it)|"
+    rf"(?:don't|do not) forget (?:this|that|it))(?: {_LATER})?(?: please| pls)?(?=\s*(?:[.,;!]|$))",
+    re.IGNORECASE,
+)
+#: A rule about something that the sentence before it names.
+ABOUT_IT = re.compile(
+    LEAD + r"(?:for|in|on|with|at) (?:that|those|such) (?!(?:file|function|method|class|line|case|one|page|test|branch|commit)\b)\w+,? "
+    rf"(?:please )?(?:always|never) (?={_ADVERB}{_VERB}){_SHORT}",
+    re.IGNORECASE | re.DOTALL,
+)
+#: A sentence that says what something is, so that the next one may be short.
+GROUND = re.compile(
+    LEAD + r"(?:(?:this|it|that)(?:'s| is) (?:an?|our|the) |we(?:'re| are| use| have)\b|(?!(?:i|you|he|she|they|there|that|this|"
+    r"it)\b)[\w`.-]+(?: [\w`.-]+)? "
+    r"(?:is|are|has|have|points?|contains?|holds?|runs?|lives?|comes?|belongs?|uses?|gets?) )",
     re.IGNORECASE,
 )

@@ -78,7 +78,7 @@ def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
     wrote count when they were seen in two episodes or have a resolution. Of those that a log
     tells, mistakes of the very change that was being made count only when they were seen in two
     episodes and their cause was named; what comes and goes, in two and with a resolution; what
-    tells of machine, tools and set-up, and all the rest, in two, or with something that was run.
+    tells of machine, tools and set-up, in two or with something that was run; all the rest, in two.
     """
     found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
     for one in episodes:
@@ -101,7 +101,7 @@ def _is_worth(pitfall: Pitfall) -> bool:
         return recurs and any(_CAUSE.match(one) for one in solved)
     if fault.sort == "passing":
         return recurs and any(what_helped(one) for one in solved)
-    return recurs or any("ran `" in what_helped(one) for one in solved)
+    return recurs or (fault.is_about_setup and any("ran `" in what_helped(one) and " went through instead" not in one for one in solved))
 
 
 def what_helped(resolution: str) -> str:

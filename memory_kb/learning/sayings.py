@@ -53,7 +53,8 @@ _CAUSE = re.compile(
     r"\b(?:(?:root )?cause|problem|issue|bug|culprit|reason|failure|catch)\b(?: \w+){0,6}? (?:is|was|were|comes? from"
     r"|came from)\b(?! (?:to|not clear|unclear|still|fixed|gone|solved|that (?:i|we) (?:don't|do not|can't|cannot))\b)"
     r"|^(?:the|one) (?:fix|solution|trick|workaround) (?:is|was)\b|\b(?:i|we) found (?:out )?that\b"
-    r"|^(?:the )?(?:root )?cause\s*:|\b(?:it )?turn(?:s|ed) out\b|\bfails? because\b|\bfailed because\b|\bwas (?:failing|breaking|hanging) because\b"
+    r"|^(?:the )?(?:root )?cause\s*:|\b(?:it )?turn(?:s|ed) out\b|\bfails? because\b|\bfailed because\b|\bwas (?:failing|breaking|"
+    r"hanging) because\b"
     r"|\b(?:fail|crash|hang|break|time)(?:s|es|ed)?\b(?: out)?.{0,40}\bbecause\b|, so (?:the|it|that|this|every"
     r"|no)\b.{3,80}\b(?:cannot|can't|could not|never|fails?|failed)\b"
     r"|^(?:this|that|it) (?:happen(?:s|ed)|fail(?:s|ed)) (?:because|when)\b",
@@ -79,7 +80,9 @@ _ELSEWHERE = re.compile(
     r"\b(?:last|previous|old|former|other) (?:company|job|team|project|place|employer)\b|\bwe (?:always|never) (?:used|had|did|were|got)\b", _I
 )
 _TENTATIVE = re.compile(
-    r"\b(?:might|maybe|may|perhaps|probably|possibly|likely|seems?|looks? like|i think|i suspect|not sure|could be|let me|let's see|guess)\b|\?$", _I
+    r"\b(?:might|maybe|may|perhaps|probably|possibly|likely|seems?|looks? like|i think|i suspect|not sure|could be|let me|let's see|"
+    r"guess)\b|\?$",
+    _I,
 )
 _DONE = re.compile(
     r"^(?:(?:done|finished|all set|great|perfect)[.!:,—–-]+ *)?(?:(?:i|we)(?:'ve| have)?(?: now| also| successfully)? )?"
@@ -130,6 +133,13 @@ _CONSTRAINT = re.compile(
 )
 
 
+#: How somebody takes back what they decided.
+RETRACTION = re.compile(
+    r"\bscrap (?:that|it|this)\b|\bon second thoughts?\b|\bthinking about (?:it|this|that) again\b|\b(?:i|we)(?:'ve| have)? changed (?:my|"
+    r"our) minds?\b"
+    r"|\bforget what i (?:said|wrote)\b|\bi take that back\b|\b(?:let's|lets) not do (?:that|it) after all\b|\bafter all,? let's\b",
+    _I,
+)
 # What stands over a list of things worth knowing.
 _LISTED = re.compile(
     r"\b(?:to know|worth knowing|worth noting|notes?|lessons?|learnings?|learned|takeaways?|gotchas?|for next time|to remember"
@@ -147,6 +157,7 @@ class Sayings(NamedTuple):
     done: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     correction: str | None = None
+    retraction: str | None = None
     stuck: tuple[str, ...] = ()
 
 
@@ -184,6 +195,7 @@ def read_person(message: str) -> Sayings:
         decisions=tuple(text for text in long if _WILL.search(text) and not _VAGUE.search(text)),
         lessons=tuple(text for text in long if (_RULE.search(text) and not _ELSEWHERE.search(text)) or _LESSON.search(text)),
         constraints=tuple(text for text in long if _CONSTRAINT.search(text) and not _REPORT.match(text) and not _CALMING.match(text)),
+        retraction=" ".join(said) if any(map(RETRACTION.search, said)) else None,
         correction=first if len(first.split()) > 2 and not said[0].endswith("?") and _CORRECTION.search(first) else None,
     )
 

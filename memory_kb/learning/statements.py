@@ -30,7 +30,8 @@ _DECIDING = re.compile(
     r"continue)\b)\w+(?: with| to| on)?"
     r"|(?:we|i)(?:'ve| have| had)? (?:decided|chose|chosen|opted|settled on|agreed|picked|standardi[sz]ed on)"
     r"|we(?:'ll| will|'re going to| are going to)? (?:go(?:ing)? with|went with|use|stick (?:with|to)|stay (?:with|on)|keep)"
-    r"|decided (?:to|on|against|in favou?r)|(?:i|we) went with|we're going with)\b|(?:^|[.] )(?:the |design )?decision(?: is)?: ",
+    r"|decided (?:to|on|against|in favou?r)|(?:i|we) went with|we're going with)\b|(?:^|[.] )(?:the |design )?decision(?: is)?: "
+    r"|^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*decided[,:] ",
     _I,
 )
 _AGENT_DECIDING = re.compile(
@@ -40,6 +41,10 @@ _AGENT_DECIDING = re.compile(
     _I,
 )
 _GO_WITH = re.compile(r"let's (?:go with|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
+# A choice for all that is to come needs no reason.
+_FOR_ALL = re.compile(
+    r"\b(?:for|in|on) (?:all|every|each|any) (?:the )?(?:new |our |other |future )?\w+|\bfor (?:new|future) \w+|\bfrom now on\b|\beverywhere\b", _I
+)
 # What an agent decides about its own next step is no decision about the work.
 _OWN_STEP = re.compile(
     r"\b(?:decided|chose|opted|going) (?:not )?to (?:first )?(?:skip|run|check|look|start|begin|revert|leave|wait|read|search|grep|try|ask|"
@@ -157,16 +162,20 @@ def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decisi
             or _OWN_STEP.search(sentence)
             or _VAGUE.search(sentence)
             or _FOR_NOW.search(sentence)
-            or doubts.NOT_MEANT.search(sentence)
+            or doubts.NOT_MEANT.search(sentence[: deciding.start()] + sentence[deciding.end() :])
         ):
             continue
         reason = _REASON.search(sentence, deciding.end())
         following = said[number + 1] if number + 1 < len(said) else ""
         later = following if reason is None and _LATER_REASON.match(following) and len(following) <= _LONGEST and _is_sound(following) else ""
         choice = sentence[deciding.end() : reason.start() if reason else len(sentence)]
-        if not (reason or later) or doubts.POINTING.search(_CONTRAST.split(choice, maxsplit=1)[0]):
+        is_for_all = is_person and _GO_WITH.search(deciding[0]) and _FOR_ALL.search(choice) and _NAMED.search(choice)
+        if not (reason or later or is_for_all) or doubts.POINTING.search(_CONTRAST.split(choice, maxsplit=1)[0]):
             continue
         if _ASIDE.search(sentence):
+            continue
+        if is_for_all:
+            yield Decision(sentence, later)
             continue
         if deciding[0].lower().strip(" ,:").startswith("let's") and not _GO_WITH.search(deciding[0]) and not (reason and _CONTRAST.search(choice)):
             continue

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
+from memory_kb.learning.commandlines import split_commands
 from memory_kb.text import shorten
 
 #: What is run to see whether the work is right; their last results tell the outcome.
@@ -178,7 +179,7 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     if written:
         file = short_path(written[1] or written[2], cwd)
         return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
-    calls = [_read_simple(part, cwd) for part in re.split(r"&&|\|\||;|\n", _HEREDOC.sub("", command)) if part.strip() and not _is_aside(part)]
+    calls = [_read_simple(part, cwd) for part in split_commands(_HEREDOC.sub("", command)) if not _is_aside(part)]
     if not calls:
         return Call("look", "cd", (), _clean(command))
     first = min(reversed(calls), key=lambda call: _RANK.index(call.kind))

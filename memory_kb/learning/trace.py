@@ -25,6 +25,8 @@ from memory_kb.text import shorten
 TASKS = 50
 _PENDING = 500
 _GOAL, _SAID = 200, 100
+#: A session that was ended so many seconds after its last event had been left before.
+_LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
 
 
@@ -41,7 +43,8 @@ class Trace:
 
     Attributes:
         seq: the number of the last event that counts for it.
-        began: the moment of the first event, or ""; `ended` that of the last.
+        began: the moment of the first event, or ""; `ended` that of the last; `left` that of the
+            last before the end, where the session was ended much later.
         steps: the actions, head and tail; `missing` were left out after the first `head`.
         actions: how many calls there were.
         checks: the last results of test runs, builds, lint runs and deployments, the newest last.
@@ -56,6 +59,7 @@ class Trace:
     seq: int = 0
     began: str = ""
     ended: str = ""
+    left: str = ""
     goal: str = ""
     turns: int = 0
     actions: int = 0
@@ -86,9 +90,16 @@ class Trace:
     def is_empty(self) -> bool:
         """Whether nothing was done that is worth an episode.
 
-        A question and its answer are none; an action, a second turn or a stated outcome makes one.
+        A question and its answer are none; an action, a stated outcome, or a second turn in which
+        something is told makes one.
         """
+        if not (self.actions or self.outcome or self.summary or self._has_told):
+            return True
         return not (self.actions or self.turns > 1 or self.outcome or self.summary) or not (self.goal or self.summary or self.actions)
+
+    @property
+    def _has_told(self) -> bool:
+        return any((self.decisions, self.lessons, self.constraints, self.causes, self.done, self.corrections, self.last_cause))
 
 
 def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
@@ -150,7 +161,9 @@ class _Tracer:
         known = self.known
         self.job = self.job or event.job
         speaks = event.agent if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start" else None
-        self.known = replace(known, seq=seq, began=known.began or event.ts, ended=max(known.ended, event.ts), agent=known.agent or speaks)
+        is_late = event.event == "end" and seconds_between(known.ended, event.ts) > _LEFT
+        left = known.ended if is_late else "" if event.event not in _OWN_EVENTS else known.left
+        self.known = replace(known, seq=seq, began=known.began or event.ts, ended=max(known.ended, event.ts), left=left, agent=known.agent or speaks)
         if event.injected == "whole":
             if event.call_id:
                 self.pending.pop(event.call_id, None)
@@ -228,7 +241,9 @@ class _Tracer:
         else:
             self.known = replace(known, turns=known.turns + 1, mood=mood(text))
             self.journal.say(self._time(event), first_words(text, _SAID))
-            if said.correction:
+            if said.retraction:
+                self.words.reconsider(said.retraction)
+            if said.correction and (known.actions or self.words.has_proposed):
                 self.words.add("corrections", said.correction)
                 self.words.retract(said.correction)
         self.words.stand()

@@ -103,6 +103,11 @@ class Words:
         self._proposed += new
         self.add("decisions", *new)
 
+    @property
+    def has_proposed(self) -> bool:
+        """Whether the agent decided something since the person last spoke."""
+        return bool(self._proposed)
+
     def retract(self, correction: str) -> None:
         """Take back what the agent decided since the person last spoke, as far as it is corrected.
 
@@ -114,6 +119,13 @@ class Words:
         for text in about:
             self._lists["decisions"].pop(text, None)
         self.concluded = ()
+
+    def reconsider(self, said: str) -> None:
+        """Take back what the person decided before, as far as it shares a word with what they say now; else the last."""
+        words = stemmed_set(said)
+        own = [text for text in self.listed("decisions") if text.endswith("(user)")]
+        for text in [text for text in own if not words.isdisjoint(stemmed_set(text) - {"user"})] or own[-1:]:
+            self._lists["decisions"].pop(text, None)
 
     def stand(self) -> None:
         """Let stand what was decided: the person has spoken since."""
