@@ -287,7 +287,7 @@ def test_a_watcher_spares_the_look_at_the_files(watching: Path, open_kb: Callabl
     wait_for(lambda: is_attended(kb.machine))
     from memory_kb.index import keeper
 
-    def look(*_: object) -> bool:
+    def look(*_: object, **__: object) -> bool:
         raise AssertionError("it looked")
 
     with monkeypatch.context() as patch:

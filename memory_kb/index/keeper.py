@@ -118,8 +118,10 @@ class IndexKeeper:
         except sqlite3.DatabaseError as exc:
             if not is_damage(exc):
                 raise
+            # What cannot even be opened is what stands there now.
+            seen = self._opened_as if self._opened else identify_file(self._file)
             self.close()
-            kept = replace_damaged(self._file, self._opened_as)
+            kept = replace_damaged(self._file, seen)
             if kept:
                 self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
             self._sync(LONG_PATIENCE)
