@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.scopes import SCOPES, Pass, choose_scopes
+from memory_kb.learning.extraction.scopes import SCOPES, Pass, choose_scopes
 from memory_kb.notes.events import Event
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.capture import Capture, hear, offer_captures, read_message
-from memory_kb.learning.ownwords import MAX_RAW, read_own_text, sentences
+from memory_kb.learning.speech.capture import Capture, hear, offer_captures, read_message
+from memory_kb.learning.speech.ownwords import MAX_RAW, read_own_text, sentences
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap
 

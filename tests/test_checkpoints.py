@@ -12,8 +12,8 @@ from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UsageError
-from memory_kb.learning.checkpoints import parse_checkpoints, show_checkpoints
-from memory_kb.learning.evidence import Evidence, Near, find_nearest, judge_rule, keywords
+from memory_kb.learning.extraction.checkpoints import parse_checkpoints, show_checkpoints
+from memory_kb.learning.extraction.evidence import Evidence, Near, find_nearest, judge_rule, keywords
 from memory_kb.learning.memories import Memory
 from memory_kb.model import Location
 from memory_kb.notes.events import Event

@@ -18,10 +18,10 @@ from support import days_ago, entry, notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.context.building import Context
 from memory_kb.errors import UsageError
-from memory_kb.learning.citations import Citation, InvalidReference, Reference, parse_reference, suggest_references
-from memory_kb.learning.definitions import find_definitions
-from memory_kb.learning.spans import compare_lines, find_lines, hash_lines, split_lines
-from memory_kb.learning.verdicts import judge, record
+from memory_kb.learning.freshness.citations import Citation, InvalidReference, Reference, parse_reference, suggest_references
+from memory_kb.learning.freshness.definitions import find_definitions
+from memory_kb.learning.freshness.spans import compare_lines, find_lines, hash_lines, split_lines
+from memory_kb.learning.freshness.verdicts import judge, record
 from memory_kb.notes.projectfiles import MAX_BYTES, CitedFile, ProjectFiles
 from memory_kb.text import count_tokens
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.confidence import MATURITIES, OUTCOMES, Evidence, find_flag, mature, needs_inversion, read_evidence, settle
 from memory_kb.learning.memories import Memory
+from memory_kb.learning.rules.confidence import MATURITIES, OUTCOMES, Evidence, find_flag, mature, needs_inversion, read_evidence, settle
 from memory_kb.model import Location
 
 TODAY = date(2026, 11, 21)

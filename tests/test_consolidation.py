@@ -28,9 +28,9 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import ProviderFailed
+from memory_kb.learning.episodic.patterns import Told, cluster_episodes, pattern_confidence, pattern_similarity, recent_episodes
+from memory_kb.learning.episodic.pitfalls import pitfall_confidence
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.patterns import Told, cluster_episodes, pattern_confidence, pattern_similarity, recent_episodes
-from memory_kb.learning.pitfalls import pitfall_confidence
 from memory_kb.model import Location
 
 Open = Callable[..., KnowledgeBase]

@@ -13,10 +13,10 @@ from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.causes import Cause, LlmClassifier
-from memory_kb.learning.contradict import ContradictionsReport, find_contradictions, plan_resolutions
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.opposites import find_opposition, marked_words, names
+from memory_kb.learning.upkeep.causes import Cause, LlmClassifier
+from memory_kb.learning.upkeep.contradict import ContradictionsReport, find_contradictions, plan_resolutions
+from memory_kb.learning.upkeep.opposites import find_opposition, marked_words, names
 from memory_kb.model import Location
 
 if TYPE_CHECKING:

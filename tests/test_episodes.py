@@ -37,14 +37,14 @@ from support import notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
 from memory_kb.errors import ProviderFailed, SecretRefused, UnreadableInput, UsageError
-from memory_kb.learning.account import judge_outcome, write_body, write_diary
-from memory_kb.learning.answers import read_answer
-from memory_kb.learning.diary import cut_sections, items_of, quality_score
-from memory_kb.learning.episodes import make_episode
-from memory_kb.learning.mishaps import Check
-from memory_kb.learning.sayings import read_agent, read_person
-from memory_kb.learning.toolcalls import read_call
-from memory_kb.learning.trace import Commit, Trace, trace_session
+from memory_kb.learning.episodic.account import judge_outcome, write_body, write_diary
+from memory_kb.learning.episodic.answers import read_answer
+from memory_kb.learning.episodic.diary import cut_sections, items_of, quality_score
+from memory_kb.learning.episodic.episodes import make_episode
+from memory_kb.learning.episodic.mishaps import Check
+from memory_kb.learning.episodic.sayings import read_agent, read_person
+from memory_kb.learning.episodic.toolcalls import read_call
+from memory_kb.learning.episodic.trace import Commit, Trace, trace_session
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap
 

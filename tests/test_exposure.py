@@ -13,7 +13,7 @@ from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry
-from memory_kb.learning.exposure import trace_exposure
+from memory_kb.learning.freshness.exposure import trace_exposure
 from memory_kb.notes.outcomes import Mark, Outcome
 from memory_kb.notes.retrievals import Retrieval
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.asking import Question
-from memory_kb.learning.conversation import clean, read_conversation
+from memory_kb.learning.extraction.asking import Question
+from memory_kb.learning.extraction.conversation import clean, read_conversation
+from memory_kb.learning.extraction.rollups import names_of, show_sources
+from memory_kb.learning.extraction.scopereports import Dropped
+from memory_kb.learning.extraction.scopes import SCOPES, choose_scopes
+from memory_kb.learning.extraction.sifting import sift
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.rollups import names_of, show_sources
-from memory_kb.learning.scopereports import Dropped
-from memory_kb.learning.scopes import SCOPES, choose_scopes
-from memory_kb.learning.sifting import sift
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap
@@ -257,7 +257,7 @@ def test_a_bad_answer_leaves_the_other_scopes_alone(kb: KnowledgeBase, fake: Fak
 
 
 def test_a_model_that_does_not_answer_costs_its_scope_only(kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_kb.learning.extract.TIMEOUT", 0.5)
+    monkeypatch.setattr("memory_kb.learning.extraction.extract.TIMEOUT", 0.5)
     log_session(kb)
     fake.fail("slow", seconds=5)
     fake.answers.append(answer(learning("escalation")))
@@ -661,7 +661,7 @@ def test_rules_that_fail_leave_the_model_alone(kb: KnowledgeBase, fake: FakeProv
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("memory_kb.learning.findings.find_learnings", fail)
+    monkeypatch.setattr("memory_kb.learning.observation.findings.find_learnings", fail)
     log_session(kb)
     fake.answers.append(answer(learning("observations")))
     assert outcome_of(kb, "observations") == [("observations", "done")]

@@ -15,13 +15,13 @@ import pytest
 from conftest import NOW, REPOSITORY
 
 from memory_kb.credentials import find_secret
-from memory_kb.learning.capture import hear, offer_captures
-from memory_kb.learning.corrections import Did, find_correction
-from memory_kb.learning.failures import normalise, read_failure
-from memory_kb.learning.findings import MOST, find_learnings
 from memory_kb.learning.intake import Offer
+from memory_kb.learning.observation.corrections import Did, find_correction
+from memory_kb.learning.observation.failures import normalise, read_failure
+from memory_kb.learning.observation.findings import MOST, find_learnings
+from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
 from memory_kb.learning.remember import check_draft, render
-from memory_kb.learning.statements import find_cause, find_decisions, said_by_agent, said_by_person
+from memory_kb.learning.speech.capture import hear, offer_captures
 from memory_kb.model import Location
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.events import Event, parse_event

@@ -9,9 +9,9 @@ from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.learning.confidence import MATURITIES
+from memory_kb.learning.logs.sessions import OUTCOMES
 from memory_kb.learning.remember import Draft, render
-from memory_kb.learning.sessions import OUTCOMES
+from memory_kb.learning.rules.confidence import MATURITIES
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fieldlist import FIELDS
 from memory_kb.notes.fields import read_fields

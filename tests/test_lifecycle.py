@@ -10,9 +10,9 @@ import pytest
 from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.archive import activation_score
-from memory_kb.learning.reinforce import find_due
-from memory_kb.learning.stages import STAGES, Transition, guess_stage
+from memory_kb.learning.upkeep.archive import activation_score
+from memory_kb.learning.upkeep.reinforce import find_due
+from memory_kb.learning.upkeep.stages import STAGES, Transition, guess_stage
 from memory_kb.notes.retrievals import Credit, Retrieval, RetrievalLog
 
 MakeVault = Callable[[Files], Path]

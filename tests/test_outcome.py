@@ -16,7 +16,7 @@ from support import entry, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry, UnreadableInput, UsageError
-from memory_kb.learning.outcomes import find_marks, parse_marks
+from memory_kb.learning.rules.outcomes import find_marks, parse_marks
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap
 from memory_kb.notes.outcomes import Mark, Outcome, OutcomeLog

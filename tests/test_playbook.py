@@ -18,8 +18,8 @@ from support import days_ago, entry, notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry, UnreadableInput, UsageError
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.playbook import format_for_prompt, in_force, make_rule, measure_relevance, rule_text, select_rules
-from memory_kb.learning.rulefile import parse_rules
+from memory_kb.learning.rules.playbook import format_for_prompt, in_force, make_rule, measure_relevance, rule_text, select_rules
+from memory_kb.learning.rules.rulefile import parse_rules
 from memory_kb.model import Location
 from memory_kb.text import count_tokens
 

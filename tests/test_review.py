@@ -17,7 +17,7 @@ from support import days_ago, entry, ids, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice, Forgotten, UnknownEntry, UsageError
-from memory_kb.learning.inversion import is_negative
+from memory_kb.learning.rules.inversion import is_negative
 from memory_kb.notes.entries import parse_document
 
 MakeVault = Callable[[Files], Path]

@@ -19,10 +19,10 @@ from support import entry, notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import AmbiguousId, CannotSplice, Forgotten, SecretRefused, UnknownEntry, UnreadableInput, UsageError
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.skillfiles import parse_catalogue, parse_skill_file, plain_name
-from memory_kb.learning.skillplans import make_slug
-from memory_kb.learning.skills import Skill, make_beta, make_skill, rank_skills
-from memory_kb.learning.skilltexts import SkillText, parse_skill, render_skill, update_body
+from memory_kb.learning.procedures.skillfiles import parse_catalogue, parse_skill_file, plain_name
+from memory_kb.learning.procedures.skillplans import make_slug
+from memory_kb.learning.procedures.skills import Skill, make_beta, make_skill, rank_skills
+from memory_kb.learning.procedures.skilltexts import SkillText, parse_skill, render_skill, update_body
 from memory_kb.model import Location
 
 MakeVault = Callable[[Files], Path]

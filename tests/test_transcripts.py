@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.chats import turns_of
-from memory_kb.learning.transcripts import FORMATS, reader_of
+from memory_kb.learning.logs.chats import turns_of
+from memory_kb.learning.logs.transcripts import FORMATS, reader_of
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap
 

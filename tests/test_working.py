@@ -19,7 +19,7 @@ from support import entry
 from memory_kb import KnowledgeBase
 from memory_kb.entry import Span
 from memory_kb.errors import AmbiguousId, SecretRefused, UnknownEntry, UsageError
-from memory_kb.learning.ledgers import read_checkpoint
+from memory_kb.learning.working.ledgers import read_checkpoint
 from memory_kb.notes.frontmatter import load_mapping
 from memory_kb.notes.gitstate import parse_status, read_git_state
 from memory_kb.notes.splice import set_value

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
-from memory_kb.learning.sessions import check_id
+from memory_kb.learning.logs.sessions import check_id
 from memory_kb.notes.events import Event
 from memory_kb.notes.eventtext import text_of
 

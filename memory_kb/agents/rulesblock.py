@@ -7,9 +7,9 @@ from datetime import date
 
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
-from memory_kb.learning.confidence import MATURITIES
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.playbook import Rule, load_merged, make_rule, rule_text
+from memory_kb.learning.rules.confidence import MATURITIES
+from memory_kb.learning.rules.playbook import Rule, load_merged, make_rule, rule_text
 from memory_kb.text import count_tokens
 
 WORD = "rules"

@@ -17,7 +17,7 @@ from memory_kb.notes.events import Event, NoEvent, load_object
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
-    from memory_kb.learning.capture import CaptureReport
+    from memory_kb.learning.speech.capture import CaptureReport
 
 
 @click.command("capture")

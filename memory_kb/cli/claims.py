@@ -12,7 +12,7 @@ from memory_kb.cli.output import clean, one_line, print_json, say, short_id, sty
 from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
 
 if TYPE_CHECKING:
-    from memory_kb.learning.claims import ClaimsReport, ClaimView
+    from memory_kb.learning.freshness.claims import ClaimsReport, ClaimView
 
 #: Exit code of a verb that found something to mend.
 _FINDINGS = 7

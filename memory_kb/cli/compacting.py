@@ -12,7 +12,7 @@ from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
 from memory_kb.words import SCOPE_ALIASES, SCOPES
 
 if TYPE_CHECKING:
-    from memory_kb.learning.contradict import ContradictionView, Side
+    from memory_kb.learning.upkeep.contradict import ContradictionView, Side
 
 _DONE = {"retire": "the older is retired", "weaken": "both are flagged for review", "keep": "both are kept"}
 _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for review", "keep": "keeps both"}

@@ -12,11 +12,11 @@ from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, style
 from memory_kb.cli.undoing import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
-from memory_kb.learning.checkpoints import RECOMMENDATIONS
+from memory_kb.learning.extraction.checkpoints import RECOMMENDATIONS
 
 if TYPE_CHECKING:
-    from memory_kb.learning.checkpoints import Checkpoints
-    from memory_kb.learning.scopereports import ExtractionReport, ScopeReport, Used
+    from memory_kb.learning.extraction.checkpoints import Checkpoints
+    from memory_kb.learning.extraction.scopereports import ExtractionReport, ScopeReport, Used
     from memory_kb.reports import RunReport
 
 _SHOWN = ("created", "reinforced", "known", "forgotten", "refused")

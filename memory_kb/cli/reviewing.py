@@ -14,8 +14,8 @@ from memory_kb.cli.undoing import print_preview, run_as_json
 from memory_kb.words import KIND_ALIASES, KINDS, SCOPES
 
 if TYPE_CHECKING:
-    from memory_kb.learning.outcomes import Credited
-    from memory_kb.learning.review import ReviewItem
+    from memory_kb.learning.rules.outcomes import Credited
+    from memory_kb.learning.rules.review import ReviewItem
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 

@@ -13,8 +13,8 @@ from memory_kb.cli.undoing import end_run, print_preview, run_as_json
 from memory_kb.words import SCOPES
 
 if TYPE_CHECKING:
-    from memory_kb.learning.playbook import Rule
-    from memory_kb.learning.rulefile import Imported
+    from memory_kb.learning.rules.playbook import Rule
+    from memory_kb.learning.rules.rulefile import Imported
     from memory_kb.reports import RunReport
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
@@ -157,7 +157,7 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
     memory-kb rules export --yaml > playbook.yaml
     memory-kb rules export --tag python >> AGENTS.md
     """
-    from memory_kb.learning.playbook import format_for_prompt
+    from memory_kb.learning.rules.playbook import format_for_prompt
 
     words: dict[str, Any] = {name: value for name, value in (("scope", scope), ("tag", tag)) if value}
     with options.open() as kb:

@@ -17,8 +17,8 @@ from memory_kb.text import shorten
 from memory_kb.words import SOURCES
 
 if TYPE_CHECKING:
-    from memory_kb.learning.skillplans import SkillMoved, SkillWritten
-    from memory_kb.learning.skills import Skill
+    from memory_kb.learning.procedures.skillplans import SkillMoved, SkillWritten
+    from memory_kb.learning.procedures.skills import Skill
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ORDERS = ("thompson", "mean", "ucb")

@@ -17,8 +17,8 @@ from memory_kb.notes.events import NoEvent, load_object
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.handoffs import Handoff
-    from memory_kb.learning.ledgers import Ledger
+    from memory_kb.learning.working.handoffs import Handoff
+    from memory_kb.learning.working.ledgers import Ledger
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 _JOB = click.option("--job", help="The job it belongs to.")

@@ -11,7 +11,7 @@ from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.context.gathering import Found, Material
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.playbook import Selection, rule_text, select_rules
+from memory_kb.learning.rules.playbook import Selection, rule_text, select_rules
 from memory_kb.settings import ContextSettings
 from memory_kb.text import count_tokens, shorten
 

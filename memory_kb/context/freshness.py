@@ -9,8 +9,8 @@ from datetime import date
 from memory_kb.context.building import Context, build_context
 from memory_kb.context.framing import as_line
 from memory_kb.context.gathering import Found, Material
+from memory_kb.learning.freshness.standings import Standing, has_claim, say_mark
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.standings import Standing, has_claim, say_mark
 from memory_kb.settings import ContextSettings
 
 #: After so many rounds all candidates are judged at once.

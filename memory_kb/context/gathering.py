@@ -11,7 +11,7 @@ from memory_kb.context.fitting import Topic, fits_files, is_about, weigh_words
 from memory_kb.context.layers import BASELINE_KINDS
 from memory_kb.filters import EVERYTHING
 from memory_kb.learning.memories import Memory, make_memory
-from memory_kb.learning.playbook import RULE_KINDS
+from memory_kb.learning.rules.playbook import RULE_KINDS
 from memory_kb.model import Filters, Hit, Location
 from memory_kb.ports import Index, Question
 from memory_kb.retrieval.finding import Request

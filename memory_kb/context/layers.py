@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from memory_kb.context.framing import LINE_LENGTH, as_line
-from memory_kb.learning.archive import activation_score
 from memory_kb.learning.memories import Memory
+from memory_kb.learning.upkeep.archive import activation_score
 from memory_kb.text import count_tokens
 from memory_kb.words import KINDS, PRIORITIES
 

@@ -39,7 +39,7 @@ class Line(NamedTuple):
 class SessionFiles:
     """The sessions of a vault.
 
-    Ids are trusted here: `memory_kb.learning.sessions.check_id` is for whatever comes from outside.
+    Ids are trusted here: `memory_kb.learning.logs.sessions.check_id` is for whatever comes from outside.
     """
 
     def __init__(self, machine: Path) -> None:

@@ -98,7 +98,7 @@ class Authoring(Claims, Reviewing):
         return tuple(remark(text, document, memories, self._remark_ground(path, memories)))
 
     def _remark_ground(self, path: str, memories: Sequence[Memory]) -> Ground:
-        from memory_kb.learning.claims import assess, complain
+        from memory_kb.learning.freshness.claims import assess, complain
         from memory_kb.learning.remarks import Ground, Known
         from memory_kb.learning.remember import Draft
         from memory_kb.learning.twins import find_twin
@@ -143,7 +143,7 @@ class Authoring(Claims, Reviewing):
         Raises:
             UnknownEntry: it is neither in the drafts nor in the index.
         """
-        from memory_kb.learning.claims import assess
+        from memory_kb.learning.freshness.claims import assess
         from memory_kb.retrieval.scoring import decay, prominence
 
         memory, ranking, today = self._at(path, entry_id, drafts or {}), self.settings.ranking, self._today()
@@ -294,14 +294,14 @@ class Authoring(Claims, Reviewing):
         return [change] if change else []
 
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.learning.review import plan_approval
+        from memory_kb.learning.rules.review import plan_approval
 
         ground = self._ground()
         return plan_approval([memory], replace(ground, read=lambda path: self._draft_note(path, drafts) if path in drafts else ground.read(path)))
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         from memory_kb.learning.intake import plan_intake
-        from memory_kb.learning.promote import offer_by_hand
+        from memory_kb.learning.upkeep.promote import offer_by_hand
 
         offer = offer_by_hand(memory, self._clock())
         if offer is None:
@@ -314,8 +314,8 @@ class Authoring(Claims, Reviewing):
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
         from memory_kb.filters import EVERYTHING
-        from memory_kb.learning.merging import by_rank, merge
-        from memory_kb.learning.review import free_path
+        from memory_kb.learning.rules.review import free_path
+        from memory_kb.learning.upkeep.merging import by_rank, merge
         from memory_kb.notes.sheets import find_entry
 
         found = self.catalog().ids.get(other, ())

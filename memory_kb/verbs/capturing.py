@@ -12,8 +12,8 @@ from memory_kb.notes.events import Event
 from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
-    from memory_kb.learning.capture import Captured, CaptureReport, Heard
     from memory_kb.learning.intake import Taken
+    from memory_kb.learning.speech.capture import Captured, CaptureReport, Heard
 
 
 class Capturing(Keeping):
@@ -46,8 +46,8 @@ class Capturing(Keeping):
             UnreadableInput: there is no such session, or a file cannot be written.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.learning.capture import CaptureReport, hear, offer_captures
-        from memory_kb.learning.sessions import check_id
+        from memory_kb.learning.logs.sessions import check_id
+        from memory_kb.learning.speech.capture import CaptureReport, hear, offer_captures
 
         place = make_place("project", job, task)
         if place.job and not self.vault.memory:
@@ -60,7 +60,7 @@ class Capturing(Keeping):
         return CaptureReport(_tell(heard, intake.taken), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
-        from memory_kb.learning.sessions import find_id
+        from memory_kb.learning.logs.sessions import find_id
         from memory_kb.notes.sessionlog import SessionFiles
 
         if not session:
@@ -76,7 +76,7 @@ def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:
 
 def _tell(heard: Sequence[Heard], taken: Sequence[Taken]) -> tuple[Captured, ...]:
     """Return what became of every message; what was taken in stands in the order of those kept."""
-    from memory_kb.learning.capture import Captured
+    from memory_kb.learning.speech.capture import Captured
 
     told, rest = [], iter(taken)
     for event, (found, reason) in heard:

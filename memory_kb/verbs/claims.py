@@ -12,8 +12,8 @@ from memory_kb.verbs.rules import Rules
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.learning.citations import Citation, Reference
-    from memory_kb.learning.claims import CitedReport, ClaimsReport
+    from memory_kb.learning.freshness.citations import Citation, Reference
+    from memory_kb.learning.freshness.claims import CitedReport, ClaimsReport
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Problem
     from memory_kb.notes.plans import Change
@@ -41,9 +41,9 @@ class Claims(Rules, Indexing):
             UsageError: a reference cannot be recorded, or the entry is global.
             UnknownEntry: there is no such entry.
         """
-        from memory_kb.learning.citations import MOST_CITATIONS, cited_items, read_citations, suggest_references
-        from memory_kb.learning.claims import CitedReport, plan_citing
-        from memory_kb.learning.verdicts import Unrecordable, record
+        from memory_kb.learning.freshness.citations import MOST_CITATIONS, cited_items, read_citations, suggest_references
+        from memory_kb.learning.freshness.claims import CitedReport, plan_citing
+        from memory_kb.learning.freshness.verdicts import Unrecordable, record
 
         found, project = self._find(wanted), self._project_files()
         if found.place.scope == "global":
@@ -84,7 +84,7 @@ class Claims(Rules, Indexing):
             UsageError: an update names no entries.
             UnknownEntry: there is no such entry.
         """
-        from memory_kb.learning.claims import ClaimsReport, assess, plan_flags, plan_renewal, view_claim
+        from memory_kb.learning.freshness.claims import ClaimsReport, assess, plan_flags, plan_renewal, view_claim
         from memory_kb.reports import RunReport
 
         if update and not wanted and not all:
@@ -114,7 +114,7 @@ class Claims(Rules, Indexing):
         return self.verify(flag=True, dry_run=dry_run).run
 
     def _further_problems(self) -> Iterator[Problem]:
-        from memory_kb.learning.claims import assess, complain
+        from memory_kb.learning.freshness.claims import assess, complain
         from memory_kb.model import Problem
 
         yield from super()._further_problems()
@@ -129,8 +129,8 @@ class Claims(Rules, Indexing):
         Raises:
             UsageError: it cannot be recorded.
         """
-        from memory_kb.learning.citations import InvalidReference, parse_reference
-        from memory_kb.learning.verdicts import Unrecordable, record
+        from memory_kb.learning.freshness.citations import InvalidReference, parse_reference
+        from memory_kb.learning.freshness.verdicts import Unrecordable, record
 
         try:
             return record(self._as_file(parse_reference(text), project), project)
@@ -141,7 +141,7 @@ class Claims(Rules, Indexing):
 
     def _as_file(self, reference: Reference, project: ProjectFiles) -> Reference:
         """Return a reference; a file that is called like a commit which is not here is that file."""
-        from memory_kb.learning.citations import Reference
+        from memory_kb.learning.freshness.citations import Reference
 
         is_file = bool(reference.commit) and project.find_commit(reference.text) is None and project.read(reference.text).state != "missing"
         return Reference(reference.text) if is_file else reference

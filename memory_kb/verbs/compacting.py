@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from datetime import date
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.learning.causes import LlmClassifier
-    from memory_kb.learning.compact import Compaction, CompactReport, Meanings, Surroundings
-    from memory_kb.learning.contradict import Contradiction, ContradictionsReport, ContradictionView
     from memory_kb.learning.memories import Memory
+    from memory_kb.learning.upkeep.causes import LlmClassifier
+    from memory_kb.learning.upkeep.compact import Compaction, CompactReport, Meanings, Surroundings
+    from memory_kb.learning.upkeep.contradict import Contradiction, ContradictionsReport, ContradictionView
     from memory_kb.model import Location
     from memory_kb.notes.plans import Change
     from memory_kb.ports import StoredEntry
@@ -51,7 +51,7 @@ class Compacting(Keeping):
             UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.compact import CompactReport, plan_compaction
+        from memory_kb.learning.upkeep.compact import CompactReport, plan_compaction
 
         if threshold is not None and not 0 < threshold <= 1:
             raise UsageError(f"the threshold {threshold} is not above 0 and at most 1", "0.4 merges paraphrases; leave it out to merge near copies")
@@ -79,7 +79,7 @@ class Compacting(Keeping):
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.contradict import ContradictionsReport, find_contradictions, plan_resolutions
+        from memory_kb.learning.upkeep.contradict import ContradictionsReport, find_contradictions, plan_resolutions
         from memory_kb.reports import RunReport
 
         classify, notice = self._classifier()
@@ -104,7 +104,7 @@ class Compacting(Keeping):
 
     def _classifier(self) -> tuple[LlmClassifier | None, str]:
         """Return the language model as a classifier, or None and why there is none."""
-        from memory_kb.learning.causes import LlmClassifier
+        from memory_kb.learning.upkeep.causes import LlmClassifier
 
         if self.settings.llm.provider in ("none", "offline"):
             return None, ""
@@ -127,7 +127,7 @@ class Compacting(Keeping):
             return self.run_plan(verb, planned, replan=lambda path: replan_whole(path, planned, plan()))
 
     def _surroundings(self, meanings: Meanings | None) -> Surroundings:
-        from memory_kb.learning.compact import Surroundings
+        from memory_kb.learning.upkeep.compact import Surroundings
         from memory_kb.notes.plans import NoteText
         from memory_kb.notes.sheets import find_entry
 
@@ -191,7 +191,7 @@ def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[L
 
 def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanings | None:
     """Return the vectors of entries that have one for all of their text, in the space that has the most."""
-    from memory_kb.learning.compact import Meanings
+    from memory_kb.learning.upkeep.compact import Meanings
 
     shelf = max(index.vectors.shelves(), key=lambda shelf: shelf.rows, default=None)
     table = index.vectors.table(shelf.space) if shelf else None
@@ -211,7 +211,7 @@ def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanin
 
 
 def _view(found: Contradiction) -> ContradictionView:
-    from memory_kb.learning.contradict import ContradictionView, Side
+    from memory_kb.learning.upkeep.contradict import ContradictionView, Side
 
     older, newer = (Side(memory.id, memory.path, memory.line, memory.title) for memory in (found.older, found.newer))
     return ContradictionView(older, newer, found.cause, found.signal, found.resolution)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, explain_failure
 from memory_kb.filters import EVERYTHING
-from memory_kb.learning.scopereports import Dropped, ExtractionReport, Kept, ScopeReport, Used, add_up
+from memory_kb.learning.extraction.scopereports import Dropped, ExtractionReport, Kept, ScopeReport, Used, add_up
 from memory_kb.verbs.lifecycle import Lifecycle
 from memory_kb.verbs.sessions import Sessions
 
 if TYPE_CHECKING:
-    from memory_kb.learning.asking import Question
-    from memory_kb.learning.extract import Finished
+    from memory_kb.learning.extraction.asking import Question
+    from memory_kb.learning.extraction.extract import Finished
+    from memory_kb.learning.extraction.scopes import Scope
     from memory_kb.learning.intake import Offer, Taken
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.scopes import Scope
     from memory_kb.notes.extractions import Mark
     from memory_kb.ports import Llm
     from memory_kb.providers.metering import Meter
@@ -109,7 +109,7 @@ class Consulting(Lifecycle, Sessions):
 
     def _memories_for(self, scopes: Sequence[Scope], session: Finished) -> tuple[Memory, ...]:
         """Return the entries that the questions of some scopes may show."""
-        from memory_kb.learning.extract import NothingToAsk, place_for
+        from memory_kb.learning.extraction.extract import NothingToAsk, place_for
 
         levels: set[str] = set()
         for scope in scopes:
@@ -121,7 +121,7 @@ class Consulting(Lifecycle, Sessions):
 
     def _consult(self, scope: Scope, session: Finished, memories: Sequence[Memory], door: _Door) -> _Consulted:
         """Ask a model about one scope; whatever goes wrong stays with this scope (S3-22)."""
-        from memory_kb.learning.extract import NothingToAsk, make_questions
+        from memory_kb.learning.extraction.extract import NothingToAsk, make_questions
 
         if door.llm is None:
             return _Consulted(ScopeReport(scope.name, "skipped", door.why_not))
@@ -146,7 +146,7 @@ class Consulting(Lifecycle, Sessions):
 
     def _put(self, scope: Scope, questions: Sequence[Question], session: Finished, door: _Door) -> _Consulted:
         """Put the questions of a scope to the model."""
-        from memory_kb.learning.extract import ask, make_offers
+        from memory_kb.learning.extraction.extract import ask, make_offers
         from memory_kb.notes.extractions import Mark
 
         assert door.llm is not None
@@ -173,8 +173,8 @@ class Consulting(Lifecycle, Sessions):
 
     def _with_findings(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
         """Add what rules find in a session without a model, leaving out what rests on the same events."""
-        from memory_kb.learning.extract import choose_findings
-        from memory_kb.learning.findings import find_learnings
+        from memory_kb.learning.extraction.extract import choose_findings
+        from memory_kb.learning.observation.findings import find_learnings
 
         problem = ""
         try:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from memory_kb.context.building import Context
     from memory_kb.context.gathering import Material, Wanted
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.freshness.standings import Standing
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.standings import Standing
 
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.
 _CANDIDATES = 40
@@ -73,7 +73,7 @@ class Contexts(Keeping, Searching):
         project = functools.cache(self._project_files)
 
         def assess_one(memory: Memory) -> Standing:
-            from memory_kb.learning.claims import assess
+            from memory_kb.learning.freshness.claims import assess
 
             return assess(memory, project(_GIT_SECONDS), today, with_commits=False)
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.learning.account import Diary
-    from memory_kb.learning.consolidate import Semantic
-    from memory_kb.learning.diary import DiaryEntry, Reflected, Reflection
+    from memory_kb.learning.episodic.account import Diary
+    from memory_kb.learning.episodic.consolidate import Semantic
+    from memory_kb.learning.episodic.diary import DiaryEntry, Reflected, Reflection
+    from memory_kb.learning.episodic.patterns import Pattern
+    from memory_kb.learning.episodic.trace import Trace
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.patterns import Pattern
-    from memory_kb.learning.trace import Trace
     from memory_kb.notes.plans import Change
     from memory_kb.ports import StoredEntry, Vectors
     from memory_kb.reports import Learned, RunReport
@@ -53,9 +53,9 @@ class Episodes(Keeping):
         Raises:
             UnreadableInput: there is no such session, or a file cannot be written.
         """
-        from memory_kb.learning.diary import Reflection
-        from memory_kb.learning.sessions import find_id
-        from memory_kb.learning.trace import trace_session
+        from memory_kb.learning.episodic.diary import Reflection
+        from memory_kb.learning.episodic.trace import trace_session
+        from memory_kb.learning.logs.sessions import find_id
         from memory_kb.notes.sessionlog import SessionFiles
 
         files = SessionFiles(self.machine)
@@ -75,8 +75,8 @@ class Episodes(Keeping):
     def _plan_episode(
         self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
     ) -> tuple[Reflected, tuple[Change, ...]]:
-        from memory_kb.learning.diary import Reflected
-        from memory_kb.learning.episodes import is_current, make_episode, plan_episode
+        from memory_kb.learning.episodic.diary import Reflected
+        from memory_kb.learning.episodic.episodes import is_current, make_episode, plan_episode
 
         if trace.is_empty:
             return Reflected(trace.session, "", "", "empty"), ()
@@ -92,8 +92,8 @@ class Episodes(Keeping):
         return plan_episode(episode, self._as_written(there) if there else None, self._folder_of, now)
 
     def _ask_diary(self, trace: Trace, outcome: str, notices: list[str]) -> Diary:
-        from memory_kb.learning.account import write_diary
-        from memory_kb.learning.reflection import ask_diary
+        from memory_kb.learning.episodic.account import write_diary
+        from memory_kb.learning.episodic.reflection import ask_diary
 
         diary = write_diary(trace, outcome)
         try:
@@ -130,7 +130,7 @@ class Episodes(Keeping):
             UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
             SecretRefused: the text holds what looks like a credential.
         """
-        from memory_kb.learning.episodes import name_episode, record_event
+        from memory_kb.learning.episodic.episodes import name_episode, record_event
         from memory_kb.learning.remember import check_draft, plan_entry
         from memory_kb.reports import Learned, RunReport
 
@@ -168,7 +168,7 @@ class Episodes(Keeping):
         Raises:
             UsageError: a status is none.
         """
-        from memory_kb.learning.diary import DiaryFilter, read_diary
+        from memory_kb.learning.episodic.diary import DiaryFilter, read_diary
 
         states = (status,) if isinstance(status, str) else tuple(status)
         for word in states:
@@ -184,7 +184,7 @@ class Episodes(Keeping):
 
         The filters are those of `diary_list`.
         """
-        from memory_kb.learning.diary import export_diary
+        from memory_kb.learning.episodic.diary import export_diary
 
         return (export_diary(entry) for entry in reversed(self.diary_list(**wanted)))
 
@@ -196,10 +196,10 @@ class Episodes(Keeping):
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.consolidate import Semantic, plan_consolidation
+        from memory_kb.learning.episodic.consolidate import Semantic, plan_consolidation
+        from memory_kb.learning.episodic.patterns import cluster_episodes
+        from memory_kb.learning.episodic.reflection import word_pattern
         from memory_kb.learning.intake import plan_intake
-        from memory_kb.learning.patterns import cluster_episodes
-        from memory_kb.learning.reflection import word_pattern
 
         notices: list[str] = []
         memories, rows, row_of = self._episodes_with_meanings()
@@ -225,7 +225,7 @@ class Episodes(Keeping):
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.ageing import plan_ageing
+        from memory_kb.learning.episodic.ageing import plan_ageing
 
         now = self._clock()
         return self._carry_out("age", lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now), dry_run=dry_run)

@@ -204,8 +204,8 @@ class Evaluating(Contexts, Versioning):
     def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
         from memory_kb.index.doctor import cross_check
-        from memory_kb.learning.contradict import find_contradictions
         from memory_kb.learning.memories import make_memory
+        from memory_kb.learning.upkeep.contradict import find_contradictions
         from memory_kb.model import Problem
 
         memories = tuple(map(make_memory, index.memories(EVERYTHING)))

@@ -8,7 +8,7 @@ from memory_kb.errors import UnknownEntry
 from memory_kb.verbs.rules import Rules
 
 if TYPE_CHECKING:
-    from memory_kb.learning.exposure import Exposure
+    from memory_kb.learning.freshness.exposure import Exposure
 
 
 class Exposures(Rules):
@@ -23,7 +23,7 @@ class Exposures(Rules):
             UnknownEntry: neither the notes nor the log know it.
             AmbiguousId: there are several.
         """
-        from memory_kb.learning.exposure import trace_exposure
+        from memory_kb.learning.freshness.exposure import trace_exposure
         from memory_kb.notes.outcomes import OutcomeLog
         from memory_kb.notes.retrievals import RetrievalLog
         from memory_kb.notes.sessionends import read_outcome

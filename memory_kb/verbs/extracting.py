@@ -13,11 +13,11 @@ from memory_kb.verbs.consulting import Consulting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memory_kb.learning.checkpoints import Checkpoints
-    from memory_kb.learning.conversation import Conversation
-    from memory_kb.learning.evidence import Evidence
-    from memory_kb.learning.extract import Documents, Finished
-    from memory_kb.learning.scopereports import ExtractionReport
+    from memory_kb.learning.extraction.checkpoints import Checkpoints
+    from memory_kb.learning.extraction.conversation import Conversation
+    from memory_kb.learning.extraction.evidence import Evidence
+    from memory_kb.learning.extraction.extract import Documents, Finished
+    from memory_kb.learning.extraction.scopereports import ExtractionReport
     from memory_kb.notes.plans import Change, NoteText
     from memory_kb.reports import RunReport
 
@@ -48,7 +48,7 @@ class Extracting(Consulting):
             UsageError: there is no scope of a name.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.learning.scopes import choose_scopes
+        from memory_kb.learning.extraction.scopes import choose_scopes
 
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
         return self._extract(self._finished(session), chosen, again=again, dry_run=dry_run)
@@ -62,7 +62,7 @@ class Extracting(Consulting):
             UsageError: there is no text, or no such place.
             SecretRefused: it holds what looks like a credential.
         """
-        from memory_kb.learning import checkpoints
+        from memory_kb.learning.extraction import checkpoints
 
         place = self._scope_of(job, task)
         plan, name = checkpoints.check_plan(text, title)
@@ -100,7 +100,7 @@ class Extracting(Consulting):
             UsageError: nothing is assumed, or a word is none of ours.
             SecretRefused: it holds what looks like a credential.
         """
-        from memory_kb.learning import checkpoints
+        from memory_kb.learning.extraction import checkpoints
         from memory_kb.text import printable
 
         place = self._scope_of(job, task)
@@ -117,7 +117,7 @@ class Extracting(Consulting):
         Raises:
             UsageError: there is no such place.
         """
-        from memory_kb.learning.checkpoints import ASSUMPTIONS, parse_checkpoints
+        from memory_kb.learning.extraction.checkpoints import ASSUMPTIONS, parse_checkpoints
 
         return parse_checkpoints(self._text_beside(self._scope_of(job, task), ASSUMPTIONS))
 
@@ -150,9 +150,9 @@ class Extracting(Consulting):
 
     def _finished(self, session: str) -> Finished:
         """Return a session as it is to be learned from."""
-        from memory_kb.learning.conversation import read_conversation
-        from memory_kb.learning.extract import Finished
-        from memory_kb.learning.sessions import find_id
+        from memory_kb.learning.extraction.conversation import read_conversation
+        from memory_kb.learning.extraction.extract import Finished
+        from memory_kb.learning.logs.sessions import find_id
 
         found = find_id(session, self._session_files.ids())
         conversation = read_conversation(self.session_replay(found))
@@ -169,9 +169,9 @@ class Extracting(Consulting):
             return Location()
 
     def _documents(self, place: Location) -> Documents:
-        from memory_kb.learning.checkpoints import ASSUMPTIONS, PREMORTEM, parse_checkpoints, show_checkpoints
-        from memory_kb.learning.conversation import clean
-        from memory_kb.learning.extract import Documents
+        from memory_kb.learning.extraction.checkpoints import ASSUMPTIONS, PREMORTEM, parse_checkpoints, show_checkpoints
+        from memory_kb.learning.extraction.conversation import clean
+        from memory_kb.learning.extraction.extract import Documents
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.eventtext import cut
 
@@ -189,7 +189,7 @@ class Extracting(Consulting):
         `without` are sessions that do not count, such as the one that the rule comes from.
         """
         from memory_kb.index.sessions import SessionIndex
-        from memory_kb.learning.evidence import Evidence, keywords
+        from memory_kb.learning.extraction.evidence import Evidence, keywords
         from memory_kb.notes.events import EventFilter
 
         words = keywords(text)

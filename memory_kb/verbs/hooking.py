@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memory_kb.agents.payloads import Call
     from memory_kb.context.building import Context
     from memory_kb.context.gathering import Material
+    from memory_kb.learning.freshness.standings import Standing
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.standings import Standing
     from memory_kb.notes.events import Event
     from memory_kb.notes.sessionlog import SessionFiles
     from memory_kb.verbs.contexts import Contexts
@@ -114,7 +114,7 @@ class Hooking(OpenVault):
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
-        from memory_kb.learning.sessions import prepare
+        from memory_kb.learning.logs.sessions import prepare
         from memory_kb.notes.events import Event, format_time
 
         if call.session is None:
@@ -161,7 +161,7 @@ class Hooking(OpenVault):
         return context.text
 
     def _assess(self, memory: Memory) -> Standing:
-        from memory_kb.learning.claims import assess
+        from memory_kb.learning.freshness.claims import assess
         from memory_kb.notes.projectfiles import ProjectFiles
 
         return assess(memory, ProjectFiles(self.vault.folder, self._environ, _GIT_SECONDS), self._clock().date())

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.sessions import check_id, prepare
-from memory_kb.learning.transcripts import FORMATS, MAX_RECORD, Found, reader_of, sniff
+from memory_kb.learning.logs.sessions import check_id, prepare
+from memory_kb.learning.logs.transcripts import FORMATS, MAX_RECORD, Found, reader_of, sniff
 from memory_kb.model import Problem
 from memory_kb.notes.events import Event
 from memory_kb.notes.sessionlog import SessionFiles, SessionWriter, read_lines

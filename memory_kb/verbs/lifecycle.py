@@ -30,7 +30,7 @@ class Lifecycle(Keeping):
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.reinforce import find_due, plan_reinforcements
+        from memory_kb.learning.upkeep.reinforce import find_due, plan_reinforcements
         from memory_kb.notes.events import format_time
         from memory_kb.notes.retrievals import RetrievalLog
 
@@ -52,7 +52,7 @@ class Lifecycle(Keeping):
 
     def stage_show(self, job: str | None = None) -> str:
         """Return the stage that the project, or one of its jobs, is in; `unknown` if nobody said."""
-        from memory_kb.learning.stages import UNKNOWN, read_stage
+        from memory_kb.learning.upkeep.stages import UNKNOWN, read_stage
         from memory_kb.notes.changes import read_if_there
 
         for place in dict.fromkeys((make_place("project", job, None), Location())):
@@ -69,7 +69,7 @@ class Lifecycle(Keeping):
         When it is another than before, what was learned for the one before is retired. A language
         model reads the text where there is one; else its words are counted.
         """
-        from memory_kb.learning.stages import UNKNOWN, guess_stage
+        from memory_kb.learning.upkeep.stages import UNKNOWN, guess_stage
         from memory_kb.notes.changes import read_if_there
 
         place = make_place("project", job, None)
@@ -89,7 +89,7 @@ class Lifecycle(Keeping):
         Raises:
             UsageError: there is no such stage.
         """
-        from memory_kb.learning.stages import STAGES, UNKNOWN, read_stage
+        from memory_kb.learning.upkeep.stages import STAGES, UNKNOWN, read_stage
 
         known = read_stage(stage)
         if known == UNKNOWN:
@@ -102,7 +102,7 @@ class Lifecycle(Keeping):
         Raises:
             UsageError: there is no such stage.
         """
-        from memory_kb.learning.stages import STAGES, UNKNOWN, plan_retirements, read_stage
+        from memory_kb.learning.upkeep.stages import STAGES, UNKNOWN, plan_retirements, read_stage
 
         ended = read_stage(stage)
         if ended == UNKNOWN:
@@ -111,7 +111,7 @@ class Lifecycle(Keeping):
         return self._carry_out("stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run)
 
     def _ask_stage(self, intent: str, guessed: str) -> tuple[str, str]:
-        from memory_kb.learning.stages import ask_stage
+        from memory_kb.learning.upkeep.stages import ask_stage
 
         try:
             return (ask_stage(self._llm, intent), "") if self._llm is not None else (guessed, "")
@@ -119,7 +119,7 @@ class Lifecycle(Keeping):
             return guessed, f"{explain_failure(exc)}; the words of INTENT.md were counted"
 
     def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
-        from memory_kb.learning.stages import UNKNOWN, Transition, plan_retirements
+        from memory_kb.learning.upkeep.stages import UNKNOWN, Transition, plan_retirements
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.plans import NoteText, create_file, write_file
         from memory_kb.reports import RunReport, StageReport
@@ -145,7 +145,7 @@ class Lifecycle(Keeping):
         the report's notices say so. A dry run asks no judge.
         """
         from memory_kb.learning.intake import plan_intake
-        from memory_kb.learning.promote import plan_global_promotion, plan_job_promotion
+        from memory_kb.learning.upkeep.promote import plan_global_promotion, plan_job_promotion
 
         now = self._clock()
         with nullcontext() if dry_run else self._writing():
@@ -161,7 +161,7 @@ class Lifecycle(Keeping):
 
     def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
         """Return the project's entries that hold everywhere, and what went wrong asking for them."""
-        from memory_kb.learning.promote import ask_judge, choose_for_judge, judgment_key
+        from memory_kb.learning.upkeep.promote import ask_judge, choose_for_judge, judgment_key
         from memory_kb.notes import jsonlines
 
         log = self.machine / "log" / "judged.jsonl"
@@ -179,7 +179,7 @@ class Lifecycle(Keeping):
 
     def _archive(self, *, dry_run: bool = False) -> RunReport:
         """Archive what nobody looked at for long (S1-34)."""
-        from memory_kb.learning.archive import plan_archiving
+        from memory_kb.learning.upkeep.archive import plan_archiving
 
         half_life, now = self.settings.ranking.half_life_days, self._clock()
         return self._carry_out("archive", lambda memories: plan_archiving(memories, self._folder_of, now, half_life), dry_run=dry_run)

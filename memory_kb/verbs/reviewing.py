@@ -14,10 +14,10 @@ from memory_kb.verbs.rules import Rules, read_outcome
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from memory_kb.learning.inversion import ScanReport
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.outcomes import Account, Crediting, OutcomeReport
-    from memory_kb.learning.review import Ground, ReviewItem, ReviewView
+    from memory_kb.learning.rules.inversion import ScanReport
+    from memory_kb.learning.rules.outcomes import Account, Crediting, OutcomeReport
+    from memory_kb.learning.rules.review import Ground, ReviewItem, ReviewView
     from memory_kb.reports import RunReport
 
 
@@ -29,7 +29,7 @@ class Reviewing(Rules):
 
         The filters are those of `search`.
         """
-        from memory_kb.learning.review import find_waiting
+        from memory_kb.learning.rules.review import find_waiting
 
         chosen = make_filters(**filters)
         everything = EVERYTHING if not chosen.job else EVERYTHING._replace(job=chosen.job, task=chosen.task)
@@ -47,7 +47,7 @@ class Reviewing(Rules):
             UnknownEntry: there is none.
             UsageError: it is over, and cannot be approved.
         """
-        from memory_kb.learning.review import ReviewView, make_item
+        from memory_kb.learning.rules.review import ReviewView, make_item
         from memory_kb.notes.sheets import find_entry
 
         found = self._find(wanted)
@@ -61,8 +61,8 @@ class Reviewing(Rules):
         The proposals lie in `review/` until somebody approves or rejects them.
         """
         from memory_kb.learning.intake import plan_intake
-        from memory_kb.learning.inversion import ScanReport, plan_scan
-        from memory_kb.learning.playbook import RULE_KINDS
+        from memory_kb.learning.rules.inversion import ScanReport, plan_scan
+        from memory_kb.learning.rules.playbook import RULE_KINDS
 
         with self._planning(dry_run=dry_run):
             scan = plan_scan(self._memories(EVERYTHING._replace(kinds=RULE_KINDS)))
@@ -82,7 +82,7 @@ class Reviewing(Rules):
             UsageError: one of them is retired or archived, or none is named.
             CannotSplice: an entry cannot be added to `institutional.md`.
         """
-        from memory_kb.learning.review import plan_approval
+        from memory_kb.learning.rules.review import plan_approval
 
         with self._planning(dry_run=dry_run):
             found = self._find_all(wanted)
@@ -95,7 +95,7 @@ class Reviewing(Rules):
             UnknownEntry: there is no such entry.
             UsageError: one of them does not wait for review, or none is named.
         """
-        from memory_kb.learning.review import plan_rejection
+        from memory_kb.learning.rules.review import plan_rejection
 
         with self._planning(dry_run=dry_run):
             found = self._find_all(wanted)
@@ -124,7 +124,7 @@ class Reviewing(Rules):
             UnknownEntry: one that was used does not exist.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.outcomes import EVIDENCE_KINDS, OutcomeReport, find_credited, find_injected, plan_outcome
+        from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS, OutcomeReport, find_credited, find_injected, plan_outcome
         from memory_kb.notes.outcomes import OutcomeLog
         from memory_kb.notes.retrievals import RetrievalLog
         from memory_kb.reports import RunReport
@@ -156,7 +156,7 @@ class Reviewing(Rules):
 
     def _hear(self, outcome: str, shown: Sequence[str], used: Sequence[str], sessions: Iterable[str]) -> Account:
         """Return what is known of how a task went, by its sessions and by whoever tells."""
-        from memory_kb.learning.outcomes import Account, find_marks, resolve_marks
+        from memory_kb.learning.rules.outcomes import Account, find_marks, resolve_marks
         from memory_kb.notes.sessionlog import SessionFiles
 
         files = SessionFiles(self.machine)
@@ -206,7 +206,7 @@ class Reviewing(Rules):
         return tuple(found.values())
 
     def _ground(self) -> Ground:
-        from memory_kb.learning.review import Ground
+        from memory_kb.learning.rules.review import Ground
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.plans import NoteText
 

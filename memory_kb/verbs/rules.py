@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.playbook import Rule, Selection
-    from memory_kb.learning.rulefile import Imported, ImportReport
-    from memory_kb.learning.sweeping import SweepReport
+    from memory_kb.learning.rules.playbook import Rule, Selection
+    from memory_kb.learning.rules.rulefile import Imported, ImportReport
+    from memory_kb.learning.rules.sweeping import SweepReport
     from memory_kb.model import Filters
     from memory_kb.notes.plans import Change
     from memory_kb.reports import RunReport
@@ -33,7 +33,7 @@ class Rules(Keeping):
 
         The filters are those of `search`. Of the same id at two scopes the most specific is listed.
         """
-        from memory_kb.learning.playbook import load_merged, make_rule
+        from memory_kb.learning.rules.playbook import load_merged, make_rule
 
         chosen = make_filters(**filters)
         fitting = {(memory.path, memory.id) for memory in self._memories(chosen)} if filters else None
@@ -61,7 +61,7 @@ class Rules(Keeping):
         Raises:
             UsageError: a task is named without its job.
         """
-        from memory_kb.learning.playbook import MAX_RULES, MAX_TOKENS, select_rules
+        from memory_kb.learning.rules.playbook import MAX_RULES, MAX_TOKENS, select_rules
 
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
@@ -82,7 +82,7 @@ class Rules(Keeping):
             UnknownEntry: there is no such entry.
             UsageError: it is no rule in use, or there is no such outcome.
         """
-        from memory_kb.learning.playbook import is_rule, plan_feedback
+        from memory_kb.learning.rules.playbook import is_rule, plan_feedback
 
         credit = read_outcome(outcome)
         with self._planning(dry_run=dry_run):
@@ -109,7 +109,7 @@ class Rules(Keeping):
 
         A rule moves one level a day at most. Nothing is deleted; the decay itself is never written.
         """
-        from memory_kb.learning.sweeping import SweepReport, plan_sweep
+        from memory_kb.learning.rules.sweeping import SweepReport, plan_sweep
 
         today = self._today()
         with self._planning(dry_run=dry_run):
@@ -130,7 +130,7 @@ class Rules(Keeping):
             UnreadableInput: the file cannot be read, or holds no list of rules.
             UsageError: the place makes no sense.
         """
-        from memory_kb.learning.rulefile import ImportReport, Room, parse_rules, plan_import
+        from memory_kb.learning.rules.rulefile import ImportReport, Room, parse_rules, plan_import
 
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:
@@ -153,8 +153,8 @@ class Rules(Keeping):
 
     def rules_export(self, **filters: Unpack[FilterWords]) -> str:
         """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""
-        from memory_kb.learning.playbook import load_merged
-        from memory_kb.learning.rulefile import export_rules
+        from memory_kb.learning.rules.playbook import load_merged
+        from memory_kb.learning.rules.rulefile import export_rules
 
         listed = {(rule.path, rule.id) for rule in self.rules_list(**filters)}
         return export_rules(memory for memory in load_merged(self._memories(_visible(EVERYTHING))) if (memory.path, memory.id) in listed)
@@ -187,7 +187,7 @@ class Rules(Keeping):
 
 def _visible(filters: Filters) -> Filters:
     """Return filters for the rules that a job and task see, of any status: a retired one hides one of a wider scope."""
-    from memory_kb.learning.playbook import RULE_KINDS
+    from memory_kb.learning.rules.playbook import RULE_KINDS
 
     return EVERYTHING._replace(kinds=RULE_KINDS, job=filters.job, task=filters.task)
 
@@ -202,7 +202,7 @@ def read_outcome(word: str) -> str:
         >>> read_outcome("helpful"), read_outcome("partial")
         ('success', 'mixed')
     """
-    from memory_kb.learning.confidence import OUTCOMES
+    from memory_kb.learning.rules.confidence import OUTCOMES
 
     known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
     if word.lower() not in known:

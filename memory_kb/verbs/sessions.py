@@ -37,7 +37,7 @@ class Sessions(OpenVault):
         Raises:
             UsageError: the id cannot be the name of a file.
         """
-        from memory_kb.learning.sessions import check_id, prepare
+        from memory_kb.learning.logs.sessions import check_id, prepare
         from memory_kb.reports import SessionWritten
 
         session = check_id(session) if session else self._claim_session()
@@ -59,7 +59,7 @@ class Sessions(OpenVault):
             UsageError: an id cannot be the name of a file.
             VaultBusy: another process held the session for half a minute.
         """
-        from memory_kb.learning.sessions import check_id, prepare
+        from memory_kb.learning.logs.sessions import check_id, prepare
         from memory_kb.reports import SessionWritten
 
         default = session or self._environ.get("MEMORY_KB_SESSION") or None
@@ -86,7 +86,7 @@ class Sessions(OpenVault):
             UnreadableInput: there is no such session.
             UsageError: the outcome is none of success, failure, mixed and partial.
         """
-        from memory_kb.learning.sessions import OUTCOMES, find_id, prepare
+        from memory_kb.learning.logs.sessions import OUTCOMES, find_id, prepare
         from memory_kb.reports import SessionWritten
 
         if outcome is not None and outcome not in OUTCOMES:
@@ -130,7 +130,7 @@ class Sessions(OpenVault):
         Raises:
             UnreadableInput: there is no such session.
         """
-        from memory_kb.learning.sessions import find_id
+        from memory_kb.learning.logs.sessions import find_id
 
         found = find_id(session, self._session_files.ids())
         events = self._session_files.read(found, on_problem)
@@ -166,7 +166,7 @@ class Sessions(OpenVault):
             UnreadableInput: there is no such session.
         """
         from memory_kb.index.sessions import SessionIndex
-        from memory_kb.learning.sessions import find_id, parse_moment
+        from memory_kb.learning.logs.sessions import find_id, parse_moment
         from memory_kb.reports import SessionSearch
 
         types = (type,) if isinstance(type, str) else tuple(type)
@@ -218,7 +218,7 @@ class Sessions(OpenVault):
 
     def _claim_session(self) -> str:
         """Make a session with an id of its own."""
-        from memory_kb.learning.sessions import new_ids
+        from memory_kb.learning.logs.sessions import new_ids
 
         files = self._session_files
         return next(one for one in new_ids(self._clock()) if files.claim(one))

@@ -16,8 +16,8 @@ from memory_kb.verbs.skills import Skills
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.skillfiles import FoundSkill, KeptSkill
-    from memory_kb.learning.skillplans import SkillMoved, SkillsExported, SkillsImported
+    from memory_kb.learning.procedures.skillfiles import FoundSkill, KeptSkill
+    from memory_kb.learning.procedures.skillplans import SkillMoved, SkillsExported, SkillsImported
     from memory_kb.notes.plans import Change
 
 _CATALOGUES = (".yaml", ".yml", ".json")
@@ -66,7 +66,7 @@ class SkillMoving(Skills):
         Raises:
             UnreadableInput: there is no such file, or no skill in it.
         """
-        from memory_kb.learning.skillplans import SkillsImported
+        from memory_kb.learning.procedures.skillplans import SkillsImported
 
         place = self._skill_place(scope, job, task)
         problems: list[Problem] = []
@@ -106,10 +106,10 @@ class SkillMoving(Skills):
             UnknownEntry: there is no such skill.
             UnreadableInput: something cannot be written.
         """
-        from memory_kb.learning.playbook import in_force
-        from memory_kb.learning.skillfiles import plain_name, render_catalogue, render_skill_file
-        from memory_kb.learning.skillplans import SkillsExported
-        from memory_kb.learning.skills import find_skill, is_usable, name_of
+        from memory_kb.learning.procedures.skillfiles import plain_name, render_catalogue, render_skill_file
+        from memory_kb.learning.procedures.skillplans import SkillsExported
+        from memory_kb.learning.procedures.skills import find_skill, is_usable, name_of
+        from memory_kb.learning.rules.playbook import in_force
         from memory_kb.notes.plans import encode
 
         memories = self._skills()
@@ -134,7 +134,7 @@ class SkillMoving(Skills):
         return SkillsExported(tuple(files), tuple(problems))
 
     def _read_skill(self, memory: Memory) -> KeptSkill:
-        from memory_kb.learning.skillfiles import KeptSkill
+        from memory_kb.learning.procedures.skillfiles import KeptSkill
 
         return KeptSkill(memory, read_body(self, memory))
 
@@ -169,8 +169,8 @@ class _Batch:
 
     def take(self, source: _Source) -> None:
         """Plan what one skill needs, and note what becomes of it."""
-        from memory_kb.learning.skillplans import check_skill, find_same, plan_new_skill
-        from memory_kb.learning.skills import key_of
+        from memory_kb.learning.procedures.skillplans import check_skill, find_same, plan_new_skill
+        from memory_kb.learning.procedures.skills import key_of
 
         found, name = source.found, source.found.draft.text.name
         try:
@@ -203,9 +203,9 @@ class _Batch:
 
     def _meet(self, same: Memory, found: FoundSkill) -> None:
         """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
-        from memory_kb.learning.skillplans import SkillDraft, plan_skill_update
-        from memory_kb.learning.skills import name_of
-        from memory_kb.learning.skilltexts import SkillText
+        from memory_kb.learning.procedures.skillplans import SkillDraft, plan_skill_update
+        from memory_kb.learning.procedures.skills import name_of
+        from memory_kb.learning.procedures.skilltexts import SkillText
 
         counts = {"success_count": found.success_count, "failure_count": found.failure_count}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
@@ -243,7 +243,7 @@ class _Batch:
                 self.changes.append(Change(path, WriteFile(data), reason, planned=None if before is None else hash_of(before)))
 
     def _note(self, name: str, entry_id: str, path: str, action: str, message: str = "") -> None:
-        from memory_kb.learning.skillplans import SkillMoved
+        from memory_kb.learning.procedures.skillplans import SkillMoved
 
         self.moved.append(SkillMoved(name, entry_id, path, action, message))
 
@@ -264,7 +264,7 @@ def _read_sources(source: Path, problems: list[Problem]) -> Iterator[_Source]:
 
 
 def _read_one(file: Path, problems: list[Problem]) -> Iterator[_Source]:
-    from memory_kb.learning.skillfiles import parse_catalogue, parse_skill_file
+    from memory_kb.learning.procedures.skillfiles import parse_catalogue, parse_skill_file
 
     text = _read_bytes(file, _MAX_READ).decode("utf-8", "replace")
     if file.suffix.lower() in _CATALOGUES:
@@ -307,7 +307,7 @@ def _read_bytes(file: Path, limit: int) -> bytes:
 
 def _write(name: str, entry_id: str, file: Path, data: bytes, *, force: bool, dry_run: bool) -> SkillMoved:
     """Write a file outside of the notes, complete or not at all."""
-    from memory_kb.learning.skillplans import SkillMoved
+    from memory_kb.learning.procedures.skillplans import SkillMoved
     from memory_kb.notes.changes import FileEdit, apply, read_if_there
 
     before = read_if_there(str(file), file)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.skillplans import SkillDraft, SkillWritten
-    from memory_kb.learning.skills import Skill, SkillSearch
+    from memory_kb.learning.procedures.skillplans import SkillDraft, SkillWritten
+    from memory_kb.learning.procedures.skills import Skill, SkillSearch
     from memory_kb.notes.plans import Change
 
 #: Passages for each skill that is looked for: a long one may be found by several.
@@ -48,7 +48,7 @@ class Skills(Keeping, Searching):
         Raises:
             UsageError: a task is named without its job.
         """
-        from memory_kb.learning.skills import SkillSearch, choose_candidates, count_pool, rank_skills, usable_skills
+        from memory_kb.learning.procedures.skills import SkillSearch, choose_candidates, count_pool, rank_skills, usable_skills
         from memory_kb.retrieval.finding import Request
 
         limit = max(0, limit)
@@ -74,7 +74,7 @@ class Skills(Keeping, Searching):
         Raises:
             UsageError: there is no such order.
         """
-        from memory_kb.learning.skills import rank_skills, usable_skills
+        from memory_kb.learning.procedures.skills import rank_skills, usable_skills
 
         return rank_skills(usable_skills(self._skills(job, task)), by, _random(seed))
 
@@ -123,8 +123,8 @@ class Skills(Keeping, Searching):
             SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
-        from memory_kb.learning.skillplans import SkillDraft, check_skill
-        from memory_kb.learning.skilltexts import SkillText
+        from memory_kb.learning.procedures.skillplans import SkillDraft, check_skill
+        from memory_kb.learning.procedures.skilltexts import SkillText
 
         text = SkillText(name, description, _filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria), template)
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
@@ -153,8 +153,8 @@ class Skills(Keeping, Searching):
             SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
-        from memory_kb.learning.skillplans import SkillDraft, check_skill
-        from memory_kb.learning.skilltexts import SkillText
+        from memory_kb.learning.procedures.skillplans import SkillDraft, check_skill
+        from memory_kb.learning.procedures.skilltexts import SkillText
 
         kept = tuple(filter(str.strip, steps))
         if not kept:
@@ -171,9 +171,9 @@ class Skills(Keeping, Searching):
             UsageError: the outcome is neither `success` nor `failure`.
             UnknownEntry: there is no such skill.
         """
-        from memory_kb.learning.playbook import plan_feedback
-        from memory_kb.learning.skillplans import SkillWritten
-        from memory_kb.learning.skills import find_skill, name_of
+        from memory_kb.learning.procedures.skillplans import SkillWritten
+        from memory_kb.learning.procedures.skills import find_skill, name_of
+        from memory_kb.learning.rules.playbook import plan_feedback
 
         if outcome not in _OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
@@ -200,8 +200,8 @@ class Skills(Keeping, Searching):
         return place
 
     def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
-        from memory_kb.learning.skillplans import SkillWritten, find_same, plan_new_skill, plan_skill_update
-        from memory_kb.learning.skills import name_of
+        from memory_kb.learning.procedures.skillplans import SkillWritten, find_same, plan_new_skill, plan_skill_update
+        from memory_kb.learning.procedures.skills import name_of
 
         with nullcontext() if dry_run else self._writing(place.scope):
             memories = self._skills()
@@ -231,8 +231,8 @@ class Skills(Keeping, Searching):
         An id that another entry has, in any scope, is taken, unless that is a skill of the same
         name, which the new one is to stand before.
         """
-        from memory_kb.learning.skillplans import make_slug, name_skill
-        from memory_kb.learning.skills import key_of, name_of
+        from memory_kb.learning.procedures.skillplans import make_slug, name_skill
+        from memory_kb.learning.procedures.skills import key_of, name_of
 
         folder = self._folder_of(place)
         key = key_of(draft.text.name)

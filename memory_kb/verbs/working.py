@@ -15,9 +15,9 @@ from memory_kb.verbs.bodies import whole_text
 from memory_kb.verbs.continuing import Continuing
 
 if TYPE_CHECKING:
-    from memory_kb.learning.handoffs import HandedOff, Handoff, HandoffDraft
-    from memory_kb.learning.ledgers import Checkpoint, Checkpointed, Ledger
     from memory_kb.learning.memories import Memory
+    from memory_kb.learning.working.handoffs import HandedOff, Handoff, HandoffDraft
+    from memory_kb.learning.working.ledgers import Checkpoint, Checkpointed, Ledger
     from memory_kb.model import Location
     from memory_kb.notes.gitstate import GitState
     from memory_kb.notes.plans import Change
@@ -70,7 +70,7 @@ class Working(Continuing):
             UsageError: no agent is named.
             SecretRefused: what is told holds what looks like a credential.
         """
-        from memory_kb.learning.ledgers import Checkpoint, check_agent, read_checkpoint
+        from memory_kb.learning.working.ledgers import Checkpoint, check_agent, read_checkpoint
 
         place = self._working_place(job, task_id)
         given, notices = read_checkpoint(told) if told is not None else (Checkpoint(), ())
@@ -97,7 +97,7 @@ class Working(Continuing):
 
     def ledger_list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:
         """Return the ledgers of all agents, by their names; with a job, those of that job."""
-        from memory_kb.learning.ledgers import read_ledger
+        from memory_kb.learning.working.ledgers import read_ledger
 
         place = self._working_place(job, task_id)
         ledgers = (read_ledger(memory) for memory in self._working("ledger") if memory.is_live and _is_at(memory, place))
@@ -143,7 +143,7 @@ class Working(Continuing):
             UsageError: an agent has no name.
             SecretRefused: it holds what looks like a credential.
         """
-        from memory_kb.learning.handoffs import HandoffDraft, check_handoff, describe_git
+        from memory_kb.learning.working.handoffs import HandoffDraft, check_handoff, describe_git
 
         place = self._working_place(job, task_id)
         ids, notices = self._resolve_patterns(patterns)
@@ -158,7 +158,7 @@ class Working(Continuing):
             UnknownEntry: there is none.
             AmbiguousId: several jobs have one of that number.
         """
-        from memory_kb.learning.handoffs import find_handoff
+        from memory_kb.learning.working.handoffs import find_handoff
 
         return find_handoff(self._handoffs(job, task_id), wanted)
 
@@ -168,14 +168,14 @@ class Working(Continuing):
 
     def handoff_list(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> tuple[Handoff, ...]:
         """Return the handoffs, newest first; with a job those of that job."""
-        from memory_kb.learning.handoffs import newest_first
+        from memory_kb.learning.working.handoffs import newest_first
         from memory_kb.words import LIVE_STATUSES
 
         found = self._handoffs(job, task_id)
         return newest_first(one for one in found if one.status in LIVE_STATUSES and (to is None or one.to_agent == to))
 
     def _handoffs(self, job: str | None, task_id: str | None) -> list[Handoff]:
-        from memory_kb.learning.handoffs import read_handoff
+        from memory_kb.learning.working.handoffs import read_handoff
 
         place = self._working_place(job, task_id)
         return [read_handoff(memory) for memory in self._working("handoff") if _is_at(memory, place)]
@@ -190,8 +190,8 @@ class Working(Continuing):
         return place
 
     def _checkpoint(self, agent: str, told: Checkpoint, place: Location, *, dry_run: bool) -> Checkpointed:
-        from memory_kb.learning.ledgers import Checkpointed, apply_checkpoint, blank_ledger, plan_checkpoint, plan_new_ledger, read_ledger
-        from memory_kb.learning.skillplans import make_slug
+        from memory_kb.learning.procedures.skillplans import make_slug
+        from memory_kb.learning.working.ledgers import Checkpointed, apply_checkpoint, blank_ledger, plan_checkpoint, plan_new_ledger, read_ledger
 
         now = self._clock()
 
@@ -221,7 +221,7 @@ class Working(Continuing):
         return Checkpointed(apply_checkpoint(blank_ledger(agent, entry_id, path, place.scope), told, now), "created", run)
 
     def _hand_off(self, draft: HandoffDraft, place: Location, *, dry_run: bool) -> HandedOff:
-        from memory_kb.learning.handoffs import HandedOff, Handoff, newest_first, next_id, plan_handoff, read_handoff, says_the_same
+        from memory_kb.learning.working.handoffs import HandedOff, Handoff, newest_first, next_id, plan_handoff, read_handoff, says_the_same
         from memory_kb.notes.events import format_time
         from memory_kb.reports import RunReport
 

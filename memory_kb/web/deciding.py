@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.review import ReviewItem, ReviewView
+from memory_kb.learning.rules.review import ReviewItem, ReviewView
 from memory_kb.web.asking import PAGE_SIZE, one, read_asked
 from memory_kb.web.desk import Desk, see_other
 from memory_kb.web.entries import read_wanted

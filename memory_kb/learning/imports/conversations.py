@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from memory_kb.learning.transcripts import Found, from_person, notice, tool_result
+from memory_kb.learning.logs.transcripts import Found, from_person, notice, tool_result
 from memory_kb.notes.events import Event, normal_time
 from memory_kb.notes.eventtext import text_of
 from memory_kb.notes.fields import read_text

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from memory_kb.learning.capture import Verdict, make_offer, read_message
 from memory_kb.learning.imports.conversations import Conversation
 from memory_kb.learning.imports.pieces import Piece, dated_fields
 from memory_kb.learning.intake import Intake, Offer, Taken, id_of
 from memory_kb.learning.remember import fingerprint
+from memory_kb.learning.speech.capture import Verdict, make_offer, read_message
 from memory_kb.model import Location
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport

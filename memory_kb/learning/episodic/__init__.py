@@ -1,0 +1,1 @@
+"""Episodes: what was done, and what recurs in many of them."""

@@ -1,0 +1,143 @@
+"""Pitfalls from the errors of episodes: what fails, why, and what prevents it (S2-24)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from memory_kb.learning.episodic.answers import is_bare, is_telling, same_words
+from memory_kb.learning.episodic.diary import ErrorLine
+from memory_kb.learning.episodic.patterns import Told
+from memory_kb.learning.observation.failures import normalise, read_failure
+from memory_kb.text import shorten
+
+_CAUSE = re.compile(r"^“(?P<cause>[^”]+)”\s*")
+_END = re.compile(
+    r";? ?(?:then )?`(?P<call>[^`]+)` (?:went through|failed with something else)(?: later| when it was run again, nothing was changed)?\.?$"
+)
+_INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
+# What came over the network and was run is nothing to pass on.
+_FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
+_DIGITS = 6
+
+
+class Pitfall(NamedTuple):
+    """One error, told by at least one episode; `seen` are the episodes and how they tell it."""
+
+    type: str
+    message: str
+    seen: tuple[tuple[Told, ErrorLine], ...]
+
+    @property
+    def key(self) -> str:
+        """What makes it this pitfall and no other."""
+        return f"pitfall/{self.type.casefold()}/{same_words(self.message)}"
+
+    @property
+    def episodes(self) -> tuple[Told, ...]:
+        """The episodes it was seen in, oldest first."""
+        return tuple({one.memory.id: one for one, _ in self.seen}.values())
+
+    def is_told_by(self, text: str) -> bool:
+        """Tell whether a text warns of this error already: it quotes its message."""
+        said = same_words(text)
+        return any(same_words(message) in said for message in {self.message, normalise(self.message)})
+
+    @property
+    def confidence(self) -> float:
+        """How far it is trusted."""
+        return pitfall_confidence(len(self.episodes))
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return shorten(self.name, 80)
+
+    @property
+    def name(self) -> str:
+        """The error in words; a type that only says that it failed is none."""
+        return self.message if is_bare(self.type) else f"{self.type}: {self.message}"
+
+
+def pitfall_confidence(episodes: int) -> float:
+    """Return the confidence of a pitfall: min(0.4 + 0.1 n, 0.8).
+
+    Example:
+        >>> pitfall_confidence(1), pitfall_confidence(9)
+        (0.5, 0.8)
+    """
+    return round(min(0.4 + 0.1 * episodes, 0.8), _DIGITS)
+
+
+def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
+    """Return the errors that are worth a warning, one for each type and message.
+
+    An error must say something; a bare exit code does not. Those of an episode that a person
+    wrote count when they were seen in two episodes or have a resolution. Of those that a log
+    tells, mistakes of the very change that was being made count only when they were seen in two
+    episodes and their cause was named; what comes and goes, in two and with a resolution; what
+    tells of machine, tools and set-up, in two or with something that was run; all the rest, in two.
+    """
+    found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
+    for one in episodes:
+        for error in one.diary.errors:
+            if error.type and is_telling(error.type, error.message):
+                found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
+    pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
+    return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
+
+
+def _is_worth(pitfall: Pitfall) -> bool:
+    recurs = len(pitfall.episodes) > 1
+    if any(one.memory.metadata.get("built_from") is None for one, _ in pitfall.seen):
+        return recurs or any(error.resolution for _, error in pitfall.seen)
+    solved = [error.resolution for _, error in pitfall.seen if error.resolution]
+    fault = read_failure(f"{pitfall.type}: {pitfall.message}")
+    if fault is None:
+        return False
+    if fault.sort == "change":
+        return recurs and any(_CAUSE.match(one) for one in solved)
+    if fault.sort == "passing":
+        return recurs and any(what_helped(one) for one in solved)
+    return recurs or (fault.is_about_setup and any("ran `" in what_helped(one) and " went through instead" not in one for one in solved))
+
+
+def what_helped(resolution: str) -> str:
+    """Return what was done about an error, without how that was seen.
+
+    Example:
+        >>> what_helped("“It was stale.” changed a.py; ran `make gen`; then `pytest` went through")
+        'changed a.py; ran `make gen`'
+    """
+    done = _END.sub("", _CAUSE.sub("", resolution)).strip(" ;")
+    instead = _INSTEAD.match(done)
+    done = f"ran `{instead[1]}` instead" if instead else done
+    return "" if _FETCHED.search(done) else done
+
+
+def write_pitfall(pitfall: Pitfall) -> str:
+    """Return the text of a pitfall, with the most frequent resolution, the newest of those."""
+    solved = [error.resolution for _, error in pitfall.seen if error.resolution]
+    counts = Counter(what_helped(one) for one in solved)
+    best = max((one for one in reversed(solved) if what_helped(one)), key=lambda one: counts[what_helped(one)], default=None)
+    causes = [match["cause"] for one in reversed(solved) if (match := _CAUSE.match(one))]
+    calls = [match["call"] for one in reversed(solved) if (match := _END.search(one))]
+    sort = "" if is_bare(pitfall.type) else f" with {pitfall.type}"
+    what = f"`{calls[0]}` fails{sort}." if calls else _sentence(pitfall.name if is_bare(pitfall.type) else pitfall.type)
+    why = _sentence(pitfall.message) + (f" {causes[0]}" if causes else "")
+    is_log = any(one.memory.metadata.get("built_from") is not None for one, _ in pitfall.seen)
+    helped = (f"What helped: {what_helped(best)}" if is_log else what_helped(best)) if best else "None is known yet"
+    parts = (_sentence(f"Avoid: {pitfall.name}"), "## What fails", what, "## Why", why, "## Prevention", _sentence(helped[:1].upper() + helped[1:]))
+    return "\n\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def tags_of(episodes: Sequence[Told]) -> tuple[str, ...]:
+    """Return the tags that at least two of some episodes have, or the only one."""
+    counts = Counter(tag for one in episodes for tag in one.memory.tags)
+    return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))

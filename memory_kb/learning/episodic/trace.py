@@ -1,0 +1,326 @@
+"""One pass over the events of a session: what was done, what failed, what was said.
+
+However long the session is, no more is held than an episode tells of; what is cut is counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from memory_kb.learning.episodic.answers import Answer, Fault, read_answer
+from memory_kb.learning.episodic.mishaps import Check, Checks, Mishap, Mishaps
+from memory_kb.learning.episodic.sayings import first_words, mood, read_agent, read_person
+from memory_kb.learning.episodic.toolcalls import Call, read_call
+from memory_kb.learning.episodic.tracing import Journal, Step, Words
+from memory_kb.learning.extraction.conversation import clean, is_human
+from memory_kb.notes.events import Event
+from memory_kb.notes.injected import is_own_call
+from memory_kb.text import shorten
+
+#: More tasks than this in one session are told in the last one's episode.
+TASKS = 50
+_PENDING = 500
+_GOAL, _SAID = 200, 100
+#: A session that was ended so many seconds after its last event had been left before.
+_LEFT = 6 * 3600
+_OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
+
+
+class Commit(NamedTuple):
+    """A commit that a tool reported."""
+
+    hash: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What one task of a session came to.
+
+    Attributes:
+        seq: the number of the last event that counts for it.
+        began: the moment of the first event, or ""; `ended` that of the last; `left` that of the
+            last before the end, where the session was ended much later.
+        steps: the actions, head and tail; `missing` were left out after the first `head`.
+        actions: how many calls there were.
+        checks: the last results of test runs, builds, lint runs and deployments, the newest last.
+        outcome: as the end of the session names it, or None; `summary` likewise.
+        mood: what the person's last short message sounded like: 1, 0 or -1.
+    """
+
+    session: str
+    job: str | None = None
+    task: str | None = None
+    agent: str | None = None
+    seq: int = 0
+    began: str = ""
+    ended: str = ""
+    left: str = ""
+    goal: str = ""
+    turns: int = 0
+    actions: int = 0
+    steps: tuple[Step, ...] = ()
+    head: int = 0
+    missing: int = 0
+    mishaps: tuple[Mishap, ...] = ()
+    more_mishaps: int = 0
+    checks: tuple[Check, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    changed: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    lessons: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    last_cause: str | None = None
+    done: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
+    corrections: tuple[str, ...] = ()
+    outcome: str | None = None
+    summary: str | None = None
+    mood: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was done that is worth an episode.
+
+        A question and its answer are none; an action, a stated outcome, or a second turn in which
+        something is told makes one.
+        """
+        if not (self.actions or self.outcome or self.summary or self._has_told):
+            return True
+        return not (self.actions or self.turns > 1 or self.outcome or self.summary) or not (self.goal or self.summary or self.actions)
+
+    @property
+    def _has_told(self) -> bool:
+        return any((self.decisions, self.lessons, self.constraints, self.causes, self.done, self.corrections, self.last_cause))
+
+
+def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
+    """Return what was done in a session, one trace for every task that its events name.
+
+    Events without a task belong to the task at hand.
+
+    Args:
+        session: its id.
+        events: in their order; they are read once.
+
+    Example:
+        >>> call = Event(ts="2026-03-01T10:00:00.000Z", seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "pytest -q"})
+        >>> result = Event(ts="2026-03-01T10:00:09.000Z", seq=3, type="tool_result", tool="Bash", call_id="1", ok=False, content="KeyError: 'id'")
+        >>> (trace,) = trace_session("s", [Event(ts=call.ts, seq=1, role="user", content="Fix the login."), call, result])
+        >>> trace.goal, trace.mishaps[0].fault.type, trace.mishaps[0].resolution
+        ('Fix the login.', 'KeyError', None)
+    """
+    tracers: dict[tuple[str | None, str | None], _Tracer] = {}
+    current = _Tracer(session)
+    for number, event in enumerate(events, 1):
+        key = (event.job or current.job, event.task)
+        if event.task and key != (current.job, current.task):
+            if current.task is None and key not in tracers:
+                current.job, current.task = key
+                tracers[key] = current
+            elif key in tracers or len(tracers) < TASKS:
+                current = tracers.setdefault(key, _Tracer(session, *key, cwd=current.cwd))
+        current.take(event, max(event.seq, number))
+    made = list(tracers.values()) or [current]
+    return tuple(tracer.trace() for tracer in made)
+
+
+@dataclass
+class _Pending:
+    call: Call
+    t: float
+    is_own: bool = False
+
+
+@dataclass
+class _Tracer:
+    """The task that is being followed."""
+
+    session: str
+    job: str | None = None
+    task: str | None = None
+    known: Trace = field(default_factory=lambda: Trace(""))
+    pending: dict[str, _Pending] = field(default_factory=dict)
+    journal: Journal = field(default_factory=Journal)
+    mishaps: Mishaps = field(default_factory=Mishaps)
+    checks: Checks = field(default_factory=Checks)
+    words: Words = field(default_factory=Words)
+    commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
+    cwd: str | None = None
+    subagents: set[str] = field(default_factory=set)
+
+    def take(self, event: Event, seq: int) -> None:
+        known = self.known
+        self.job = self.job or event.job
+        speaks = event.agent if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start" else None
+        is_late = event.event == "end" and seconds_between(known.ended, event.ts) > _LEFT
+        left = known.ended if is_late else "" if event.event not in _OWN_EVENTS else known.left
+        self.known = replace(known, seq=seq, began=known.began or event.ts, ended=max(known.ended, event.ts), left=left, agent=known.agent or speaks)
+        if event.injected == "whole":
+            if event.call_id:
+                self.pending.pop(event.call_id, None)
+        elif event.type == "tool_call":
+            self._call(event)
+        elif event.type == "tool_result" and not is_human(event):
+            self._result(event)
+        elif is_human(event):
+            self._person(event)
+        elif event.type == "message":
+            self._agent(event)
+        else:
+            self._event(event)
+
+    def _time(self, event: Event) -> float:
+        return seconds_between(self.known.began, event.ts)
+
+    def _call(self, event: Event) -> None:
+        call = read_call(event.tool, event.args, self.cwd)
+        pending = _Pending(call, self._time(event), is_own_call(event.tool, event.args))
+        if event.ok is not None or event.error:  # a call that is logged with its result
+            self._act(pending, read_answer(call.kind, event.content, event.error, event.ok), event.content)
+            return
+        key = event.call_id or f"tool {event.tool}"
+        self._give_up(key)
+        self.pending[key] = pending
+        if len(self.pending) > _PENDING:
+            self._give_up(next(iter(self.pending)))
+
+    def _give_up(self, key: str) -> None:
+        """Tell of a call that nothing answered."""
+        pending = self.pending.pop(key, None)
+        if pending:
+            self._act(pending, Answer(None), None)
+
+    def _result(self, event: Event) -> None:
+        key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
+        pending = self.pending.pop(key or "", None)
+        if pending is None:
+            pending = _Pending(read_call(event.tool, event.args, self.cwd), self._time(event), is_own_call(event.tool, event.args))
+        self._act(pending, read_answer(pending.call.kind, event.content, event.error, event.ok), event.content)
+
+    def _act(self, pending: _Pending, answer: Answer, content: str | None) -> None:
+        call = pending.call
+        if pending.is_own or call.kind == "plan":
+            return
+        self.known = replace(self.known, actions=self.known.actions + 1)
+        self.journal.note(pending.t, call, answer)
+        self.checks.note(call, answer)
+        if answer.fault:
+            self.mishaps.note(call, answer.fault)
+        elif answer.ok is not False:
+            for one in (call, *call.also):
+                self.words.touch(one)
+            self._succeed(call, answer, content)
+
+    def _succeed(self, call: Call, answer: Answer, content: str | None) -> None:
+        if answer.ok and self.mishaps.resolve(call):
+            self.words.confirm()
+        self.mishaps.change(call)
+        if content and any(one.kind == "commit" for one in (call, *call.also)):
+            self.commits.extend(Commit(*found) for found in self.words.commits_in(content))
+        if content:
+            self.words.find_links(call, content)
+
+    def _person(self, event: Event) -> None:
+        text = clean(event.content)
+        if not text:
+            return
+        known = self.known
+        said = read_person(text)
+        if known.turns == 0 or (len(known.goal.split()) < 3 and self.known.actions == 0):
+            goal = first_words(text, _GOAL)
+            self.known = replace(known, turns=known.turns + 1, goal=goal or known.goal, mood=0)
+        else:
+            self.known = replace(known, turns=known.turns + 1, mood=mood(text))
+            self.journal.say(self._time(event), first_words(text, _SAID))
+            if said.retraction:
+                self.words.reconsider(said.retraction)
+            if said.correction and (known.actions or self.words.has_proposed):
+                self.words.add("corrections", said.correction)
+                self.words.retract(said.correction)
+        self.words.stand()
+        self.words.add("decisions", *(f"{text} (user)" for text in said.decisions))
+        self.words.add("lessons", *(text for text in said.lessons))
+        self.words.add("constraints", *(text for text in said.constraints if text not in said.lessons and text not in said.decisions))
+
+    def _agent(self, event: Event) -> None:
+        if event.role != "assistant":
+            if event.agent:
+                self.subagents.add(event.agent)
+            return
+        if event.agent in self.subagents or not event.content:
+            return
+        said = read_agent(event.content)
+        self.words.propose(*said.decisions)
+        self.words.add("lessons", *said.lessons)
+        for cause in said.causes[-1:]:
+            self.mishaps.suspect(cause)
+        self.words.suspect(said.causes, is_calm=not self.mishaps.has_open_work and self.mishaps.resolved > 0)
+        self.words.conclude(said.done, said.stuck)
+
+    def _event(self, event: Event) -> None:
+        args = event.args or {}
+        if event.event == "start":
+            cwd = args.get("cwd")
+            self.cwd = self.cwd or (cwd if isinstance(cwd, str) else None)
+        elif event.event == "end":
+            outcome = args.get("outcome")
+            summary = clean(event.content)
+            stated = outcome if outcome in ("success", "failure", "mixed", "partial") else None
+            self.known = replace(self.known, outcome=stated or self.known.outcome, summary=shorten(summary, 600) or self.known.summary)
+        elif event.event not in _OWN_EVENTS and event.event:
+            fault = Fault(event.event, shorten(clean(event.error or event.content), _SAID)) if event.ok is False else None
+            call = Call("run", event.event, (), shorten(f"{event.event} {clean(event.content)}", _SAID))
+            self._act(_Pending(call, self._time(event)), Answer(event.ok, fault), event.content)
+
+    def trace(self) -> Trace:
+        """Return what was found, when there are no more events."""
+        for key in list(self.pending):
+            self._give_up(key)
+        words, mishaps = self.words, self.mishaps
+        return replace(
+            self.known,
+            session=self.session,
+            job=self.job,
+            task=self.task,
+            steps=self.journal.steps,
+            head=self.journal.head,
+            missing=self.journal.missing,
+            mishaps=mishaps.close(),
+            more_mishaps=mishaps.more,
+            checks=self.checks.last,
+            commits=tuple(self.commits),
+            changed=tuple(words.changed),
+            seen=tuple(words.seen),
+            made=tuple(words.made),
+            links=tuple(words.links),
+            constraints=words.listed("constraints"),
+            decisions=words.listed("decisions"),
+            lessons=words.listed("lessons"),
+            causes=words.listed("causes"),
+            last_cause=words.last_cause,
+            done=words.concluded,
+            stuck=words.stuck,
+            corrections=words.listed("corrections"),
+        )
+
+
+def seconds_between(began: str, moment: str) -> float:
+    """Return the seconds from one moment of a log to another, 0 where either is missing.
+
+    Example:
+        >>> seconds_between("2026-03-01T10:00:00.000Z", "2026-03-01T10:02:00.500Z"), seconds_between("", "x")
+        (120.5, 0.0)
+    """
+    try:
+        return max(0.0, (datetime.fromisoformat(moment) - datetime.fromisoformat(began)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

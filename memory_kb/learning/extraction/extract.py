@@ -1,0 +1,222 @@
+"""Extraction after a session: from what was shown to learnings with their evidence (S3-4, S3-5, S3-20).
+
+A scope becomes one or two questions; a question's answer is sifted and becomes offers, which go the
+way of all learnings that nobody typed (`intake`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memory_kb.learning.extraction.asking import Question, with_document
+from memory_kb.learning.extraction.conversation import Conversation, Shown
+from memory_kb.learning.extraction.rollups import FEWEST, choose_sources, find_known, names_of, show_sources
+from memory_kb.learning.extraction.scopes import Scope
+from memory_kb.learning.extraction.sifting import Found, Sifted, sift
+from memory_kb.learning.intake import Offer
+from memory_kb.learning.memories import Memory
+from memory_kb.learning.remember import Draft, fingerprint
+from memory_kb.model import Location
+from memory_kb.notes.fields import read_words
+from memory_kb.notes.splice import Value
+from memory_kb.ports import Llm
+
+#: Seconds that a model may take for one question (S3-22).
+TIMEOUT = 60.0
+#: The documents that scopes hold the execution against, by what they read, and their name in words.
+DOCUMENTS: Mapping[str, tuple[str, str]] = {
+    "intent": ("INTENT.md", "the intent"),
+    "premortem": (".premortem.md", "a pre-mortem"),
+    "assumptions": (".assumptions.jsonl", "assumptions"),
+}
+
+
+class Documents(NamedTuple):
+    """The texts beside a session that its execution is held against; empty where there is none."""
+
+    intent: str = ""
+    premortem: str = ""
+    assumptions: str = ""
+
+
+NO_DOCUMENTS = Documents()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A session that is over, with what stands beside it.
+
+    Attributes:
+        phase: the stage that the project is in.
+        project: the name of the project, which learnings for all projects may not mention.
+    """
+
+    id: str
+    place: Location
+    conversation: Conversation
+    phase: str = "unknown"
+    project: str = ""
+    documents: Documents = NO_DOCUMENTS
+
+
+class NothingToAsk(Exception):
+    """A scope that has nothing to look at; the message says what is missing."""
+
+
+def place_for(scope: Scope, session: Finished) -> Location:
+    """Return where the learnings of a scope go.
+
+    Raises:
+        NothingToAsk: the session has no such place.
+
+    Example:
+        >>> from memory_kb.learning.extraction.scopes import SCOPES
+        >>> place_for(SCOPES[0], Finished("s", Location("task", "j", "t"), Conversation(Shown(), Shown(), Shown())))
+        Location(scope='project', job=None, task=None, learning_type='proxy')
+    """
+    place = session.place
+    match scope.level:
+        case "task":
+            if not place.task:
+                raise NothingToAsk("the session belongs to no task")
+            return place
+        case "job":
+            if not place.job:
+                raise NothingToAsk("the session belongs to no job")
+            return Location("job", place.job)
+        case "session":
+            return place
+        case level:
+            return Location(level, learning_type=scope.learning_type)
+
+
+def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[Question, ...]:
+    """Return what is to be asked for a scope.
+
+    Raises:
+        NothingToAsk: there is nothing to look at.
+    """
+    place = place_for(scope, session)
+    sources: tuple[Memory, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    if scope.is_rollup:
+        sources = choose_sources(scope, place, memories)
+        if len(sources) < FEWEST:
+            raise NothingToAsk(f"there are fewer than {FEWEST} learnings of the level below")
+        shown, owner = show_sources(sources), "/".join(filter(None, place[:3]))
+        unnamed = names_of(session.project, sources) if scope.name == "global" else ()
+    else:
+        shown, owner = _show_session(scope, session), session.id
+    return tuple(Question(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed) for step in scope.passes)
+
+
+def _show_session(scope: Scope, session: Finished) -> Shown:
+    talk = session.conversation
+    match scope.reads:
+        case "human":
+            return _need(talk.humans, "nobody said anything in this session")
+        case "errors":
+            return _need(talk.errors, "nothing failed in this session")
+        case reads:
+            name, words = DOCUMENTS[reads]
+            text = getattr(session.documents, reads).strip()
+            if not text:
+                raise NothingToAsk(f"there is no {name}, which would hold {words}")
+            return with_document(_need(talk.execution, "nothing was done in this session"), name, text)
+
+
+def _need(shown: Shown, otherwise: str) -> Shown:
+    if not shown.passages:
+        raise NothingToAsk(otherwise)
+    return shown
+
+
+def ask(llm: Llm, question: Question) -> Sifted:
+    """Return what a model answers, sifted.
+
+    Raises:
+        ProviderFailed: it does not answer in time, or not as it should.
+        SpendLimitReached: the day's budget is spent.
+    """
+    return sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
+
+
+def make_offers(question: Question, found: Iterable[Found], session: Finished, now: datetime) -> tuple[Offer, ...]:
+    """Return learnings as they are offered, in the form of extracted ones (requirements §6.2).
+
+    Their keys are made of what they rest on, so that another wording of the same is known again.
+    """
+    offers = []
+    counts: Counter[str] = Counter()
+    for one in found:
+        rests_on = _rests_on(one, question)
+        key = f"{question.owner}/{question.scope.name}/{question.step.name}/{rests_on or fingerprint(one.text)[:16]}"
+        counts[key] += 1
+        key = key if counts[key] == 1 else f"{key}#{counts[key]}"
+        reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
+        offers.append(Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id))
+    return tuple(offers)
+
+
+def _rests_on(one: Found, question: Question) -> str:
+    if question.scope.is_rollup:
+        return "+".join(sorted(question.sources[number - 1].id for number in one.numbers))
+    return "+".join(str(number) for number in one.numbers if number)
+
+
+def _make_draft(one: Found, question: Question, session: Finished, now: datetime) -> Draft:
+    scope, step = question.scope, question.step
+    day = session.conversation.day or now.astimezone(UTC).date().isoformat()
+    fields: dict[str, Value] = {"type": step.type, "domain": scope.domain, "importance": scope.importance, "phase": session.phase}
+    if step.is_norm:
+        fields |= {"status": "proposed", "institutional": True}
+    fields |= {"extraction_scope": scope.name, "session_id": session.id}
+    if session.conversation.task_text:
+        fields["session_task"] = session.conversation.task_text
+    if scope.is_rollup:
+        fields["sources"] = [question.sources[number - 1].id for number in one.numbers]
+    else:
+        fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads][0] for number in one.numbers]
+    return Draft(make_body(one, day), step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
+
+
+def choose_findings(found: Iterable[Offer], asked: Iterable[Offer], memories: Iterable[Memory], session: str) -> tuple[Offer, ...]:
+    """Return those findings of rules that nobody else made of the same events.
+
+    What a model said of an event counts for more, now or at an earlier time. What is known of the
+    person goes where all of it is, to the project.
+    """
+    known = {
+        (one.word("extraction_scope"), seq): one.id for one in memories if one.word("session_id") == session for seq in one.words("source_events")
+    }
+    for offer in asked:
+        known |= {(scope, seq): offer.entry_id for scope, seqs in [_events_of(offer)] for seq in seqs}
+    chosen = []
+    for offer in found:
+        scope, seqs = _events_of(offer)
+        if all(known.get((scope, seq), offer.entry_id) == offer.entry_id for seq in seqs):
+            is_proxy = offer.place.learning_type == "proxy"
+            chosen.append(replace(offer, place=Location(learning_type="proxy")) if is_proxy else offer)
+    return tuple(chosen)
+
+
+def _events_of(offer: Offer) -> tuple[str, tuple[str, ...]]:
+    fields = dict(offer.draft.fields)
+    return str(fields.get("extraction_scope")), read_words(fields.get("source_events"))
+
+
+def make_body(one: Found, day: str) -> str:
+    """Return the body of a learning.
+
+    Example:
+        >>> print(make_body(Found("Use UTC", (("Signal", "Said so."), ("Implication", "Use it.")), (), ()), "2026-01-02"))
+        ## [2026-01-02] Use UTC
+        <BLANKLINE>
+        **Signal:** Said so.
+        **Implication:** Use it.
+    """
+    return "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))

@@ -1,0 +1,1 @@
+"""Claims about code, looked at again; and who was shown what."""

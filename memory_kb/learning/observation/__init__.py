@@ -1,0 +1,1 @@
+"""What a session shows without anybody saying it."""

@@ -1,0 +1,308 @@
+"""Find in a session what is worth keeping, by its events alone (S1-14 to S1-19, S3-20, S2-24).
+
+One pass, no language model. Kept are what people say about how work is done, what they say against
+something the agent did, errors together with what helped, and decisions with their reason. Where a
+finding is in doubt it is dropped: that nothing comes out of a session is the normal case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from memory_kb.learning.episodic.sayings import RETRACTION
+from memory_kb.learning.episodic.toolcalls import CHECKS, read_call, read_command
+from memory_kb.learning.intake import Offer
+from memory_kb.learning.observation.commandlines import Command, command_of, parse_line
+from memory_kb.learning.observation.corrections import Did, find_correction, is_about_deed
+from memory_kb.learning.observation.drafts import TITLE, Finding, from_correction, from_decision, from_fix, make_draft
+from memory_kb.learning.observation.failures import REFUSED, is_failure, read_failure
+from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_cause
+from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
+from memory_kb.learning.speech.capture import Heard, offer_captures, read_message
+from memory_kb.learning.speech.ownwords import read_own_text
+from memory_kb.model import Location
+from memory_kb.notes.events import Event
+from memory_kb.notes.injected import is_own_call, strip
+from memory_kb.notes.splice import Value
+from memory_kb.retrieval.similarity import stemmed_set
+from memory_kb.text import shorten
+
+#: The most that one session teaches; calls that wait for their result; deeds between two messages.
+MOST = 30
+_PENDING, _DEEDS = 200, 40
+_TASK_CHARS = 200
+#: A longer message is no word about what just failed.
+_HINT_CHARS = 400
+#: How an answer begins that lets a decision stand.
+_APPROVAL = re.compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
+# A message that only objects; what follows it says to what.
+_OBJECTION = re.compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
+_ADDED_CHARS = 4_000
+
+
+class _Call(NamedTuple):
+    """A tool call that waits for its result."""
+
+    seq: int
+    commands: tuple[Command, ...]
+    files: tuple[str, ...]
+    added: str
+    line: str
+    is_own: bool
+
+
+def find_learnings(events: Iterable[Event], place: Location, *, phase: str = "unknown") -> Iterator[Offer]:
+    """Yield what a session teaches, as offers for the intake.
+
+    Args:
+        events: the events of one session, in their order; they are read once.
+        place: the scope that the session worked in.
+        phase: the stage of the work, for the entries.
+
+    Example:
+        >>> events = [
+        ...     Event(seq=1, session="s", type="tool_call", tool="Bash", call_id="a", args={"command": "npm install"}),
+        ...     Event(seq=2, session="s", type="tool_result", call_id="a", ok=False, content="npm error code EUNSUPPORTEDPROTOCOL"),
+        ...     Event(seq=3, session="s", type="tool_call", tool="Bash", call_id="b", args={"command": "pnpm install"}),
+        ...     Event(seq=4, session="s", type="tool_result", call_id="b", ok=True, content="Done"),
+        ... ]
+        >>> [(offer.key, offer.draft.title) for offer in find_learnings(events, Location())]
+        [('s/corrective/1', '`npm install` fails here, `pnpm install` works')]
+        >>> list(find_learnings(events[2:], Location()))
+        []
+    """
+    session = _Session(place, phase)
+    for event in events:
+        yield from session.take(event)
+    yield from session.end()
+
+
+class _Session:
+    """What is known of a session so far, and no more of it than is needed."""
+
+    def __init__(self, place: Location, phase: str) -> None:
+        self._place = place
+        self._phase = phase
+        self._id: str | None = None
+        self._task: str | None = None
+        self._cwd: str | None = None
+        self._pending: dict[str, _Call] = {}
+        self._did: deque[Did] = deque(maxlen=_DEEDS)
+        self._watch = FixWatch()
+        self._ready: list[Fix] = []
+        self._decided: list[Finding] = []
+        self._chosen: list[Finding] = []
+        self._said: set[tuple[str, str]] = set()
+        self._objection = ""
+        self._has_looked = False
+
+    def take(self, event: Event) -> Iterator[Offer]:
+        """Take in an event; yield what is certain now."""
+        self._id = event.session or self._id
+        if event.event == "start" and event.args and isinstance(event.args.get("cwd"), str):
+            self._cwd = event.args["cwd"]
+        if event.injected == "whole":
+            self._pending.pop(event.call_id or "", None)
+        elif event.type == "message" and event.content:
+            if event.role == "user":
+                yield from self._hear_person(event)
+            elif event.role == "assistant":
+                yield from self._hear_agent(event)
+        elif event.type == "tool_call":
+            self._take_call(event)
+        elif event.type == "tool_result":
+            self._take_result(event)
+
+    def end(self) -> Iterator[Offer]:
+        """Yield what is certain once nothing more comes."""
+        yield from self._settle()
+        yield from self._accept()
+        for finding in self._chosen[:MOST]:
+            yield from self._offer(finding)
+        for fix in self._watch.unfixed():
+            yield from self._offer(from_fix(fix))
+
+    def _hear_person(self, event: Event) -> Iterator[Offer]:
+        text = strip(event.content or "")
+        if self._task is None and text.strip():
+            self._task = _first_words(text)
+        yield from self._settle()
+        verdict = read_message(event.content or "")
+        captured = next(iter(offer_captures([Heard(event, verdict)], _moment(event), self._place, self._id)), None)
+        did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
+        self._has_looked = False
+        found = find_correction(f"{self._objection}\n{text}" if self._objection else text, did)
+        if found and captured and not is_about_deed(found, text, did):
+            found = None
+        more = find_correction(text.replace(captured.draft.text, " "), did) if captured and found and found.scope == "observations" else None
+        if captured and (found is None or more):
+            yield from self._offer_capture(captured)
+            found = more
+        said = said_by_person(text)
+        if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
+            self._decided.clear()
+        self._drop_if_denied(said)
+        self._watch.interrupted()
+        self._watch.hinted(text if len(text) <= _HINT_CHARS else "")
+        cause = find_cause(said)
+        if cause:
+            self._watch.explained(event.seq, cause)
+        if found:
+            yield from self._offer(from_correction(found, event.seq, did), captured.key if captured and not more else None)
+        yield from self._accept()
+        if RETRACTION.search(text):
+            self._reconsider(text)
+        for decision in find_decisions(said, is_person=True):
+            if not (captured and captured.draft.text in decision.sentence):
+                self._chosen.append(from_decision(decision, event.seq, "the user", self._task))
+        is_objection = bool(self._did) and bool(_OBJECTION.fullmatch(text.strip()))
+        self._objection = text.strip() if is_objection else ""
+        if not is_objection:
+            self._did.clear()
+
+    def _drop_if_denied(self, said: tuple[str, ...]) -> None:
+        """Forget the agent's decisions where the person answers no."""
+        if said and said[0].lower().startswith(
+            ("no", "nope", "don't", "do not", "stop", "wait", "wrong", "revert", "undo", "why ", "that's not", "actually")
+        ):
+            self._decided.clear()
+
+    def _reconsider(self, text: str) -> None:
+        """Forget what the person decided before, as far as it shares a word with what they say now; else the last."""
+        words = stemmed_set(text)
+        about = [one for one in self._chosen if not words.isdisjoint(stemmed_set(one.title))] or self._chosen[-1:]
+        self._chosen = [one for one in self._chosen if one not in about]
+
+    def _hear_agent(self, event: Event) -> Iterator[Offer]:
+        said = said_by_agent(strip(event.content or ""))
+        cause = find_cause(said)
+        if self._ready:
+            self._ready = [with_cause(fix, cause) for fix in self._ready]
+            yield from self._settle()
+        if cause:
+            self._watch.explained(event.seq, cause)
+        for decision in find_decisions(said, is_person=False):
+            self._decided.append(from_decision(decision, event.seq, "the agent", self._task))
+
+    def _take_call(self, event: Event) -> None:
+        args = event.args or {}
+        is_own = is_own_call(event.tool, args)
+        line = command_of(args) or ""
+        call = read_call(event.tool, args, self._cwd)
+        files = call.targets if call.kind == "edit" else ()
+        commands = () if is_own or files else parse_line(line)
+        key = event.call_id or "last"
+        self._pending.pop(key, None)
+        self._pending[key] = _Call(event.seq, commands, files, _added(args) if files else "", line, is_own)
+        if len(self._pending) > _PENDING:
+            self._pending.pop(next(iter(self._pending)))
+
+    def _take_result(self, event: Event) -> None:
+        call = self._pending.pop(event.call_id or "last", None)
+        if call is None or call.is_own:
+            return
+        text = event.content or event.error or ""
+        if event.ok is False and REFUSED.search(text[:500]):
+            self._note_deed(call, is_refused=True)
+            self._watch.refused()
+            return
+        self._note_deed(call)
+        self._has_looked = True
+        if call.files:
+            if event.ok is not False:
+                for file in call.files[:5]:
+                    self._watch.edited(call.seq, file, call.added)
+        elif call.commands:
+            if event.ok is False and self._did and self._did[-1].seq == call.seq:
+                self._did[-1] = self._did[-1]._replace(has_failed=True)
+            self._note_outcome(call, event, text)
+
+    def _note_deed(self, call: _Call, *, is_refused: bool = False) -> None:
+        for file in call.files[:5]:
+            self._did.append(Did("edited", file, call.seq, is_refused))
+        if call.commands and (is_refused or read_command(call.line).kind != "look"):
+            self._did.append(Did("ran", shorten(call.commands[-1].shown, 80), call.seq, is_refused))
+
+    def _note_outcome(self, call: _Call, event: Event, text: str) -> None:
+        last = call.commands[-1]
+        kind = read_command(last.shown).kind
+        is_check = kind in (*CHECKS, "install")
+        if is_failure(event.ok, text, is_check=is_check and (last.is_piped or event.ok is None)):
+            failure = read_failure(text, call.seq)
+            if failure and kind == "lint" and failure.sort == "other":
+                failure = failure._replace(sort="change")
+            if failure:
+                self._watch.failed(last, failure, call.seq)
+        else:
+            for command in call.commands:
+                self._ready += self._watch.worked(command, call.seq)
+
+    def _settle(self) -> Iterator[Offer]:
+        """Yield the fixes of which nothing more will be said."""
+        ready, self._ready = self._ready, []
+        for fix in ready:
+            if is_kept(fix):
+                yield from self._offer(from_fix(fix))
+
+    def _accept(self) -> Iterator[Offer]:
+        """Yield the agent's decisions that nobody spoke against."""
+        decided, self._decided = self._decided, []
+        for finding in decided:
+            yield from self._offer(finding)
+
+    def _offer(self, finding: Finding | None, key: str | None = None) -> Iterator[Offer]:
+        if finding is None or (finding.kind, finding.title) in self._said or len(self._said) >= MOST:
+            return
+        draft = make_draft(finding, self._phase, self._task)
+        if draft is None:
+            return
+        self._said.add((finding.kind, finding.title))
+        place = self._place._replace(learning_type="proxy") if finding.is_proxy else self._place
+        made = key or f"{self._id or _digest(draft.text)}/{finding.scope}/{finding.seqs[0]}{finding.mark}"
+        yield Offer(draft, place, made, finding.reason, self._id)
+
+    def _offer_capture(self, offer: Offer) -> Iterator[Offer]:
+        text = offer.draft.text
+        if len(self._said) >= MOST or ("", text) in self._said:
+            return
+        self._said.add(("", text))
+        seq = offer.key.rpartition("/")[2]
+        more: list[tuple[str, Value]] = [("phase", self._phase), ("extraction_scope", "observations")]
+        more += [("session_task", self._task)] if self._task else []
+        more += [("source_events", [seq])] if seq.isdigit() else []
+        yield replace(offer, draft=replace(offer.draft, title=offer.draft.title or shorten(text, TITLE), fields=(*offer.draft.fields, *more)))
+
+
+def _moment(event: Event) -> datetime:
+    try:
+        return datetime.fromisoformat(event.ts)
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _digest(text: str) -> str:
+    """Return what stands for a session that has no name."""
+    from hashlib import blake2b
+
+    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def _first_words(text: str) -> str | None:
+    own = read_own_text(text[:20_000])
+    plain = "".join(sign if kept != "\x00" else " " for sign, kept in zip(own.text, own.masked, strict=True))
+    return shorten(plain, _TASK_CHARS) or shorten(own.text, _TASK_CHARS) or None
+
+
+def _added(args: Mapping[str, Any]) -> str:
+    """Return the lines that an edit puts into a file."""
+    old, new = args.get("old_string"), args.get("new_string", args.get("content"))
+    if isinstance(new, str):
+        before = set((old if isinstance(old, str) else "").splitlines())
+        return "\n".join(line for line in new[:_ADDED_CHARS].splitlines() if line not in before)
+    texts = [text for text in args.values() if isinstance(text, str) and "*** " in text]
+    return "\n".join(line[1:] for text in texts for line in text[:_ADDED_CHARS].splitlines() if line.startswith("+"))

@@ -1,0 +1,214 @@
+"""Sentences in which somebody says why: causes of errors, and decisions with their reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memory_kb.credentials import find_secret
+from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech.ownwords import read_own_text, sentences
+
+#: Sentences of other lengths say too little, or are no sentences.
+_SHORTEST, _LONGEST = 25, 360
+#: A longer text is a document; what it says is not what was done.
+_LONGEST_TEXT = 20_000
+_I = re.IGNORECASE
+_FENCE = re.compile(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_NOT_SAID = re.compile(r"^[ \t]*>.*$|^[ \t]*\|.*$|^#{1,6} .*$", re.MULTILINE)
+_EMPHASIS = re.compile(r"\*\*|__(?=\w)|(?<=\w)__")
+_REASON = re.compile(
+    r",? *(?:\b(?:because|since (?!the (?:last|start|beginning)|v?\d[\d.]*\b(?! ?%)|yesterday)|so that|due to|given that|as (?=(?:we|it|they|"
+    r"the|this|our|that)\b)|the reason (?:is|being))\b|[—–] (?=\w))",
+    _I,
+)
+_LATER_REASON = re.compile(r"(?:because|since|the reason (?:is|for)|that way|otherwise|reason:)\b", _I)
+_CONTRAST = re.compile(r"\b(?:instead of|rather than|over|as opposed to|in favou?r of|not)\b", _I)
+_DECIDING = re.compile(
+    r"(?:^|[,:] |\b(?:so|then|and|ok(?:ay)?|for \S[^,]{2,50}) )(?:let's (?!(?:not|see|go on|wait|start|try|do|discuss|talk|leave|move on|"
+    r"continue)\b)\w+(?: with| to| on)?"
+    r"|(?:we|i)(?:'ve| have| had)? (?:decided|chose|chosen|opted|settled on|agreed|picked|standardi[sz]ed on)"
+    r"|we(?:'ll| will|'re going to| are going to)? (?:go(?:ing)? with|went with|use|stick (?:with|to)|stay (?:with|on)|keep)"
+    r"|decided (?:to|on|against|in favou?r)|(?:i|we) went with|we're going with)\b|(?:^|[.] )(?:the |design )?decision(?: is)?: "
+    r"|^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*decided[,:] ",
+    _I,
+)
+_AGENT_DECIDING = re.compile(
+    r"(?:^|[,:] |\b(?:so|then|and) )(?:(?:i|we)(?:'ve| have)? (?:decided|chose|chosen|opted|settled on|agreed|picked)|decided (?:to|on|"
+    r"against)|(?:i|we) went with"
+    r"|we(?:'ll| will) (?:go with|use|stick (?:with|to)|stay (?:with|on)))\b|(?:^|[.] )(?:the |design )?decision(?: is)?: ",
+    _I,
+)
+_GO_WITH = re.compile(r"let's (?:go with|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
+# A choice for all that is to come needs no reason.
+_FOR_ALL = re.compile(
+    r"\b(?:for|in|on) (?:all|every|each|any) (?:the )?(?:new |our |other |future )?\w+|\bfor (?:new|future) \w+|\bfrom now on\b|\beverywhere\b", _I
+)
+# What an agent decides about its own next step is no decision about the work.
+_OWN_STEP = re.compile(
+    r"\b(?:decided|chose|opted|going) (?:not )?to (?:first )?(?:skip|run|check|look|start|begin|revert|leave|wait|read|search|grep|try|ask|"
+    r"stop|continue|proceed|re-?run|test|verify|"
+    r"fix|investigate|see|inspect|commit|push|open|close|ignore|move on|not|do|finish|keep the changes?)\b|\b(?:because|since|as) you(?:'ve)?\b",
+    _I,
+)
+_VAGUE = re.compile(
+    r"\b(?:option|approach|alternative|variant|solution|plan|version) (?:#?\d|[a-d]\b)|\b(?:go with|use|keep|chose|picked) (?:it|this|that|"
+    r"them|these|those|yours|the (?:first|second|third|latter|former|other|same)(?: one)?)\b",
+    _I,
+)
+# What is decided about looks, or about people's time, is no decision about the work.
+_ASIDE = re.compile(
+    r"\b(?:looks?|nicer|prettier|uglier|colou?rs?|blue|green|red|grey|font|meet(?:ing)?|lunch|holidays?|vacation|tired|(?:mon|tues|wednes|"
+    r"thurs|fri|satur|sun)day|weekend|tonight)\b",
+    _I,
+)
+_FOR_NOW = re.compile(
+    r"\b(?:for now|for the moment|right now|at the moment|today|tomorrow|this time|temporarily|until (?:then|we|i)|"
+    r"in the meantime)\b",
+    _I,
+)
+_STRONG = re.compile(r"\b(?:decided|decision|chose|chosen|agreed|settled|standardi[sz]e)", _I)
+_FOR = re.compile(r"\b(?!(?:the|a|an|this|that|our|my|your|it)\b)[\w.+-]+ (?:for|as|in) \w", _I)
+_NAMED = re.compile(r"`[^`\n]+`|\b\w+[_/.]\w+|\b[a-z]+[A-Z]\w*|\w\(\)|(?<=[a-z,] )[A-Z][\w+#.-]+|\b\w*\d\w*\b|\b[\w-]+, not [\w-]+")
+_CAUSE = re.compile(
+    r"\broot cause\b|\b(?:real|actual|underlying|whole) (?:problem|issue|cause|reason)\b|\b(?:the )?(?:problem|issue|cause|reason) (?:is|was|"
+    r"here is)\b|\bturns out\b|"
+    r"\b(?:was|is|were) (?:caused|triggered) by\b|\bby default\b|\bbecause\b|\b(?:only|does not|doesn't|do not|don't|cannot|can't) (?:ships?|"
+    r"supports?|works?|runs?|transforms?|accepts?|reads?|loads?)\b|"
+    r"\b(?:needs|requires|expects|must be|has to be|ships only|is only available)\b",
+    _I,
+)
+# Causes that hold for others too, and those that are the speaker's own slip.
+_GENERAL = re.compile(
+    r"\bby default\b|\b(?:requires?|needs?|expects?|ships?)\b|\bonly (?:supports?|works?|accepts?|runs?|ships?|reads?)\b|\b(?:does not|"
+    r"doesn't|do not|don't|cannot|can't) (?:support|work|transform|accept|"
+    r"allow|read|load|handle|follow|resolve|run|see|inherit)\b|\b(?:must|has to|have to) (?:be|run|come)\b|\bon (?:macOS|Linux|Windows|Apple|"
+    r"ARM|Alpine|musl|arm64|amd64|CI)\b|\b(?:since|as of|from) (?:version )?v?\d|\bno longer\b",
+    _I,
+)
+_SLIP = re.compile(
+    r"\b(?:i|i've|i'd|my)\b|\btypo\b|\brenam|\bmisspel|\bprevious (?:edit|change|commit)\b|\bjust (?:added|changed|wrote|edited)\b|\bmerge\b|"
+    r"\brebase\b",
+    _I,
+)
+_DOUBT = re.compile(
+    r"\b(?:maybe|perhaps|probably|might|may be|could be|seems?|looks like|i think|i guess|i suspect|not sure|likely|possibly|let me (?:check|"
+    r"see|look))\b|\?\s*$",
+    _I,
+)
+# Text that somebody else wrote for an agent to obey.
+_ORDERS = re.compile(
+    r"ignore (?:all |any )?(?:previous|prior|the above)|system prompt|\b(?:AI|LLM) (?:agents?|assistants?|models?)\b|to (?:AI |"
+    r"coding )?agents\b|disregard|as instructed (?:by|in) the (?:page|output|issue|file)|"
+    r"(?:page|issue|output|comment|readme|mail) (?:says|said|tells|asks|states)|curl [^\n]*\| ?(?:ba)?sh|--no-verify|note says",
+    _I,
+)
+
+
+class Decision(NamedTuple):
+    """A choice somebody stated: the sentence, and the next one where the reason stands there."""
+
+    sentence: str
+    reason: str = ""
+
+
+def said_by_agent(text: str) -> tuple[str, ...]:
+    """Return the sentences of an agent's message, without code, quotes, tables and headings.
+
+    Example:
+        >>> said_by_agent("## Done\\nThe **cause** was a lock. It works now.\\n> quoted")
+        ('The cause was a lock.', 'It works now.')
+    """
+    if len(text) > _LONGEST_TEXT:
+        return ()
+    plain = _EMPHASIS.sub("", _NOT_SAID.sub("", _FENCE.sub("", text)))
+    return tuple(" ".join(plain[start:end].split()) for start, end in sentences(plain))
+
+
+def said_by_person(text: str) -> tuple[str, ...]:
+    """Return the sentences of a message that the person wrote, without code, quotes and what was pasted.
+
+    Example:
+        >>> said_by_person("Use uv.\\n> always use tabs\\nOk?")
+        ('Use uv.', 'Ok?')
+    """
+    if len(text) > _LONGEST_TEXT:
+        return ()
+    own = read_own_text(text)
+    if own.boilerplate:
+        return ()
+    found = [(own.masked[start:end], own.text[start:end]) for start, end in sentences(own.masked)]
+    return tuple(" ".join(said.split()) for masked, said in found if "\x00" not in masked and '""' not in masked)
+
+
+def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decision]:
+    """Yield the decisions in somebody's sentences.
+
+    Of an agent only what names another choice too is one, and nothing about its own next step.
+
+    Example:
+        >>> [one.sentence for one in find_decisions(("We'll use Kafka instead of NATS because replay matters.",), is_person=True)]
+        ["We'll use Kafka instead of NATS because replay matters."]
+        >>> list(find_decisions(("I decided to run the tests first because it is quick.",), is_person=False))
+        []
+    """
+    for number, sentence in enumerate(said):
+        if not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
+            continue
+        deciding = (_DECIDING if is_person else _AGENT_DECIDING).search(sentence)
+        if (
+            deciding is None
+            or _OWN_STEP.search(sentence)
+            or _VAGUE.search(sentence)
+            or _FOR_NOW.search(sentence)
+            or doubts.NOT_MEANT.search(sentence[: deciding.start()] + sentence[deciding.end() :])
+        ):
+            continue
+        reason = _REASON.search(sentence, deciding.end())
+        following = said[number + 1] if number + 1 < len(said) else ""
+        later = following if reason is None and _LATER_REASON.match(following) and len(following) <= _LONGEST and _is_sound(following) else ""
+        choice = sentence[deciding.end() : reason.start() if reason else len(sentence)]
+        is_for_all = is_person and _GO_WITH.search(deciding[0]) and _FOR_ALL.search(choice) and _NAMED.search(choice)
+        if not (reason or later or is_for_all) or doubts.POINTING.search(_CONTRAST.split(choice, maxsplit=1)[0]):
+            continue
+        if _ASIDE.search(sentence):
+            continue
+        if is_for_all:
+            yield Decision(sentence, later)
+            continue
+        if deciding[0].lower().strip(" ,:").startswith("let's") and not _GO_WITH.search(deciding[0]) and not (reason and _CONTRAST.search(choice)):
+            continue
+        if _CONTRAST.search(choice) or (is_person and (_NAMED.search(choice) or _FOR.match(choice.strip()) or _STRONG.search(deciding[0]))):
+            yield Decision(sentence, later)
+
+
+def find_cause(said: tuple[str, ...]) -> str | None:
+    """Return the sentence that tells why something failed, the most outspoken one.
+
+    Example:
+        >>> find_cause(("Let me look.", "The root cause is that `jest` does not transform `node_modules`."))
+        'The root cause is that `jest` does not transform `node_modules`.'
+        >>> find_cause(("It is probably because of the cache.",)) is None
+        True
+    """
+    fitting = [
+        one
+        for one in said
+        if _SHORTEST <= len(one) <= _LONGEST and _CAUSE.search(one) and not _DOUBT.search(one) and not _SLIP.search(one) and _is_sound(one)
+    ]
+    return max(fitting, key=lambda one: (bool(re.search(r"root cause|by default|turns out", one, _I)), len(_NAMED.findall(one))), default=None)
+
+
+def is_general(cause: str) -> bool:
+    """Tell whether a cause would trip up others too.
+
+    Example:
+        >>> is_general("Jest does not transform `node_modules` by default."), is_general("The nav points to a file that is gone.")
+        (True, False)
+    """
+    return _GENERAL.search(cause) is not None
+
+
+def _is_sound(sentence: str) -> bool:
+    return not _ORDERS.search(sentence) and find_secret(sentence) is None and "[redacted" not in sentence

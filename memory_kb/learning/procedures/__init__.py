@@ -1,0 +1,1 @@
+"""Skills: steps that worked."""

@@ -1,0 +1,1 @@
+"""The playbook: rules, their confidence, and what a person has to decide."""

@@ -1,0 +1,260 @@
+"""The review queue: what waits for a person's judgment, and what a judgment does (S0-37, C-22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.learning.memories import Memory, plan_fields
+from memory_kb.learning.rules.confidence import read_evidence
+from memory_kb.learning.rules.inversion import is_in_review, original_of, plan_replacement
+from memory_kb.learning.rules.playbook import RULE_KINDS, rule_text
+from memory_kb.model import Location
+from memory_kb.notes.entries import parse_document
+from memory_kb.notes.fields import parse_date
+from memory_kb.notes.plans import Change, NoteText, create_file, move, remove, write_file
+from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id
+from memory_kb.notes.splice import Value
+from memory_kb.reports import RunReport
+from memory_kb.text import shorten, slugify
+from memory_kb.words import KINDS
+
+FolderOf = Callable[[Location], str]
+#: Given a path, the file as it is, or None where there is none.
+ReadNote = Callable[[str], NoteText | None]
+_DECIDABLE = ("proposed", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """An entry that waits for a judgment.
+
+    Attributes:
+        proposes: `entry`, `institutional`, `inversion`, or `flag` for a live entry that has some.
+        of: the rule that an inversion would replace.
+        reason: why it is here, in one sentence.
+        approving, rejecting: what each would do, in a few words.
+    """
+
+    id: str
+    kind: str
+    status: str
+    title: str
+    scope: str
+    path: str
+    line: int
+    flags: tuple[str, ...]
+    proposes: str
+    of: str | None
+    reason: str
+    approving: str
+    rejecting: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """An entry of the queue with its source text and what approving it would write."""
+
+    item: ReviewItem
+    text: str
+    approval: RunReport
+
+
+def is_waiting(memory: Memory) -> bool:
+    """Tell whether an entry is in the queue: proposed wherever it lies, or live with flags."""
+    return memory.status == "proposed" or (memory.is_live and memory.is_ours and bool(memory.words("flags")))
+
+
+def find_waiting(memories: Iterable[Memory], today: date) -> tuple[ReviewItem, ...]:
+    """Return the queue: proposals first, then what was flagged, in path order."""
+    waiting = sorted(filter(is_waiting, memories), key=lambda memory: (memory.status != "proposed", memory.path, memory.line))
+    return tuple(make_item(memory, today) for memory in waiting)
+
+
+def make_item(memory: Memory, today: date) -> ReviewItem:
+    """Return an entry as the queue shows it."""
+    of, flags = original_of(memory), memory.words("flags")
+    if memory.is_live:
+        proposes, approving, rejecting = "flag", "keeps it and takes the flag away", "takes it out of use"
+    elif of:
+        proposes, approving, rejecting = "inversion", f"puts it in the place of {of[:8]}, which is retired", f"leaves {of[:8]} in use"
+    elif _is_institutional(memory):
+        proposes, approving, rejecting = "institutional", "adds it to institutional.md", "keeps it from coming back"
+    else:
+        proposes, approving, rejecting = "entry", "puts it in use", "keeps it from coming back"
+    return ReviewItem(
+        id=memory.id,
+        kind=memory.kind,
+        status=memory.status,
+        title=shorten(rule_text(memory) if memory.kind in RULE_KINDS else memory.title),
+        scope=memory.place.scope,
+        path=memory.path,
+        line=memory.line,
+        flags=flags,
+        proposes=proposes,
+        of=of,
+        reason=_explain(memory, of, today),
+        approving=approving,
+        rejecting=rejecting,
+    )
+
+
+def _explain(memory: Memory, of: str | None, today: date) -> str:
+    if of and not memory.is_live:
+        return f"{of[:8]} failed too often."
+    if memory.is_live:
+        evidence = read_evidence(memory)
+        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.success_count} successes, {evidence.failure_count} failures"
+        return f"Flagged: {', '.join(memory.words('flags'))}{numbers if memory.kind in RULE_KINDS else ''}."
+    session = memory.word("session_id")
+    return f"Proposed{f' from session {session}' if session else ''}."
+
+
+def _is_institutional(memory: Memory) -> bool:
+    return memory.metadata.get("institutional") is True
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What an approval is planned on: all entries, the scopes' folders, the files, and the day."""
+
+    memories: Sequence[Memory]
+    folder_of: FolderOf
+    read: ReadNote
+    today: date
+
+    def is_alone(self, path: str) -> bool:
+        """Tell whether a file holds no more than one entry."""
+        return sum(memory.path == path for memory in self.memories) <= 1
+
+
+def plan_approval(wanted: Sequence[Memory], ground: Ground) -> tuple[Change, ...]:
+    """Plan to approve entries; those that are approved already change no more.
+
+    A proposal becomes active and moves from `review/` to the folder of its kind, one for the
+    institution to the `institutional.md` of its scope; a warning takes the place of the rule it
+    was made from; a flag goes. One that a person has set to active by hand is only moved.
+
+    Raises:
+        UsageError: one of them is retired or archived.
+        CannotSplice: it cannot be added to `institutional.md` without being lost in its text.
+    """
+    changes: list[Change] = []
+    taken = {memory.path for memory in ground.memories}
+    shared: dict[str, list[Memory]] = {}
+    for memory in wanted:
+        if not memory.is_live and memory.status not in _DECIDABLE:
+            raise UsageError(f"{memory.id} is {memory.status} and waits for no review", f"edit its status in {memory.path}")
+        target = _find_institutional(memory, ground)
+        if target:
+            shared.setdefault(target, []).append(memory)
+            continue
+        values = _approved(memory, ground.today)
+        change = plan_fields(memory, values, "Review: approved.") if values else None
+        mine = [*([change] if change else []), *plan_replacement(memory, ground.memories)]
+        to = _find_place(memory, ground, taken)
+        if to:
+            taken.add(to)
+            mine.append(move(memory, to, "Review: approved.", memory.id))
+        together = next((one.together for one in mine if one.together), None)
+        changes += [one.joined(together) for one in mine] if together else mine
+    for target, memories in shared.items():
+        changes += _plan_institutional(target, memories, ground)
+    return tuple(changes)
+
+
+def _approved(memory: Memory, today: date) -> dict[str, Value]:
+    """Return the fields that an approval sets: none where it was given already."""
+    values: dict[str, Value] = {}
+    if not memory.is_live:
+        values["status"] = "active"
+    if memory.words("flags"):
+        values["flags"] = []
+    return values | {"reviewed": today.isoformat()} if values else {}
+
+
+def _find_place(memory: Memory, ground: Ground, taken: Collection[str]) -> str | None:
+    """Return the file in the folder of its kind that an entry of `review/` goes to."""
+    folder = ground.folder_of(memory.place)
+    if not memory.path.startswith(f"{folder}review/"):
+        return None
+    name = memory.path.rpartition("/")[2]
+    if not ground.is_alone(memory.path):
+        name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}.md"
+    day = f"{(parse_date(memory.created_at) or ground.today).isoformat()}/" if memory.kind == "episode" else ""
+    return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)
+
+
+def free_path(path: str, taken: Collection[str]) -> str:
+    """Return a path, numbered where another file has it.
+
+    Example:
+        >>> free_path("rules/a.md", {"rules/a.md"})
+        'rules/a-2.md'
+    """
+    stem, dot, ending = path.rpartition(".")
+    number = 2
+    while path in taken:
+        path, number = f"{stem}-{number}{dot}{ending}", number + 1
+    return path
+
+
+def _find_institutional(memory: Memory, ground: Ground) -> str | None:
+    """Return the `institutional.md` that an entry of `review/` is meant for."""
+    folder = ground.folder_of(memory.place)
+    is_meant = _is_institutional(memory) and memory.place.learning_type != "institutional" and (is_in_review(memory) or not memory.is_live)
+    if not is_meant or not folder:
+        return None
+    own, beside = f"{folder}institutional.md", "institutional.md"
+    return beside if memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None else own
+
+
+def _plan_institutional(target: str, memories: Sequence[Memory], ground: Ground) -> list[Change]:
+    """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
+    held = ground.read(target)
+    text = held.text if held else ""
+    newline = newline_of(text)
+    changes = []
+    for memory in memories:
+        note = ground.read(memory.path)
+        if note is None:
+            raise CannotSplice(f"{memory.path} is gone")
+        entry = find_entry(note.text, memory.path, memory.id)
+        own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
+        own = change_fields(own, memory.path, memory.id, _approved(memory, ground.today).items())
+        before = [one.id for one in parse_document(text, target).entries]
+        own = own.rstrip().replace("\r\n", "\n").replace("\n", newline)
+        text = f"{_closed(text, newline)}{own}{newline}"
+        if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
+            raise CannotSplice(f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)")
+        changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
+    reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
+    change = write_file(held, text, reason) if held else create_file(target, text, reason, memories[0].id if len(memories) == 1 else None)
+    return [one.joined(f"institutional {target}") for one in (change, *changes)]
+
+
+def _closed(text: str, newline: str) -> str:
+    """Return a text that ends in a blank line, so that an entry may follow."""
+    return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
+
+
+def plan_rejection(wanted: Sequence[Memory], reason: str | None, today: date) -> tuple[Change, ...]:
+    """Plan to reject entries: they stay where they are and keep their text from coming back.
+
+    Raises:
+        UsageError: one of them does not wait for review.
+    """
+    changes = []
+    for memory in wanted:
+        if memory.status != "rejected" and not is_waiting(memory):
+            hint = f"`memory-kb forget {memory.id}` retires it" if memory.is_live else f"it is {memory.status}"
+            raise UsageError(f"{memory.id} does not wait for review", hint)
+        values: dict[str, Value] = {} if memory.status == "rejected" else {"status": "rejected", "reviewed": today.isoformat()}
+        if reason and reason.strip():
+            values["review_reason"] = " ".join(reason.split())
+        said = values.get("review_reason")
+        change = plan_fields(memory, values, f"Review: rejected, {said}." if said else "Review: rejected.")
+        changes += [change] if change else []
+    return tuple(changes)

@@ -1,0 +1,216 @@
+"""Contradictions: what is said against each other, why, and what becomes of it (S3-63 to S3-66)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.entry import Link
+from memory_kb.learning.memories import Memory, plan_fields, with_words
+from memory_kb.learning.upkeep.causes import Cause, Classifier, guess_cause
+from memory_kb.learning.upkeep.compact import takes_part
+from memory_kb.learning.upkeep.merging import add_links
+from memory_kb.learning.upkeep.opposites import find_opposition
+from memory_kb.notes.fields import parse_date
+from memory_kb.notes.plans import Change
+from memory_kb.notes.splice import Value
+from memory_kb.reports import RunReport
+from memory_kb.retrieval.similarity import CONTRADICTION_FROM, Pair, linked_clusters, near_pairs, pairs_with, word_set
+
+#: What a tension leaves of the importance of both sides, and the least it leaves (S3-65).
+TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
+#: The most pairs that a classifier is asked about in one run, beside those with a signal.
+_MOST_ASKED = 50
+
+
+class Contradiction(NamedTuple):
+    """Two entries that contradict each other, the older first.
+
+    `signal` tells how it shows, `resolution` what is done: `retire` the older, `weaken` both, or
+    `keep` both as they are.
+    """
+
+    older: Memory
+    newer: Memory
+    cause: Cause
+    signal: str
+    resolution: str
+
+
+def find_contradictions(
+    memories: Sequence[Memory], classify: Classifier | None = None, is_new: Callable[[Memory], bool] | None = None
+) -> tuple[Contradiction, ...]:
+    """Return the contradictions among entries, in the order of their places.
+
+    Two entries of one store that share three words in ten are looked at. Without a classifier's
+    word they must say the opposite of each other in so many words (S3-66); being similar is no
+    contradiction, however much older one is. Pairs that were settled before, by links between
+    them, are left out.
+
+    Args:
+        memories: the entries; those that no step may rewrite are left out.
+        classify: who tells the cause; the pairs most alike are shown to it, and all with a signal.
+        is_new: when given, only pairs of which one is new are looked at.
+    """
+    mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and _may_be_weighed(memory)]
+    stores: dict[object, list[Memory]] = {}
+    for memory in mine:
+        stores.setdefault(memory.place, []).append(memory)
+    found: list[Contradiction] = []
+    quiet: list[tuple[float, Memory, Memory]] = []
+    for store in stores.values():
+        for pair in sorted(_pairs(store, is_new)):
+            older, newer = sorted((store[pair.one], store[pair.other]), key=_age)
+            if _are_settled(older, newer):
+                continue
+            signal = find_opposition(older.text, newer.text)
+            if signal is None:
+                quiet.append((-pair.similarity, older, newer))
+            else:
+                cause = (classify(older.text, newer.text) if classify else None) or guess_cause(older, newer)
+                found.append(Contradiction(older, newer, cause, signal, _resolution(older, newer, cause)))
+    if classify:
+        found += _ask_about(quiet, classify)
+    return tuple(contradiction for contradiction in found if contradiction.cause != "retrieval_noise")
+
+
+def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> Iterator[Pair]:
+    sets = [word_set(memory.text) for memory in store]
+    if is_new is None:
+        return near_pairs(sets, CONTRADICTION_FROM)
+    return pairs_with(sets, [place for place, memory in enumerate(store) if is_new(memory)], CONTRADICTION_FROM)
+
+
+def _may_be_weighed(memory: Memory) -> bool:
+    return (takes_part(memory) or memory.is_pinned) and memory.is_ours and memory.kind != "episode"
+
+
+def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) -> Iterator[Contradiction]:
+    for _, older, newer in sorted(quiet, key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))[:_MOST_ASKED]:
+        cause = classify(older.text, newer.text)
+        if cause:
+            yield Contradiction(older, newer, cause, "a language model says so", _resolution(older, newer, cause))
+
+
+def _age(memory: Memory) -> tuple[date, str, int]:
+    return parse_date(memory.created_at) or date.min, memory.path, memory.line
+
+
+def _are_settled(one: Memory, other: Memory) -> bool:
+    """Tell whether links between two entries say how they stand to each other."""
+    ends = [{link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))]
+    return "contradicts" in ends[0] & ends[1] or not (ends[0] | ends[1]).isdisjoint(("supersedes", "superseded_by"))
+
+
+def _resolution(older: Memory, newer: Memory, cause: Cause) -> str:
+    if older.is_pinned or newer.is_pinned:
+        return "keep"
+    return {"temporal_obsolescence": "retire", "genuine_tension": "weaken"}.get(cause, "keep")
+
+
+def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
+    """Plan what the contradictions come to; a second time there is nothing to do.
+
+    The newer of two takes the place of the older: that is retired with a link. A tension stays
+    for a person to judge: both get a `contradicts` link and the flag `review`, and their
+    importance is lowered once, however many entries they stand against. Nothing is deleted.
+    """
+    desk = _Desk()
+    retired: set[int] = set()
+    outdated = sorted((one for one in found if one.resolution == "retire"), key=lambda one: (_age(one.newer), _age(one.older)), reverse=True)
+    for older, newer, _, signal, resolution in (*outdated, *(one for one in found if one.resolution == "weaken")):
+        if id(older) in retired or id(newer) in retired:
+            continue
+        if resolution == "retire":
+            retired.add(id(older))
+            desk.note(older, Link(newer.id, "superseded_by"), f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
+            desk.note(newer, Link(older.id, "supersedes"), f"It has taken the place of {older.id} ({signal}).", {})
+        else:
+            for memory, other in ((older, newer), (newer, older)):
+                desk.note(memory, Link(other.id, "contradicts"), f"It stands against {other.id} ({signal}).", _weakened(memory))
+        desk.bind(older, newer)
+    return desk.plan()
+
+
+class _Desk:
+    """What is to be set in which entry, gathered: an entry may be part of several contradictions."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        self._memories: list[Memory] = []
+        self._values: list[dict[str, Value]] = []
+        self._links: list[list[Link]] = []
+        self._reasons: list[str] = []
+        self._bonds: list[Pair] = []
+
+    def note(self, memory: Memory, link: Link, reason: str, values: Mapping[str, Value]) -> None:
+        """Note a link and values for an entry; the first reason is the one that the log tells."""
+        if id(memory) not in self._places:
+            self._places[id(memory)] = len(self._memories)
+            self._memories.append(memory)
+            self._values.append({})
+            self._links.append([])
+            self._reasons.append(reason)
+        place = self._places[id(memory)]
+        self._links[place].append(link)
+        self._values[place].update(values)
+
+    def bind(self, one: Memory, other: Memory) -> None:
+        """Note that what is set in two entries is set together or not at all."""
+        places = self._places[id(one)], self._places[id(other)]
+        self._bonds.append(Pair(min(places), max(places), 1.0))
+
+    def plan(self) -> tuple[Change, ...]:
+        """Return one change for every entry."""
+        first = {place: group[0] for group in linked_clusters(self._bonds) for place in group}
+        changes: list[Change] = []
+        for place, memory in enumerate(self._memories):
+            change = plan_fields(memory, {**self._values[place], "links": add_links(memory, self._links[place])}, self._reasons[place])
+            if change:
+                changes.append(change.joined(f"contradiction {self._memories[first[place]].path} {self._memories[first[place]].id}"))
+        return tuple(changes)
+
+
+def _weakened(memory: Memory) -> dict[str, Value]:
+    """Return the fields of an entry in a tension; its importance was lowered already if it bears the marks of one."""
+    flags: Value = with_words(memory, "flags", "review")
+    if "review" in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links):
+        return {"flags": flags}
+    lowered = min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6)))
+    return {"importance": lowered, "flags": flags}
+
+
+class Side(NamedTuple):
+    """One of two entries that contradict each other."""
+
+    id: str
+    path: str
+    line: int
+    title: str
+
+
+class ContradictionView(NamedTuple):
+    """Two entries that contradict each other.
+
+    Attributes:
+        cause: `temporal_obsolescence`, `scope_dependent` or `genuine_tension`.
+        signal: how it shows.
+        resolution: `retire` the older, `weaken` both, or `keep` both as they are.
+    """
+
+    older: Side
+    newer: Side
+    cause: str
+    signal: str
+    resolution: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContradictionsReport:
+    """The contradictions that were found, and what was written to resolve them."""
+
+    found: tuple[ContradictionView, ...]
+    run: RunReport
+    notices: tuple[str, ...] = ()
