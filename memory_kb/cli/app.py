@@ -6,7 +6,7 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,68 +20,85 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-#: Verb -> the module of this package that defines it, under the same name.
-_VERBS = {
-    "init": "writing",
-    "learn": "writing",
-    "search": "reading",
-    "why-not": "reading",
-    "context": "contexts",
-    "show": "reading",
-    "list": "reading",
-    "links": "reading",
-    "stats": "reading",
-    "forget": "writing",
-    "rename": "editing",
-    "reinforce": "lifecycle",
-    "stage": "lifecycle",
-    "promote": "lifecycle",
-    "consolidate": "steps",
-    "maintain": "steps",
-    "rules": "rules",
-    "sweep": "rules",
-    "review": "reviewing",
-    "outcome": "reviewing",
-    "cite": "claims",
-    "verify": "claims",
-    "exposure": "exposure",
-    "skills": "skills",
-    "procedure": "skills",
-    "ledger": "working",
-    "handoff": "working",
-    "continuity": "working",
-    "undo": "undoing",
-    "index": "indexing",
-    "watch": "watching",
-    "status": "indexing",
-    "model": "models",
-    "cache": "models",
-    "session": "sessions",
-    "reflect": "episodes",
-    "episode": "episodes",
-    "diary": "episodes",
-    "capture": "capturing",
-    "extract": "extracting",
-    "premortem": "extracting",
-    "assume": "extracting",
-    "compact": "compacting",
-    "contradictions": "compacting",
-    "doctor": "indexing",
-    "lint": "indexing",
-    "eval": "evaluating",
-    "ci": "evaluating",
-    "git": "versioning",
-    "commit": "versioning",
-    "mcp": "serving",
-    "lsp": "editing",
-    "serve": "pages",
-    "install": "installing",
-    "uninstall": "installing",
-    "export": "installing",
-    "import": "imports",
-    "hook": "hooks",
-    "completion": "completing",
+#: The verbs by what they are for: verb -> the module of this package that defines it, under the same name.
+_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Notes": {
+        "init": "writing",
+        "learn": "writing",
+        "show": "reading",
+        "list": "reading",
+        "links": "reading",
+        "forget": "writing",
+        "rename": "editing",
+        "undo": "undoing",
+    },
+    "Finding": {
+        "search": "reading",
+        "why-not": "reading",
+        "context": "contexts",
+        "stats": "reading",
+        "eval": "evaluating",
+    },
+    "Sessions and what they teach": {
+        "session": "sessions",
+        "capture": "capturing",
+        "extract": "extracting",
+        "reflect": "episodes",
+        "episode": "episodes",
+        "diary": "episodes",
+        "premortem": "extracting",
+        "assume": "extracting",
+    },
+    "Rules and skills": {
+        "rules": "rules",
+        "outcome": "reviewing",
+        "review": "reviewing",
+        "sweep": "rules",
+        "skills": "skills",
+        "procedure": "skills",
+    },
+    "Work in progress": {
+        "ledger": "working",
+        "handoff": "working",
+        "continuity": "working",
+        "stage": "lifecycle",
+    },
+    "Looking after it": {
+        "consolidate": "steps",
+        "maintain": "steps",
+        "reinforce": "lifecycle",
+        "promote": "lifecycle",
+        "compact": "compacting",
+        "contradictions": "compacting",
+        "cite": "claims",
+        "verify": "claims",
+        "exposure": "exposure",
+    },
+    "The index": {
+        "index": "indexing",
+        "watch": "watching",
+        "status": "indexing",
+        "doctor": "indexing",
+        "lint": "indexing",
+        "model": "models",
+        "cache": "models",
+    },
+    "Other programs": {
+        "install": "installing",
+        "uninstall": "installing",
+        "hook": "hooks",
+        "mcp": "serving",
+        "lsp": "editing",
+        "serve": "pages",
+        "git": "versioning",
+        "commit": "versioning",
+        "ci": "evaluating",
+        "import": "imports",
+        "export": "installing",
+        "completion": "completing",
+    },
 }
+_VERBS = {verb: module for section in _SECTIONS.values() for verb, module in section.items()}
 _ALIASES = {"add": "learn", "recall": "search", "retrieve": "search"}
 
 
@@ -120,6 +137,13 @@ class _Verbs(click.Group):
         command = getattr(module, f"{name.replace('-', '_')}_verb")
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - max(map(len, _VERBS)) - 5
+        for section, verbs in _SECTIONS.items():
+            with formatter.section(section):
+                commands = ((verb, command) for verb in verbs if (command := self.get_command(ctx, verb)))
+                formatter.write_dl([(verb, command.get_short_help_str(room)) for verb, command in commands if not command.hidden])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
