@@ -13,14 +13,17 @@ from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import FileProgress, clean, one_line, print_entry_line, print_hit, print_json, print_table, say, style
 from memory_kb.errors import UsageError
 from memory_kb.model import SearchResult
+from memory_kb.verbs.opened import OpenVault
+from memory_kb.verbs.reading import Reading
+from memory_kb.verbs.searching import Searching
 from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
-    from memory_kb.kb import KnowledgeBase
     from memory_kb.notes.entryhistory import Version
     from memory_kb.reports import EntryView, LinkReport
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_V = TypeVar("_V", bound=OpenVault)
 
 
 class _Day(click.ParamType[Any]):
@@ -83,7 +86,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
     text = " ".join(query)
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
-    with _open_at(options, as_of) as kb, FileProgress() as progress:
+    with _open_at(options, as_of, Searching) as kb, FileProgress() as progress:
         result = kb.search(text, sync=not no_sync or as_of is not None, progress=progress, **chosen)
     if options.as_json:
         print_json(search_as_json(result))
@@ -92,14 +95,15 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
 
 
 @contextlib.contextmanager
-def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
-    """Open the vault, as it is now or as it was at a revision."""
-    with options.open() as kb:
-        if revision is None:
+def _open_at(options: Options, revision: str | None, part: type[_V]) -> Iterator[_V]:
+    """Open the vault for some verbs, as it is now or as it was at a revision."""
+    if revision is None:
+        with options.open_part(part) as kb:
             yield kb
-            return
-        with kb.at(revision) as past:
-            yield past
+        return
+    with options.open() as whole, whole.at(revision) as past:
+        assert isinstance(past, part)
+        yield past
 
 
 def search_as_json(result: SearchResult) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> 
     memory-kb why-not "flaky tests" 69712e00
     memory-kb why-not deploy memory/rules/deploy.md --kind rule
     """
-    with options.open() as kb:
+    with options.open_part(Searching) as kb:
         answer = kb.why_not(query, entry, **chosen)
     if options.as_json:
         print_json(dataclasses.asdict(answer))
@@ -172,10 +176,11 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool)
     memory-kb show 69712e00 --history
     memory-kb show 69712e00 --as-of HEAD~3
     """
-    with _open_at(options, as_of) as kb:
-        if history:
-            _print_history(options, kb.history(entry))
-            return
+    if history:
+        with options.open() as whole:
+            _print_history(options, whole.history(entry))
+        return
+    with _open_at(options, as_of, Reading) as kb:
         shown = kb.show(entry)
     if options.as_json:
         print_json(dataclasses.asdict(shown))
@@ -207,7 +212,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb list --kind rule --scope global
     memory-kb list --status retired --json
     """
-    with options.open() as kb:
+    with options.open_part(Reading) as kb:
         entries = kb.list(**chosen)
     if options.as_json:
         print_json({"entries": [_without_text(entry) for entry in entries]})
@@ -234,7 +239,7 @@ def links_verb(options: Options, /, entry: str) -> None:
     \b
     memory-kb links 69712e00
     """
-    with options.open() as kb:
+    with options.open_part(Reading) as kb:
         report = kb.links(entry)
     if options.as_json:
         print_json(_links_as_json(report))
@@ -269,7 +274,7 @@ def stats_verb(options: Options) -> None:
     \b
     memory-kb stats --json
     """
-    with options.open() as kb:
+    with options.open_part(Reading) as kb:
         stats = kb.stats()
     if options.as_json:
         print_json(dataclasses.asdict(stats))

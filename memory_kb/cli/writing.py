@@ -11,6 +11,7 @@ from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import print_json, say
 from memory_kb.cli.undoing import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
+from memory_kb.verbs.learning import Learning
 from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
 
@@ -70,7 +71,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
         words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if sys.stdin else ""
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
-    with options.open() as kb:
+    with options.open_part(Learning) as kb:
         learned = kb.learn(words, dry_run=dry_run, **chosen)
     assert learned.run
     told = {"id": learned.id, "path": learned.path, "action": learned.action}
@@ -99,7 +100,7 @@ def forget_verb(options: Options, /, entry: str, delete: bool, dry_run: bool) ->
     memory-kb forget 69712e00
     memory-kb forget 69712e00 --delete
     """
-    with options.open() as kb:
+    with options.open_part(Learning) as kb:
         forgotten = kb.forget(entry, delete=delete, dry_run=dry_run)
     assert forgotten.run
     told = {"id": forgotten.id, "path": forgotten.path, "action": "deleted" if delete else "retired"}
