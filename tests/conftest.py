@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from memory_kb import KnowledgeBase
+
+# Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: The moment at which all tests take place.
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
