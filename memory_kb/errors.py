@@ -71,12 +71,15 @@ class AmbiguousId(UsageError):
 
 
 class UnknownRun(UsageError):
-    """A name of a run that none has, or several."""
+    """A name of a run that none has, or several; or a session whose end wrote nothing."""
 
     code = "unknown-run"
 
-    def __init__(self, wanted: str, count: int) -> None:
-        super().__init__(f"{wanted!r} is the beginning of {count or 'no'} runs", "`memory-kb undo --list` shows them")
+    def __init__(self, wanted: str, count: int, *, is_occasion: bool = False) -> None:
+        what = f"{wanted!r} is the beginning of {count or 'no'} runs"
+        if is_occasion:
+            what = f"{wanted!r} is the beginning of {count}" if count else f"nothing was written by the end of {wanted!r}"
+        super().__init__(what, "`memory-kb undo --list` shows them" if not is_occasion or count else "`memory-kb undo --list` shows what was written")
 
 
 class VaultNotFound(MemoryKBError):
@@ -110,12 +113,13 @@ class UnreadableInput(MemoryKBError):
 
 
 class UnknownEntry(UnreadableInput):
-    """An id that no entry has, or a place where none stands."""
+    """An id that no entry has, or a place where none stands; `what` is looked for, `handoff` or `ledger of`."""
 
     code = "unknown-entry"
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"no entry {wanted!r}", "`memory-kb list` shows what there is; an id may be cut to a unique prefix")
+    def __init__(self, wanted: str, what: str = "entry") -> None:
+        hint = "`memory-kb list` shows what there is; an id may be cut to a unique prefix"
+        super().__init__(f"no {what} {wanted!r}", hint if what == "entry" else f"`memory-kb {what.split(maxsplit=1)[0]} list` shows what there is")
 
 
 class ProviderFailed(MemoryKBError):

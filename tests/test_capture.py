@@ -438,6 +438,7 @@ def test_the_command_takes_text_and_stdin(folder: Path, run: Run) -> None:
     done = run("--vault", folder, "capture", "actually, never mind that one")
     assert (done.returncode, done.stdout) == (0, "")
     assert "Nothing to keep: no sentence" in done.stderr
+    assert run("--vault", folder, "capture", "").stderr == "There is no message of a person to look at.\n"
     assert run("--vault", folder, "capture", stdin="").returncode == 2
 
 

@@ -274,6 +274,13 @@ def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault,
     assert run("--vault", folder, "eval", "--propose", "5").stdout == ""
 
 
+def test_what_only_one_person_has_is_not_proposed_to_the_team(vault: MakeVault, run: Run, home: Path) -> None:
+    folder = vault({"memory/a.md": "# Nothing of ours\n"})
+    write_files(home, {"MEMORY.md": "---\nid: g1\nkind: fact\n---\nMongooses juggle turquoise marbles before breakfast.\n"})
+    run("--vault", folder, "search", "mongooses juggle")
+    assert run("--vault", folder, "eval", "--propose", "5").stdout == ""
+
+
 @pytest.mark.parametrize(
     ("text", "count", "said"),
     [

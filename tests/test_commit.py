@@ -234,6 +234,21 @@ def test_history_follows_an_entry_through_edits_moves_and_renames(clone: Clone) 
     assert "otters go up" in clone.kb("show", "o1", "--history")
 
 
+def test_history_tells_what_a_merge_brought_and_of_each_commit_only_its_own(clone: Clone) -> None:
+    rule = clone.folder / "memory/rules/lint.md"
+    main = clone.git("branch", "--show-current").strip()
+    clone.git("checkout", "-q", "-b", "side")
+    rule.write_text(RULE.replace("kind: rule", "kind: rule\nstatus: retired"))
+    clone.save("retired aside")
+    clone.git("checkout", "-q", main)
+    rule.write_text(RULE + "\nMore.\n")
+    clone.save("more")
+    clone.kb("git", "install")
+    clone.git("merge", "-q", "-m", "joined", "side")
+    versions = json.loads(clone.kb("show", "r1", "--history", "--json"))["versions"]
+    assert [(one["subject"], one["change"]) for one in versions] == [("joined", "status retired"), ("more", "text changed"), ("first", "written")]
+
+
 def test_the_past_is_searched_and_shown_as_it_was(clone: Clone) -> None:
     make_history(clone)
     assert "Otters swim.\n" in clone.kb("show", "o1", "--as-of", "HEAD~3")

@@ -121,6 +121,18 @@ def test_a_raised_preference_always_holds(vault: MakeVault, open_kb: Open) -> No
     assert "- [preference] Prefers short functions." in open_kb(folder).context("anything at all").text
 
 
+def test_a_heading_reads_well_in_a_line(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault({"memory/config.yaml": "", "memory/Redis.md": "# Redis\n\nRedis times out under load.\n"}))
+    assert "- [fact] Redis: Redis times out under load. (" in kb.context("redis times out").text
+
+
+def test_a_linked_skill_says_what_it_is_for(vault: MakeVault, open_kb: Open) -> None:
+    skill = entry("sk", "# Skill: bisect\n\n## Steps\n\n1. Halve it.", kind="skill", name="bisect", description="Find the commit")
+    fact = entry("f", "Redis times out under load.", links="[{to: sk, relation: related_to}]")
+    kb = open_kb(vault({"memory/config.yaml": "", "memory/skills/bisect.md": skill, "memory/f.md": fact}))
+    assert "- [skill] bisect: Find the commit (sk)" in kb.context("redis times out").text
+
+
 def test_budgets_hold_whatever_there_is(vault: MakeVault, open_kb: Open) -> None:
     many: dict[str, str | bytes] = {f"memory/learnings/p{n}.md": entry(f"p{n}", f"Upload policy {n}: " + "words " * 25, "policy") for n in range(60)}
     many |= {f"memory/rules/r{n}.md": entry(f"r{n}", f"Upload rule {n}. " + "more " * 20, "rule", tags="[testing]") for n in range(40)}

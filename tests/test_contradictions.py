@@ -218,6 +218,12 @@ def test_the_newer_of_two_takes_the_place_of_the_older(vault: Make, open_kb: Ope
     assert tree(kb.vault.folder) == before
 
 
+def test_of_two_of_one_day_the_hour_tells_the_older(vault: Make, open_kb: Open) -> None:
+    hours = ["'2026-11-20T12:00:00Z'", "'2026-11-20T09:00:00Z'"]
+    kb = open_kb(store(vault, "Never deploy on Friday.", "Always deploy on Friday.", created_at=hours))
+    assert [(one.older.id, one.newer.id) for one in kb.contradictions().found] == [("e1", "e0")]
+
+
 def test_of_three_the_newest_holds(vault: Make, open_kb: Open) -> None:
     texts = (f"The database listens on port {port}." for port in (1, 2, 3))
     kb = open_kb(store(vault, *texts, created_at=[days_ago(300), days_ago(200), days_ago(1)]))

@@ -347,6 +347,15 @@ def test_credentials_are_refused_and_the_rest_goes_on(run: Run, folder: Path, so
     assert not any(b"AKIA" in text for text in notes_of(folder).values())
 
 
+def test_words_are_counted_as_people_count_them(run: Run, folder: Path, source: Callable[..., Path]) -> None:
+    origin = source(
+        {"m.json": {"results": [{"id": "1", "memory": ""}, {"id": "2", "memory": ""}, {"id": "3", "memory": "A."}, {"id": "4", "memory": "B."}]}}
+    )
+    done = run("--vault", folder, "import", origin / "m.json", "--format", "mem0")
+    assert done.stdout == "2 memories: 2 created\n"
+    assert "left out: 2 memories: it is empty" in done.stderr
+
+
 # -- basic-memory ------------------------------------------------------------------------------
 
 
@@ -475,6 +484,7 @@ def test_days_become_episodes_and_the_curated_file_facts(kb: KnowledgeBase, sour
     }
     deploy = made["episode", "- Rolled back v2."]
     assert (deploy.title, deploy.metadata["created_at"], deploy.dated) == ("09:30 Deploy", "2026-03-01", "2026-03-01")
+    assert deploy.path.startswith("memory/episodes/2026-03-01/")
     assert {(one.what, one.first) for one in report.left_out} == {("paragraph", "MEMORY.md:10"), ("file", "AGENTS.md:1")}
 
 

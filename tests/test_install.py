@@ -274,6 +274,20 @@ RULES = {
 }
 
 
+def test_a_policy_for_agents_md_says_its_title(vault: Any, run: Run) -> None:
+    head = "---\nid: pol-n\nkind: policy\npriority: critical\ntitle: Names are deleted after 30 days\n---\n"
+    note = f"{head}It was the first question, so here is the answer.\n"
+    folder = vault({"memory/learnings/n.md": note})
+    wanted = "- [policy] Names are deleted after 30 days: It was the first question, so here is the answer. (pol-n)"
+    assert wanted in run("--vault", folder, "export", "agents-md").stdout
+
+
+def test_a_file_that_was_written_is_not_said_to_be_as_it_was(vault: Any, run: Run, tmp_path: Path) -> None:
+    folder, file = vault(RULES), tmp_path / "elsewhere" / "AGENTS.md"
+    assert "says so already" not in run("--vault", folder, "export", "agents-md", "--file", file).stderr
+    assert "says so already" in run("--vault", folder, "export", "agents-md", "--file", file).stderr
+
+
 def test_rules_and_policies_for_agents_md(vault: Any, run: Run) -> None:
     folder = vault({**RULES, "AGENTS.md": "# Us\r\n"})
     shown = run("--vault", folder, "export", "agents-md").stdout

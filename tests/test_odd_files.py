@@ -256,3 +256,11 @@ def test_many_changes_are_one_generation(vault: Vault, open_kb: Open) -> None:
     started = time.perf_counter()
     assert kb.sync().is_empty
     assert time.perf_counter() - started < 5
+
+
+def test_a_conflict_that_nobody_settled_is_a_finding(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+    conflict = "<<<<<<< ours\nUse tabs.\n=======\nUse spaces.\n>>>>>>> theirs\n"
+    kb = open_kb(
+        vault({"memory/config.yaml": "", "memory/a.md": f"# Style\n\nText.\n\n{conflict}", "memory/b.md": f"An example:\n\n```\n{conflict}```\n"})
+    )
+    assert [(problem.path, problem.line) for problem in kb.lint()] == [("memory/a.md", 5)]

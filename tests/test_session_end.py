@@ -115,6 +115,32 @@ def test_all_of_it_is_taken_back_together(place: Path) -> None:
     assert notes_of(place) == before
 
 
+def test_the_maintenance_that_came_due_tells_what_it_wrote(place: Path) -> None:
+    with open_at(place) as kb:
+        kb._log_retrieval("context", ["r1"])  # outside of any session, so that nothing but the maintenance counts it
+    (step,) = [step for step in end(place).steps if step.name == "maintenance"]
+    assert (step.outcome, step.message) == ("done", "reinforce: 1 counted")
+    with open_at(place) as kb:
+        assert {run.run for run in kb.runs_of_session(ONE) if run.verb == "reinforce"} >= set(step.runs)
+    assert [len(step.runs), [change.path for change in step.changes]] == [1, ["memory/rules/twice.md"]]
+
+
+def test_what_a_session_wrote_is_named_by_the_beginning_of_its_id(place: Path, run: Run) -> None:
+    end(place)
+    written = notes_of(place)
+    at = ("--vault", place / "vault", "--home", place / "home")
+    for unknown, said in (("", "nothing was written by the end of 'session '"), ("nope", "nothing was written by the end of 'session nope'")):
+        done = run(*at, "undo", "--session", unknown)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+    listed = [run(*at, "undo", "--session", name, "--dry-run").stdout for name in (ONE, ONE[:14])]
+    assert listed[0] == listed[1] != ""
+    assert notes_of(place) == written
+    assert run(*at, "undo", "--session", ONE[:14]).returncode == 0
+    assert notes_of(place) != written
+    assert "taken back already" in run(*at, "undo", "--session", ONE[:14]).stderr
+
+
 def test_only_closing_leaves_the_rest_for_later(place: Path) -> None:
     before = notes_of(place)
     with open_at(place) as kb:
@@ -127,17 +153,20 @@ def test_a_process_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) 
     whole = make(tmp_path / "whole")
     end(whole)
     wanted = notes_of(whole)
-    step, deaths = 3, 0
+    step, deaths, told = 3, 0, set[str]()
     while True:
         place = make(tmp_path / f"killed{step}")
         if not kill_at(step, lambda place=place: end(place)):  # type: ignore[misc]
             break
         deaths += 1
-        assert [one.message for one in end(place).steps if one.outcome == "failed"] == []
+        steps = end(place).steps
+        assert [one.message for one in steps if one.outcome == "failed"] == []
         assert notes_of(place) == wanted, step
+        told |= {one.name for one in steps}
         shutil.rmtree(place)
         step = step * 5 // 4 + 2
     assert deaths > 8
+    assert "recovery" in told, "what a killed run is completed by is told"
 
 
 def test_a_person_who_writes_meanwhile_loses_nothing(place: Path) -> None:
@@ -256,7 +285,7 @@ def test_a_watcher_does_the_maintenance_that_is_due_when_nothing_happens(place: 
     (place / "vault/memory/config.yaml").write_text("watch: {reconcile_seconds: 0.4}\n")
     before = notes_of(place)
     with open_at(place) as kb:
-        watcher = threading.Thread(target=kb.watch, kwargs={"on_notice": told.append, "stop": stop})
+        watcher = threading.Thread(target=kb.watch, kwargs={"on_notice": told.append, "stop": stop, "maintain": True})
         watcher.start()
         try:
             for _ in range(600):

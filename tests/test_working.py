@@ -183,7 +183,7 @@ def test_odd_ledgers_are_shown_as_far_as_they_go(vault: MakeVault, open_kb: Open
     )
     [ledger] = kb.ledger_list()
     assert (ledger.agent_id, ledger.tasks_completed, ledger.as_mapping["state"]["files_modified"]) == ("odd", 2, [])
-    with pytest.raises(UnknownEntry):
+    with pytest.raises(UnknownEntry, match=r"^no ledger of 'b'"):
         kb.ledger_show("b")
 
 
@@ -306,8 +306,20 @@ def test_the_latest(folder: Path, open_kb: Open) -> None:
     assert kb.handoff_latest("nobody") is None
     assert kb.handoff_show("1").path == "memory/handoffs/handoff-001.md"
     assert kb.handoff_show("1", "api").path == "memory/jobs/api/handoffs/handoff-001.md"
-    with pytest.raises(UnknownEntry):
+    with pytest.raises(UnknownEntry, match=r"^no handoff 'handoff-9'"):
         kb.handoff_show("handoff-9")
+
+
+def test_nothing_appended_claims_no_last_event(folder: Path, run: Run) -> None:
+    run("--vault", folder, "session", "start", "s1")
+    assert run("--vault", folder, "session", "append", "s1", stdin="").stdout == "unchanged s1  0 events\n"
+    assert run("--vault", folder, "diary", "list").stderr == "The diary has no entry yet.\n"
+
+
+def test_whose_handoff_there_is_not_is_told(folder: Path, run: Run) -> None:
+    for command in ("latest", "list"):
+        assert run("--vault", folder, "handoff", command).stderr == "There is no handoff.\n"
+        assert run("--vault", folder, "handoff", command, "--to", "tester").stderr == "There is no handoff to tester.\n"
 
 
 def test_a_number_of_two_jobs_is_asked_back(folder: Path, open_kb: Open) -> None:

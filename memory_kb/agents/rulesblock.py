@@ -33,13 +33,19 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
     seen = [memory for memory in memories if memory.place.scope in ("project", "global") and memory.place.learning_type == "task"]
     rules = _order(make_rule(memory, today) for memory in load_merged(seen))[:max_rules]
     lists: dict[str, list[str]] = {head: [] for head in _LISTS}
-    named = [(_LISTS[0], f"- [{one.kind}] {as_line(rule_text(one))} ({one.id[:8]})") for one in order_baseline(seen, today)]
+    named = [(_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({one.id[:8]})") for one in order_baseline(seen, today)]
     named += [(_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({one.id[:8]})") for one in rules]
     for head, line in named:
         lists[head].append(line)
         if count_tokens(_join(lists)) > max_tokens:
             lists[head].pop()
     return _join(lists) if any(lists.values()) else ""
+
+
+def _headed(memory: Memory) -> str:
+    """Return what an entry says, behind its own title: a first paragraph may be only the way there."""
+    title, text = " ".join(str(memory.metadata.get("title") or "").split()), rule_text(memory)
+    return text if not title or text.startswith(title) else f"{title}: {text}"
 
 
 def _join(lists: dict[str, list[str]]) -> str:

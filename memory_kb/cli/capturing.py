@@ -92,4 +92,6 @@ def _print_report(report: CaptureReport, *, dry_run: bool) -> None:
             f"Nothing to keep: {report.messages[0].reason}."
             if len(report.messages) == 1
             else f"Nothing to keep in {len(report.messages):,} messages."
+            if report.messages
+            else "There is no message of a person to look at."
         )

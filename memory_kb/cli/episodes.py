@@ -147,7 +147,7 @@ def list_verb(options: Options, /, since: datetime | None, **more: Any) -> None:
     for entry in entries:
         _print_entry(entry)
     if not entries:
-        say("The diary has no such entry.")
+        say("The diary has no such entry." if since or any(more.values()) else "The diary has no entry yet.")
 
 
 _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}

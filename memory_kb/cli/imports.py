@@ -68,20 +68,23 @@ def _as_json(report: ImportReport) -> dict[str, Any]:
 def _print_report(report: ImportReport, *, dry_run: bool) -> None:
     tell = say if dry_run else click.echo
     if report.sessions or report.events:
-        tell(f"{report.sessions:,} sessions, {report.events:,} events")
+        tell(f"{_count(report.sessions, 'session')}, {_count(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
-        tell(
-            f"{sum(counts.values()):,} {what}{'s' * (sum(counts.values()) != 1)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}"
-        )
+        tell(f"{_count(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}")
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
         say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
     for left in sorted(report.left_out, key=lambda one: -one.number)[:_SHOWN]:
         where = f", the first at {one_line(left.first)}" if left.number > 1 else f", at {one_line(left.first)}"
-        say(f"left out: {left.number:,} {left.what}{'s' * (left.number != 1)}: {one_line(left.why)}{where}")
+        say(f"left out: {_count(left.number, left.what)}: {one_line(left.why)}{where}")
     if len(report.left_out) > _SHOWN:
         say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
     if not report.pieces and not report.events:
         tell(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
     if report.run.run:
         say(f"`memory-kb undo {report.run.run}` takes this back.")
+
+
+def _count(number: int, what: str) -> str:
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number:,} {what if number == 1 else many}"

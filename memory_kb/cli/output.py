@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memory_kb.reports import EntryView
 
 _SHOWN_PROBLEMS = 10
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SNIPPET = 240
 
 
@@ -38,15 +38,22 @@ def say(message: str) -> None:
 
 
 def clean(text: str) -> str:
-    """Return text with its control characters made visible.
+    """Return text with its control characters made visible, those that turn round the order of reading too.
 
     A note may not drive the terminal.
 
     Example:
         >>> clean("a\\x1b[31mb")
         'a\\\\x1b[31mb'
+        >>> clean("a\\u202eb")
+        'a\\\\u202eb'
     """
-    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}" if found.group() != "\r" else "", text)
+    return _CONTROL.sub(lambda found: _escape(found.group()) if found.group() != "\r" else "", text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def one_line(text: str) -> str:

@@ -148,7 +148,8 @@ def _print_written(options: Options, written: SessionWritten, problems: list[Pro
     print_problems(problems)
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
-    click.echo(f"{written.action} {written.session}  {written.written:,} event{'' if written.written == 1 else 's'}, the last is {written.seq:,}")
+    last = f", the last is {written.seq:,}" if written.seq else ""
+    click.echo(f"{written.action} {written.session}  {written.written:,} event{'' if written.written == 1 else 's'}{last}")
 
 
 @session_verb.command("end")

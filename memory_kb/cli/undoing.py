@@ -70,7 +70,7 @@ def finish_run(options: Options, report: RunReport, *, dry_run: bool, nothing: s
         click.echo(f"{change.action} {one_line(change.path)}{f' to {one_line(change.to)}' if change.to else ''}: {clean(change.reason)}")
     if report.run:
         say(f"`memory-kb undo {report.run}` takes this back.")
-    elif not report.conflicts:
+    elif not (report.changes or report.conflicts):
         say(nothing)
     return end_run(report)
 
@@ -97,10 +97,9 @@ def undo_verb(options: Options, /, run: str | None, session: str | None, is_list
     with options.open() as kb:
         if is_list:
             return _list_runs(options, kb.runs())
-        if session:
-            occasion = f"session {session}"
+        if session is not None:
             if dry_run:
-                return _list_runs(options, tuple(one for one in kb.runs() if one.occasion == occasion and not one.undone_by))
+                return _list_runs(options, kb.runs_of_session(session))
             return _undo_session(options, kb.undo_session(session))
         report = kb.undo(run, dry_run=dry_run)
     if options.as_json:

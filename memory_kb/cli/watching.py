@@ -35,6 +35,8 @@ _CTRL_C = 130
 def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
 
+    While nothing happens, maintenance that is due is done, once a week; `memory-kb undo` takes it back.
+
     \b
     memory-kb watch
     memory-kb --vault ~/notes watch --json
@@ -69,7 +71,7 @@ class _Service:
         try:
             with self._first_words:
                 progress = self._first_words.enter_context(FileProgress())
-                self._kb.watch(self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress)
+                self._kb.watch(self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress, maintain=True)
         except BaseException as exc:  # noqa: BLE001 - raised again in the main thread
             self._error = exc
         finally:

@@ -227,7 +227,11 @@ def latest_verb(options: Options, /, **chosen: Any) -> None:
     elif options.as_json:
         print_json({})
     else:
-        say("There is no handoff.")
+        say(_no_handoff(chosen.get("to")))
+
+
+def _no_handoff(to: str | None) -> str:
+    return f"There is no handoff to {one_line(to)}." if to else "There is no handoff."
 
 
 @handoff_verb.command("list")
@@ -247,7 +251,7 @@ def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
         who = one_line(f"{one.from_agent or '?'} to {one.to_agent or '?'}")
         click.echo(f"{style(one_line(one.id), fg='green')}  {(one.timestamp or '')[:16]}  {who}  {clean(shorten(' '.join(one.done), 100))}".rstrip())
     if not found:
-        say("There is no handoff.")
+        say(_no_handoff(chosen.get("to")))
 
 
 def _print_handoff(options: Options, handoff: Handoff) -> None:

@@ -154,8 +154,25 @@ def _says(memory: Memory) -> str:
     """Return an entry in a line: all of it where it is short, else its title, else how it begins."""
     is_short = len(" ".join(memory.text.split())) <= _SHORT
     name = memory.path.rpartition("/")[2].removesuffix(".md")
-    said = memory.text if is_short or memory.title in ("", name) else memory.title
+    said = _with_plain_head(memory.text) if is_short or memory.title in ("", name) else memory.title
+    if memory.kind == "skill" and (purpose := memory.word("description")):
+        said = f"{(memory.word('name') or memory.title).removeprefix('Skill: ')}: {purpose}"
     return f"{as_line(said or memory.title, _SHORT)} ({memory.id[:8]})"
+
+
+def _with_plain_head(text: str) -> str:
+    """Return a text whose first line, where that is a heading, reads well before the next in one line.
+
+    Example:
+        >>> _with_plain_head("# Redis\\n\\nIt times out under load.")
+        'Redis: It times out under load.'
+    """
+    first, _, rest = text.strip().partition("\n")
+    found = _HEADING.match(first)
+    if not found:
+        return text
+    head = found[1]
+    return f"{head}{'' if head[-1] in '.:!?' else ':'} {rest.strip()}" if rest.strip() else head
 
 
 def _marked(line: str, memory: Memory, marks: Mapping[str, str]) -> str:

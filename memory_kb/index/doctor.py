@@ -6,6 +6,7 @@ The notes are searched for what a person should mend, the index for what we shou
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from memory_kb.settings import Settings
 from memory_kb.text import printable
 
 #: A temporary file this old belongs to no running write; seconds.
+_CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _LEFTOVER_AGE = 3_600
 
 
@@ -57,7 +59,7 @@ def _chosen(vault: Vault, path: str) -> str:
 
 
 def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
-    """Yield double ids, links that lead nowhere, and secrets."""
+    """Yield double ids, links that lead nowhere, secrets, and conflicts that nobody settled."""
     entries = list(index.entries(EVERYTHING))
     yield from _duplicate_ids(entries)
     names = name_entries(entries)
@@ -72,6 +74,16 @@ def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
         secret = find_secret(content)
         if secret:
             yield Problem(source, line, f"the text contains what looks like {secret}; take it out and revoke it")
+        yield from _conflicts(source, line, content)
+
+
+def _conflicts(source: str, line: int, content: str) -> Iterator[Problem]:
+    """Yield a problem for a merge that somebody left in the middle; an example in a code block is none."""
+    found = _CONFLICT.search(content)
+    if found and content.count("```", 0, found.start()) % 2 == 0:
+        # The title stands before the text, on a line of its own.
+        number = line + content.count("\n", 0, found.start()) - 1
+        yield Problem(source, max(1, number), "a conflict of a merge is not settled here; agents are shown both sides")
 
 
 def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:

@@ -41,7 +41,9 @@ def propose_queries(
         known: the standing queries.
         most: how many to return at most.
     """
-    here = {one.id: one for one in memories if one.is_live and one.is_ours and not one.is_superseded}
+    # The queries are the team's, in the repository; a global home is one person's.
+    ours = (one for one in memories if one.place.scope != "global")
+    here = {one.id: one for one in ours if one.is_live and one.is_ours and not one.is_superseded}
     asked = {_plain(one.question) for one in known}
     covered = {entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)}
     found: list[StandingQuery] = []

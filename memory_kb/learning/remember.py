@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import find_secret
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.notes.entries import parse_document
+from memory_kb.notes.fields import parse_date
 from memory_kb.notes.plans import Change, NoteText, create_file, replace_entry, set_fields
 from memory_kb.notes.sheets import find_entry, newline_of
 from memory_kb.notes.splice import Value, emit
@@ -95,7 +96,8 @@ def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "
         return f"review/{name}"
     if learning_type == "proxy":
         return f"proxy-tasks/{name}"
-    day = f"{now.astimezone(UTC).date().isoformat()}/" if draft.kind == "episode" else ""
+    made = parse_date(dict(draft.fields).get("created_at")) or now.astimezone(UTC).date()
+    day = f"{made.isoformat()}/" if draft.kind == "episode" else ""
     return f"{KINDS[draft.kind].folder}/{day}{name}"
 
 

@@ -193,9 +193,12 @@ class Repository:
             place = end + 1 + (size + 1 if len(words) == 3 else 0)
 
     def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
-        """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then."""
+        """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then.
+
+        A merge stands for what it brought, so that each commit follows on the next of the list.
+        """
         form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
-        told = self._try("log", f"-{most}", "--follow", "--name-status", "-M", "-z", form, start, "--", path)
+        told = self._try("log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, start, "--", path)
         found = []
         for record in (told or b"").split(b"\x01")[1:]:
             words = [os.fsdecode(word) for word in record.split(b"\0")]

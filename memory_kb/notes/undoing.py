@@ -44,17 +44,20 @@ def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | Non
     return found[0]
 
 
-def choose_runs(runs: Sequence[RunRecord], occasion: str) -> tuple[RunRecord, ...]:
-    """Return the runs of an occasion that still stand, the last one first.
+def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...]:
+    """Return the runs of a session's end that still stand, the last one first; a unique beginning names it.
 
     Raises:
-        UnknownRun: there was never one.
+        UnknownRun: there was never one, or there are several that begin so.
     """
     undone = undone_by(runs)
-    found = [run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None]
-    if not found:
-        raise UnknownRun(occasion, 0)
-    return tuple(run for run in found if run.head.run not in undone)
+    occasion = f"session {session}"
+    theirs = [run for run in reversed(runs) if run.head.occasion and run.head.undoes is None]
+    known = {run.head.occasion for run in theirs if run.head.occasion}
+    fitting = {occasion} & known or {one for one in known if session and one.startswith(occasion)}
+    if len(fitting) != 1:
+        raise UnknownRun(occasion, len(fitting), is_occasion=True)
+    return tuple(run for run in theirs if run.head.occasion in fitting and run.head.run not in undone)
 
 
 def undone_by(runs: Iterable[RunRecord]) -> Mapping[str, str]:

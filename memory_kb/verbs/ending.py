@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from memory_kb.notes.events import Event
-    from memory_kb.reports import StepReport
+    from memory_kb.reports import RunReport, StepReport
 
 
 class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
@@ -33,11 +33,13 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         """
         if not with_stages:
             return super()._after_session(session, with_stages=False)
-        self.recover()
+        from memory_kb.reports import StepReport
+
+        mended = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in self.recover())
         start, end = self._edges(session)
         place = self._place_of_session(start)
         with self._as_part_of(f"session {session}"), self._keeper.settled():
-            return run_steps(self._stages(session, start, end, place))
+            return (*mended, *run_steps(self._stages(session, start, end, place)))
 
     def _stages(self, session: str, start: Event | None, end: Event | None, place: Location) -> Iterator[Step]:
         yield "index", lambda: self._index_step(session)
@@ -84,7 +86,7 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
 
     def _stage_step(self, job: str | None) -> Done:
         reports = [self.stage_detect(), *([self.stage_detect(job)] if job else [])]
-        new = [f"{report.before} is over, {report.stage} begins" for report in reports if report.is_new]
+        new = [f"{'' if report.before == 'unknown' else f'{report.before} is over, '}{report.stage} begins" for report in reports if report.is_new]
         return Done("; ".join(new), tuple(report.run for report in reports))
 
     def _capture_step(self, session: str) -> Done:
@@ -132,9 +134,22 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         if not self.is_maintenance_due():
             return Done()
         report = self.maintain()
-        failed = [f"{step.name}: {step.message}" for step in report.steps if step.outcome == "failed"]
-        done = [step.name for step in report.steps if step.outcome == "done"]
-        return Done("; ".join((f"{', '.join(done)} done" if done else "nothing to do", *failed)))
+        told = [
+            f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
+            for step in report.steps
+            if step.outcome in ("done", "failed") or step.conflicts
+        ]
+        runs = tuple(run for step in report.steps for run in _runs_of(step))
+        return Done("; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs))
+
+
+def _runs_of(step: StepReport) -> Iterator[RunReport]:
+    """Yield what a step wrote, as runs: its changes are with the first."""
+    from memory_kb.reports import RunReport
+
+    first, *others = step.runs or (None,)
+    yield RunReport(first, step.name, step.changes, step.conflicts)
+    yield from (RunReport(run, step.name) for run in others)
 
 
 def _day_of(start: Event | None) -> date | None:

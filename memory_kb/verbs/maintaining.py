@@ -135,7 +135,8 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
     def _sweep_step(self, *, dry_run: bool) -> Done:
         report = self.sweep(dry_run=dry_run)
         counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
-        return Done(", ".join(f"{count} {word}" for word, count in counts.items() if count), (report.run,))
+        told = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
+        return Done(told if report.run.changes else "", (report.run,))
 
     def _doctor_step(self) -> Done:
         count = len(self.doctor().problems)

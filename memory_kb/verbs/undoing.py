@@ -22,6 +22,17 @@ class Undoing(Running):
 
         return view_runs(self._done())
 
+    def runs_of_session(self, session: str) -> tuple[RunView, ...]:
+        """Return the runs of a session's end that `undo_session` would take back, in its order.
+
+        Raises:
+            UnknownRun: it wrote nothing, or several begin so.
+        """
+        from memory_kb.notes.undoing import choose_runs
+
+        standing = {run.head.run for run in choose_runs(self._done(), session)}
+        return tuple(run for run in self.runs() if run.run in standing)
+
     def undo(self, run: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Take a run back, byte for byte: the one named, or the last that still stands.
 
@@ -57,12 +68,12 @@ class Undoing(Running):
         """Take back all that the end of a session wrote, the last run first.
 
         Raises:
-            UnknownRun: it wrote nothing.
+            UnknownRun: it wrote nothing, or several begin so.
             UnreadableInput: a file cannot be written; the runs before are taken back.
         """
         from memory_kb.notes.undoing import choose_runs
 
-        chosen = choose_runs(self._done(), f"session {session}")
+        chosen = choose_runs(self._done(), session)
         return tuple(self.undo(run.head.run) for run in chosen)
 
     def _done(self) -> list[RunRecord]:

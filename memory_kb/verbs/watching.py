@@ -30,10 +30,10 @@ class Watching(OpenVault):
         stop: threading.Event | None = None,
         poll: bool | None = None,
         progress: Progress | None = None,
+        maintain: bool = False,
     ) -> None:
         """Keep the index up to date until `stop` is set, or for ever.
 
-        When nothing has changed for `watch.reconcile_seconds`, maintenance that is due is done.
         This blocks; run it in a thread of its own beside other work. It uses an index connection of
         its own, and any number of processes may watch one vault. The vault may be moved away and
         back, its index deleted, its configuration changed.
@@ -46,6 +46,8 @@ class Watching(OpenVault):
             poll: compare at intervals instead of being told by the system; None leaves it to
                 `watch.poll`, and is overridden where the system cannot tell.
             progress: told of the files done during the first comparison.
+            maintain: do the maintenance that is due when nothing has changed for
+                `watch.reconcile_seconds`.
         """
         from memory_kb.index.watch import Audience
         from memory_kb.index.watcher import Door, Watcher
@@ -53,7 +55,7 @@ class Watching(OpenVault):
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
         models: list[Semantics] = []
         try:
-            Watcher(Door(self._locate, lambda: self._open_watched(models)), audience, stop or threading.Event(), poll=poll).run()
+            Watcher(Door(self._locate, lambda: self._open_watched(models, maintain=maintain)), audience, stop or threading.Event(), poll=poll).run()
         finally:
             for semantics in models:
                 semantics.close()
@@ -62,7 +64,7 @@ class Watching(OpenVault):
         vault, home = self._asked_for
         return find_vault(vault, home, environ=self._environ, cwd=self.vault.folder)
 
-    def _open_watched(self, models: list[Semantics]) -> Watched:
+    def _open_watched(self, models: list[Semantics], *, maintain: bool) -> Watched:
         """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
         from memory_kb.index.keeper import IndexKeeper
         from memory_kb.index.watch import Watched
@@ -74,7 +76,7 @@ class Watching(OpenVault):
         if own.settings.embeddings.provider != "none":
             models.append(make_semantics(own.settings, self._environ, own.machine))
             steps = (EmbeddingStep(after, models[-1]),)
-        return Watched(vault, own.vault, own.settings, own.machine, keeper, (*steps, *self._idle_steps()))
+        return Watched(vault, own.vault, own.settings, own.machine, keeper, (*steps, *(self._idle_steps() if maintain else ())))
 
     def _idle_steps(self) -> tuple[Step, ...]:
         """Return what else is done while nothing happens."""

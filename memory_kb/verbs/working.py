@@ -92,7 +92,7 @@ class Working(Continuing):
         """
         found = [ledger for ledger in self.ledger_list(job, task_id) if agent in (ledger.agent_id, ledger.id)]
         if not found:
-            raise UnknownEntry(f"ledger {agent}")
+            raise UnknownEntry(agent, "ledger of")
         return min(found, key=lambda ledger: (ledger.scope != "project", ledger.path))
 
     def ledger_list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:

@@ -94,8 +94,8 @@ def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) 
             yield Contradiction(older, newer, cause, "a language model says so", _resolution(older, newer, cause))
 
 
-def _age(memory: Memory) -> tuple[date, str, int]:
-    return parse_date(memory.created_at) or date.min, memory.path, memory.line
+def _age(memory: Memory) -> tuple[date, str, str, int]:
+    return parse_date(memory.created_at) or date.min, str(memory.created_at or ""), memory.path, memory.line
 
 
 def _are_settled(one: Memory, other: Memory) -> bool:

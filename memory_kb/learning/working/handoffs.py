@@ -262,5 +262,5 @@ def find_handoff(handoffs: Sequence[Handoff], wanted: str) -> Handoff:
     if len(found) > 1 and len(own) != 1:
         raise AmbiguousId(wanted, [f"{one.path}:{one.line}" for one in found])
     if not found:
-        raise UnknownEntry(wanted)
+        raise UnknownEntry(wanted, "handoff")
     return own[0] if len(found) > 1 else found[0]
