@@ -687,3 +687,9 @@ def test_a_semicolon_in_quotes_ends_no_command() -> None:
     call = Event(seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "python -c \"import a; a.run(sep=';')\""})
     (trace,) = trace_session("s", [Event(seq=1, role="user", content="Run it."), call, Event(seq=3, type="tool_result", call_id="1", ok=True)])
     assert [step.action for step in trace.steps] == ["python -c \"import a; a.run(sep=';')\""]
+
+
+def test_the_diary_takes_partial_for_mixed(kb: KnowledgeBase) -> None:
+    kb.episode("Half of the import went through.", outcome="partial")
+    assert [entry.status for entry in kb.diary_list(status="partial")] == ["mixed"]
+    assert kb.diary_list(status=["success"]) == ()

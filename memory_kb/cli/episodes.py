@@ -117,7 +117,7 @@ def _filters(function: Any) -> Any:
         click.option("--agent", help="Only what this agent did."),
         click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only this day and later ones."),
         click.option("--min-quality", type=click.FloatRange(0, 1), help="Only with at least this quality score, from 0 to 1."),
-        click.option("--status", multiple=True, type=click.Choice(["success", "failure", "mixed"]), help="Only what ended so."),
+        click.option("--status", multiple=True, type=click.Choice(["success", "failure", "mixed", "partial"]), help="Only what ended so."),
         click.option("--tag", multiple=True, metavar="TAG", help="Only with any of these tags."),
     ):
         function = option(function)

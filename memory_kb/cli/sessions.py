@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -206,7 +207,7 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
 def _print_event(event: Event) -> None:
     who = event.event if event.type == "event" else event.role if event.type == "message" else f"{event.type} {event.tool or ''}".strip()
     marks = [mark for mark, is_set in (("failed", event.ok is False), ("from memory-kb", event.injected)) if is_set]
-    text = event.content or event.error or (str(dict(event.args)) if event.args else "")
+    text = event.content or event.error or (json.dumps(event.args, ensure_ascii=False, default=str) if event.args else "")
     shown = " ".join(text[: 4 * _SHOWN].split())
     body = clean(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} …")
     noted = f" ({', '.join(marks)})" if marks else ""

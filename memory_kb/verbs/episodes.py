@@ -160,7 +160,7 @@ class Episodes(Keeping):
 
         Args:
             tag: keep entries with any of these tags.
-            status: keep those that ended so: success, failure, mixed.
+            status: keep those that ended so: success, failure, mixed; `partial` is mixed.
             min_quality: keep those with at least this quality score.
             since: keep those of this day and later ones.
             agent: keep those of an agent.
@@ -170,7 +170,7 @@ class Episodes(Keeping):
         """
         from memory_kb.learning.episodic.diary import DiaryFilter, read_diary
 
-        states = (status,) if isinstance(status, str) else tuple(status)
+        states = tuple("mixed" if word == "partial" else word for word in ((status,) if isinstance(status, str) else status))
         for word in states:
             if word not in ("success", "failure", "mixed"):
                 raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
