@@ -32,7 +32,7 @@ def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise UsageError(f"the page needs {', '.join(missing)}, which is not installed", 'run: pip install "memory-kb[web]"')
+        raise UsageError(f"the page needs {', '.join(missing)}, and not all of that is installed", 'run: pip install "memory-kb[web]"')
     from memory_kb.serving.place import Place
     from memory_kb.web.serving import Offer, serve
 
