@@ -89,12 +89,7 @@ class Lifecycle(Keeping):
         Raises:
             UsageError: there is no such stage.
         """
-        from memory_kb.learning.upkeep.stages import STAGES, UNKNOWN, read_stage
-
-        known = read_stage(stage)
-        if known == UNKNOWN:
-            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
-        return self._enter(make_place("project", job, None), known, "", dry_run=dry_run)
+        return self._enter(make_place("project", job, None), _read_stage(stage), "", dry_run=dry_run)
 
     def stage_retire(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Retire what was learned for a stage that is over (S3-57).
@@ -102,11 +97,9 @@ class Lifecycle(Keeping):
         Raises:
             UsageError: there is no such stage.
         """
-        from memory_kb.learning.upkeep.stages import STAGES, UNKNOWN, plan_retirements, read_stage
+        from memory_kb.learning.upkeep.stages import plan_retirements
 
-        ended = read_stage(stage)
-        if ended == UNKNOWN:
-            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
+        ended = _read_stage(stage)
         place = make_place("project", job, None)
         return self._carry_out("stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run)
 
@@ -183,3 +176,12 @@ class Lifecycle(Keeping):
 
         half_life, now = self.settings.ranking.half_life_days, self._clock()
         return self._carry_out("archive", lambda memories: plan_archiving(memories, self._folder_of, now, half_life), dry_run=dry_run)
+
+
+def _read_stage(word: str) -> str:
+    from memory_kb.learning.upkeep.stages import STAGES, UNKNOWN, read_stage
+
+    stage = read_stage(word)
+    if stage == UNKNOWN:
+        raise UsageError(f"unknown stage {word!r}", f"stages are {', '.join(STAGES)}")
+    return stage
