@@ -126,7 +126,7 @@ def test_checkpoints_are_shown_one_a_line() -> None:
 
 def test_the_commands(run: Run, folder: Path) -> None:
     wrote = run("--vault", folder, "premortem", "-", "--title", "Import", stdin=PLAN)
-    assert (wrote.returncode, wrote.stdout) == (0, "wrote memory/.premortem.md\n"), wrote.stderr
+    assert (wrote.returncode, wrote.stdout) == (0, "create memory/.premortem.md: The plan before the work begins.\n"), wrote.stderr
     assert "Nothing is new" in run("--vault", folder, "premortem", "-", "--title", "Import", stdin=PLAN).stderr
     assumed = run("--vault", folder, "assume", "planned", "--approach", "viable", "--json")
     assert json.loads(assumed.stdout)["changes"][0]["path"] == "memory/.assumptions.jsonl"

@@ -10,7 +10,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id
-from memory_kb.cli.undoing import end_run, print_preview, run_as_json
+from memory_kb.cli.runs import end_run, print_preview, run_as_json
 from memory_kb.errors import UnreadableInput
 from memory_kb.model import Problem
 from memory_kb.notes.events import Event, NoEvent, load_object

@@ -9,10 +9,10 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, short_id, style
-from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
+from memory_kb.cli.runs import CONFLICT, end_run, finish_run, print_preview, run_as_json
 
 if TYPE_CHECKING:
-    from memory_kb.learning.freshness.claims import ClaimsReport, ClaimView
+    from memory_kb.learning.freshness.claims import CitedReport, ClaimsReport, ClaimView
 
 #: Exit code of a verb that found something to mend.
 _FINDINGS = 7
@@ -39,25 +39,21 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     """
     with options.open() as kb:
         report = kb.cite(wanted, references, from_text=from_text, dry_run=dry_run)
-    if options.as_json:
-        told = {"id": report.id, "recorded": report.recorded, "suggested": report.suggested, "refused": report.refused}
-        print_json(told | run_as_json(report.run, dry_run=dry_run))
-        return CONFLICT if report.run.conflicts else 0
-    for reason in report.refused if not references else ():
-        say(f"not recorded: {one_line(reason)}")
-    if dry_run and report.recorded:
-        print_preview(report.run)
-    elif report.recorded:
-        for reference in report.recorded:
-            click.echo(one_line(reference))
-        say(f"`memory-kb undo {report.run.run}` takes this back." if report.run.run else "All of it is recorded already.")
-    elif report.suggested:
-        for reference in report.suggested:
-            click.echo(one_line(reference))
+    told = {"id": report.id, "recorded": report.recorded, "suggested": report.suggested, "refused": report.refused}
+    notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
+    is_preview = dry_run and (options.as_json or bool(report.recorded))
+    return finish_run(options, report.run, dry_run=is_preview, told=told, notes=notes, show=lambda: _print_cited(report))
+
+
+def _print_cited(report: CitedReport) -> None:
+    for reference in report.recorded or report.suggested:
+        click.echo(one_line(reference))
+    if report.recorded and not report.run.run:
+        say("All of it is recorded already.")
+    elif report.suggested and not report.recorded:
         say("Its text names these; `--from-text` records them.")
-    else:
+    elif not report.recorded:
         say("Nothing is named, and its text names no file of the project that is not recorded.")
-    return end_run(report.run)
 
 
 @click.command("verify")

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, say, short_id, style
-from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
+from memory_kb.cli.output import clean, one_line, say, short_id, style
+from memory_kb.cli.runs import finish_run
 from memory_kb.words import SCOPE_ALIASES, SCOPES
 
 if TYPE_CHECKING:
+    from memory_kb.learning.upkeep.compact import CompactReport
     from memory_kb.learning.upkeep.contradict import ContradictionView, Side
 
 _DONE = {"retire": "the older is retired", "weaken": "both are flagged for review", "keep": "both are kept"}
@@ -38,19 +39,14 @@ def compact_verb(options: Options, /, scope: str | None, job: str | None, task: 
     """
     with options.open() as kb:
         report = kb.compact(scope, job, task, threshold=threshold, dry_run=dry_run)
-    counts = {"before": report.before, "after": report.after, "retired": report.retired, "repeated": report.repeated, "merged": report.merged}
-    if options.as_json:
-        print_json(counts | run_as_json(report.run, dry_run=dry_run))
-        return CONFLICT if report.run.conflicts else 0
-    if dry_run:
-        print_preview(report.run)
-        return end_run(report.run)
+    told = {"before": report.before, "after": report.after, "retired": report.retired, "repeated": report.repeated, "merged": report.merged}
+    return finish_run(options, report.run, dry_run=dry_run, told=told, show=lambda: _print_counts(report))
+
+
+def _print_counts(report: CompactReport) -> None:
     number = f"{report.before:,} {'entry' if report.before == 1 else 'entries'}"
     parts = (f"{count:,} {word}" for word, count in (("merged", report.merged), ("repeated", report.repeated), ("retired", report.retired)) if count)
     click.echo(f"{number}, {report.after:,} now: {', '.join(parts)}" if report.run.changes else f"{number}, nothing to do")
-    if report.run.run:
-        say(f"`memory-kb undo {report.run.run}` takes this back.")
-    return end_run(report.run)
 
 
 @click.command("contradictions")
@@ -70,25 +66,19 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
     """
     with options.open() as kb:
         report = kb.contradictions(resolve=resolve, dry_run=dry_run)
-    for notice in report.notices:
-        say(notice)
-    if options.as_json:
-        found = [
-            {"cause": one.cause, "signal": one.signal, "resolution": one.resolution, "older": one.older._asdict(), "newer": one.newer._asdict()}
-            for one in report.found
-        ]
-        print_json({"contradictions": found} | run_as_json(report.run, dry_run=dry_run))
-        return CONFLICT if report.run.conflicts else 0
-    if resolve and dry_run:
-        print_preview(report.run)
-        return end_run(report.run)
-    for one in report.found:
-        _print_contradiction(one, is_done=resolve)
-    if not report.found:
-        say("No entry contradicts another.")
-    if report.run.run:
-        say(f"`memory-kb undo {report.run.run}` takes this back.")
-    return end_run(report.run)
+
+    def show() -> None:
+        for one in report.found:
+            _print_contradiction(one, is_done=resolve)
+        if not report.found:
+            say("No entry contradicts another.")
+
+    found = [
+        {"cause": one.cause, "signal": one.signal, "resolution": one.resolution, "older": one.older._asdict(), "newer": one.newer._asdict()}
+        for one in report.found
+    ]
+    told = {"contradictions": found}
+    return finish_run(options, report.run, dry_run=resolve and dry_run, told=told, notes=report.notices, show=show)
 
 
 def _print_contradiction(found: ContradictionView, *, is_done: bool) -> None:

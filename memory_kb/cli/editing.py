@@ -7,7 +7,7 @@ import importlib.util
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.undoing import finish_run
+from memory_kb.cli.runs import finish_run
 from memory_kb.errors import UsageError
 
 

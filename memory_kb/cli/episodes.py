@@ -12,7 +12,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, style
-from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
+from memory_kb.cli.runs import CONFLICT, end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.learning.episodic.diary import DiaryEntry, Reflected
 from memory_kb.learning.logs.sessions import OUTCOMES

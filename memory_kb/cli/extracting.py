@@ -10,7 +10,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, style
-from memory_kb.cli.undoing import end_run, print_preview, run_as_json
+from memory_kb.cli.runs import end_run, finish_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.learning.extraction.checkpoints import RECOMMENDATIONS
 
@@ -172,14 +172,4 @@ def _list_assumptions(options: Options, found: Checkpoints) -> int:
 
 
 def _tell_written(options: Options, report: RunReport, *, dry_run: bool) -> int:
-    if options.as_json:
-        print_json(run_as_json(report, dry_run=dry_run))
-        return 6 if report.conflicts else 0
-    if dry_run:
-        print_preview(report)
-        return end_run(report)
-    for change in report.changes:
-        click.echo(f"{'wrote' if change.action in ('create', 'write') else change.action} {one_line(change.path)}")
-    if not report.changes and not report.conflicts:
-        say("Nothing is new; nothing was written.")
-    return end_run(report)
+    return finish_run(options, report, dry_run=dry_run, nothing="Nothing is new; nothing was written.")

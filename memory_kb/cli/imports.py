@@ -9,7 +9,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import one_line, print_json, say
-from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
+from memory_kb.cli.runs import CONFLICT, end_run, print_preview, run_as_json
 
 if TYPE_CHECKING:
     from memory_kb.learning.imports.offering import ImportReport

@@ -10,7 +10,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say
-from memory_kb.cli.undoing import CONFLICT, end_run, finish_run, print_preview, run_as_json
+from memory_kb.cli.runs import finish_run, print_preview
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport
@@ -74,18 +74,7 @@ def _carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool
         print_preview(preview)
         if preview.changes and not click.confirm("Write this?", default=True, err=True):
             return 0
-    report = work(dry_run)
-    if options.as_json:
-        print_json(run_as_json(report, dry_run=dry_run))
-        return CONFLICT if report.conflicts else 0
-    if dry_run:
-        print_preview(report)
-        return end_run(report)
-    for change in report.changes:
-        click.echo(f"{change.action} {one_line(change.path)}: {clean(change.reason)}")
-    if not (report.changes or report.conflicts):
-        say("Nothing to do.")
-    return end_run(report)
+    return finish_run(options, work(dry_run), dry_run=dry_run, nothing="Nothing to do.")
 
 
 @click.group("export")
@@ -112,10 +101,7 @@ def agents_md_verb(options: Options, /, file: str | None, dry_run: bool) -> int:
     with options.open() as kb:
         done = kb.export_agents_md(file, dry_run=dry_run)
     if file is not None:
-        if options.as_json:
-            print_json({"text": done.text} | run_as_json(done.run, dry_run=dry_run))
-            return CONFLICT if done.run.conflicts else 0
-        return finish_run(options, done.run, dry_run=dry_run, nothing=f"{one_line(file)} says so already.")
+        return finish_run(options, done.run, dry_run=dry_run, told={"text": done.text}, nothing=f"{one_line(file)} says so already.")
     if options.as_json:
         print_json({"text": done.text})
     elif done.text:

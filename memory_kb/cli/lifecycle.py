@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import print_json, say
-from memory_kb.cli.undoing import CONFLICT, end_run, finish_run, print_preview, run_as_json
+from memory_kb.cli.output import print_json
+from memory_kb.cli.runs import finish_run
 from memory_kb.reports import StageReport
 
 
@@ -117,18 +117,10 @@ def retire_verb(options: Options, /, stage: str, job: str | None, dry_run: bool)
 
 
 def _print_stage(options: Options, report: StageReport, *, dry_run: bool) -> int:
-    if options.as_json:
-        told = {"before": report.before, "stage": report.stage, "notice": report.notice or None}
-        print_json(told | run_as_json(report.run, dry_run=dry_run))
-        return CONFLICT if report.run.conflicts else 0
-    if dry_run:
-        print_preview(report.run)
-    else:
+    def show() -> None:
         retired = sum(change.action == "set" for change in report.run.changes)
         said = f"{report.before} is over, {retired} retired" if retired else f"it was {report.before}"
         click.echo(f"{report.stage} ({said})" if report.is_new else report.stage)
-        if report.run.run:
-            say(f"`memory-kb undo {report.run.run}` takes this back.")
-    if report.notice:
-        say(report.notice)
-    return end_run(report.run)
+
+    told = {"before": report.before, "stage": report.stage, "notice": report.notice or None}
+    return finish_run(options, report.run, dry_run=dry_run, told=told, notes=filter(None, [report.notice]), show=show)

@@ -10,7 +10,7 @@ import click
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, short_id, style
 from memory_kb.cli.rules import end_writing
-from memory_kb.cli.undoing import print_preview, run_as_json
+from memory_kb.cli.runs import print_preview, run_as_json
 from memory_kb.words import KIND_ALIASES, KINDS, SCOPES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id, style
-from memory_kb.cli.undoing import end_run, print_preview, run_as_json
+from memory_kb.cli.runs import finish_run
 from memory_kb.words import SCOPES
 
 if TYPE_CHECKING:
@@ -196,18 +196,15 @@ def end_writing(options: Options, run: RunReport, told: dict[str, Any], *, dry_r
 
     With `is_quiet` the verb has said itself what it did.
     """
-    if options.as_json:
-        print_json(told | run_as_json(run, dry_run=dry_run))
-        return 6 if run.conflicts else 0
-    if dry_run:
-        print_preview(run)
-    elif not is_quiet:
+
+    def show() -> None:
         moved = {change.path: change.to for change in run.changes if change.to}
         for path, reason in dict.fromkeys((change.path, change.reason) for change in run.changes):
             click.echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")
         if not run.changes and not run.conflicts:
             say("Nothing changed: it is so already.")
-    return end_run(run)
+
+    return finish_run(options, run, dry_run=dry_run, told=told, show=(lambda: None) if is_quiet else show)
 
 
 def _rule_as_json(rule: Rule) -> dict[str, Any]:

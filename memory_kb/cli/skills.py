@@ -11,7 +11,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id, style
-from memory_kb.cli.undoing import CONFLICT, end_run, print_preview, run_as_json
+from memory_kb.cli.runs import CONFLICT, end_run, finish_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.text import shorten
 from memory_kb.words import SOURCES
@@ -194,15 +194,12 @@ def feedback_verb(options: Options, /, skill: str, outcome: str, dry_run: bool) 
 
 
 def _finish(options: Options, written: SkillWritten, *, dry_run: bool) -> int:
+    def show() -> None:
+        if not written.run.conflicts:
+            click.echo(f"{written.action} {one_line(written.path)}  {short_id(written.id)}")
+
     told = {"id": written.id, "name": written.name, "path": written.path, "action": written.action}
-    if options.as_json:
-        print_json(told | run_as_json(written.run, dry_run=dry_run))
-        return CONFLICT if written.run.conflicts else 0
-    if dry_run:
-        print_preview(written.run)
-    elif not written.run.conflicts:
-        click.echo(f"{written.action} {one_line(written.path)}  {short_id(written.id)}")
-    return end_run(written.run)
+    return finish_run(options, written.run, dry_run=dry_run, told=told, show=show)
 
 
 @skills_verb.command("import")

@@ -10,7 +10,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, style, use_colour
-from memory_kb.cli.undoing import CONFLICT
+from memory_kb.cli.runs import CONFLICT
 
 if TYPE_CHECKING:
     from memory_kb.reports import StepReport

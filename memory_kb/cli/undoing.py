@@ -1,78 +1,18 @@
-"""The verb undo, and how every writing verb shows what it did or would do."""
+"""The verb undo."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, say, style, use_colour
+from memory_kb.cli.output import clean, one_line, print_json, say, style
+from memory_kb.cli.runs import CONFLICT, finish_run, run_as_json
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport, RunView
-
-#: What a run ends with that had to leave files alone.
-CONFLICT = 6
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-
-
-def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
-    """Return a run as the object that `--json` prints."""
-    listed = {
-        "run": report.run,
-        "verb": report.verb,
-        "changes": [dataclasses.asdict(change) for change in report.changes],
-        "conflicts": [conflict._asdict() for conflict in report.conflicts],
-    }
-    return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
-
-
-def print_preview(report: RunReport) -> None:
-    """Print what a run would change: the reasons on stderr, a unified diff on stdout."""
-    for change in report.changes:
-        say(f"would {change.action} {one_line(change.path)}{f' to {one_line(change.to)}' if change.to else ''}: {change.reason}")
-    for line in report.diff.splitlines():
-        click.echo(_coloured(clean(line)) if use_colour() else clean(line))
-    if not report.changes:
-        say("Nothing would change.")
-
-
-def _coloured(line: str) -> str:
-    if line.startswith(("--- ", "+++ ")):
-        return click.style(line, bold=True)
-    colour = _COLOURS.get(line[:1])
-    return click.style(line, fg=colour) if colour else line
-
-
-def end_run(report: RunReport) -> int:
-    """Tell what was mended and what had to be left; return the exit code."""
-    for notice in report.notices:
-        say(notice)
-    for conflict in report.conflicts:
-        say(f"left: {conflict.message}")
-    return CONFLICT if report.conflicts else 0
-
-
-def finish_run(options: Options, report: RunReport, *, dry_run: bool, nothing: str) -> int:
-    """Print a run as every verb that writes by itself does; return the exit code.
-
-    `nothing` is said when it changed nothing.
-    """
-    if options.as_json:
-        print_json(run_as_json(report, dry_run=dry_run))
-        return CONFLICT if report.conflicts else 0
-    if dry_run:
-        print_preview(report)
-        return end_run(report)
-    for change in report.changes:
-        click.echo(f"{change.action} {one_line(change.path)}{f' to {one_line(change.to)}' if change.to else ''}: {clean(change.reason)}")
-    if report.run:
-        say(f"`memory-kb undo {report.run}` takes this back.")
-    elif not (report.changes or report.conflicts):
-        say(nothing)
-    return end_run(report)
 
 
 @click.command("undo")
@@ -102,10 +42,7 @@ def undo_verb(options: Options, /, run: str | None, session: str | None, is_list
                 return _list_runs(options, kb.runs_of_session(session))
             return _undo_session(options, kb.undo_session(session))
         report = kb.undo(run, dry_run=dry_run)
-    if options.as_json:
-        print_json(run_as_json(report, dry_run=dry_run))
-        return CONFLICT if report.conflicts else 0
-    return _print_undone(report, dry_run=dry_run)
+    return _finish(options, report, dry_run=dry_run)
 
 
 def _undo_session(options: Options, reports: tuple[RunReport, ...]) -> int:
@@ -114,20 +51,17 @@ def _undo_session(options: Options, reports: tuple[RunReport, ...]) -> int:
         return CONFLICT if any(report.conflicts for report in reports) else 0
     if not reports:
         say("All of it is taken back already.")
-    return max((_print_undone(report, dry_run=False) for report in reports), default=0)
+    return max((_finish(options, report, dry_run=False) for report in reports), default=0)
 
 
-def _print_undone(report: RunReport, *, dry_run: bool) -> int:
-    if dry_run:
-        print_preview(report)
-        return end_run(report)
-    for change in report.changes:
-        click.echo(f"{_PAST[change.action]} {one_line(change.path)}")
-    if report.run:
-        say(f"`memory-kb undo {report.run}` takes this back.")
-    elif not report.conflicts:
-        say("There is nothing to take back.")
-    return end_run(report)
+def _finish(options: Options, report: RunReport, *, dry_run: bool) -> int:
+    def show() -> None:
+        for change in report.changes:
+            click.echo(f"{_PAST[change.action]} {one_line(change.path)}")
+        if not (report.changes or report.conflicts):
+            say("There is nothing to take back.")
+
+    return finish_run(options, report, dry_run=dry_run, show=show)
 
 
 _PAST = {"create": "brought back", "restore": "restored", "remove": "removed"}

@@ -11,14 +11,14 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, style
-from memory_kb.cli.undoing import CONFLICT, end_run, finish_run, print_preview, run_as_json
+from memory_kb.cli.runs import finish_run
 from memory_kb.errors import UnreadableInput
 from memory_kb.notes.events import NoEvent, load_object
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.working.handoffs import Handoff
-    from memory_kb.learning.working.ledgers import Ledger
+    from memory_kb.learning.working.handoffs import HandedOff, Handoff
+    from memory_kb.learning.working.ledgers import Checkpointed, Ledger
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 _JOB = click.option("--job", help="The job it belongs to.")
@@ -67,17 +67,17 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_
     told: dict[str, Any] = {name: value or None if isinstance(value, tuple) and name != "completed" else value for name, value in chosen.items()}
     with options.open() as kb:
         done = kb.ledger_set(agent, told=_read_object(json_file) if json_file else None, dry_run=dry_run, **told)
-    if options.as_json:
-        place = {"id": done.ledger.id, "path": done.ledger.path, "action": done.action, "notices": list(done.notices)}
-        print_json(done.ledger.as_mapping | place | run_as_json(done.run, dry_run=dry_run))
-        return CONFLICT if done.run.conflicts else 0
-    for notice in done.notices:
-        say(f"note: {notice}")
-    if dry_run:
-        print_preview(done.run)
-    elif not done.run.conflicts:
-        click.echo(f"{done.action} {one_line(done.ledger.path)}")
-    return end_run(done.run)
+    place = {"id": done.ledger.id, "path": done.ledger.path, "action": done.action, "notices": list(done.notices)}
+    return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}", dry_run=dry_run)
+
+
+def _finish(options: Options, done: Checkpointed | HandedOff, told: Mapping[str, Any], line: str, *, dry_run: bool) -> int:
+    def show() -> None:
+        if not done.run.conflicts:
+            click.echo(line)
+
+    notes = [f"note: {notice}" for notice in done.notices]
+    return finish_run(options, done.run, dry_run=dry_run, told=told, notes=notes, show=show)
 
 
 def _read_object(file: str) -> Mapping[str, Any]:
@@ -186,17 +186,9 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, dry_run: bo
     """
     with options.open() as kb:
         made = kb.handoff_create(from_agent, to_agent, dry_run=dry_run, **chosen)
-    if options.as_json:
-        place = {"path": made.handoff.path, "action": made.action, "notices": list(made.notices)}
-        print_json(made.handoff.as_mapping | place | run_as_json(made.run, dry_run=dry_run))
-        return CONFLICT if made.run.conflicts else 0
-    for notice in made.notices:
-        say(f"note: {notice}")
-    if dry_run:
-        print_preview(made.run)
-    elif not made.run.conflicts:
-        click.echo(f"{made.action} {one_line(made.handoff.path)}  {made.handoff.id}")
-    return end_run(made.run)
+    place = {"path": made.handoff.path, "action": made.action, "notices": list(made.notices)}
+    line = f"{made.action} {one_line(made.handoff.path)}  {made.handoff.id}"
+    return _finish(options, made, made.handoff.as_mapping | place, line, dry_run=dry_run)
 
 
 @handoff_verb.command("show")
@@ -323,10 +315,6 @@ def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run
     """
     with options.open() as kb:
         report = kb.continuity_refresh(task, job=job, dry_run=dry_run)
-    if options.as_json:
-        told = {"path": report.path, "relevant": list(report.relevant), "avoid": list(report.avoid), "degraded": list(report.degraded)}
-        print_json(told | run_as_json(report.run, dry_run=dry_run))
-        return CONFLICT if report.run.conflicts else 0
-    for note in report.degraded:
-        say(f"note: {note}")
-    return finish_run(options, report.run, dry_run=dry_run, nothing=f"{report.path} is up to date.")
+    told = {"path": report.path, "relevant": list(report.relevant), "avoid": list(report.avoid), "degraded": list(report.degraded)}
+    notes = [f"note: {note}" for note in report.degraded]
+    return finish_run(options, report.run, dry_run=dry_run, told=told, notes=notes, nothing=f"{report.path} is up to date.")

@@ -9,7 +9,7 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import print_json, say
-from memory_kb.cli.undoing import end_run, print_preview, run_as_json
+from memory_kb.cli.runs import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.verbs.learning import Learning
 from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES

@@ -1,0 +1,102 @@
+"""How every writing verb shows what it did, or would do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_kb.cli.output import clean, one_line, print_json, say, use_colour
+
+if TYPE_CHECKING:
+    from memory_kb.cli.app import Options
+    from memory_kb.reports import ChangeView, RunReport
+
+#: What a run ends with that had to leave files alone.
+CONFLICT = 6
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def finish_run(
+    options: Options,
+    report: RunReport,
+    *,
+    dry_run: bool,
+    told: Mapping[str, Any] | None = None,
+    notes: Iterable[str] = (),
+    show: Callable[[], object] | None = None,
+    nothing: str = "Nothing changed: it is so already.",
+) -> int:
+    """Print a run in the way that was asked for; return the exit code.
+
+    Args:
+        options: whether to print JSON.
+        report: the run.
+        dry_run: whether to print what would change.
+        told: what `--json` says beside the run.
+        notes: what a person should know, each in a sentence.
+        show: prints what was done; without it every change has a line.
+        nothing: said when nothing was changed and there is no `show`.
+    """
+    if options.as_json:
+        print_json({**(told or {}), **run_as_json(report, dry_run=dry_run)})
+        return CONFLICT if report.conflicts else 0
+    for note in notes:
+        say(note)
+    if dry_run:
+        print_preview(report)
+        return end_run(report)
+    if show:
+        show()
+    else:
+        for change in report.changes:
+            click.echo(_describe(change))
+        if not (report.changes or report.conflicts):
+            say(nothing)
+    if report.run:
+        say(f"`memory-kb undo {report.run}` takes this back.")
+    return end_run(report)
+
+
+def _describe(change: ChangeView) -> str:
+    to = f" to {one_line(change.to)}" if change.to else ""
+    return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
+
+
+def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
+    """Return a run as the object that `--json` prints."""
+    listed = {
+        "run": report.run,
+        "verb": report.verb,
+        "changes": [dataclasses.asdict(change) for change in report.changes],
+        "conflicts": [conflict._asdict() for conflict in report.conflicts],
+    }
+    return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
+
+
+def print_preview(report: RunReport) -> None:
+    """Print what a run would change: the reasons on stderr, a unified diff on stdout."""
+    for change in report.changes:
+        say(f"would {_describe(change)}")
+    for line in report.diff.splitlines():
+        click.echo(_coloured(clean(line)) if use_colour() else clean(line))
+    if not report.changes:
+        say("Nothing would change.")
+
+
+def _coloured(line: str) -> str:
+    if line.startswith(("--- ", "+++ ")):
+        return click.style(line, bold=True)
+    colour = _COLOURS.get(line[:1])
+    return click.style(line, fg=colour) if colour else line
+
+
+def end_run(report: RunReport) -> int:
+    """Tell what was mended and what had to be left; return the exit code."""
+    for notice in report.notices:
+        say(notice)
+    for conflict in report.conflicts:
+        say(f"left: {conflict.message}")
+    return CONFLICT if report.conflicts else 0
