@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 # Scripts written without spaces between words, or (Hangul) with particles glued to them.
 _CJK = (
@@ -193,3 +194,13 @@ def printable(text: str) -> str:
         'a?'
     """
     return text.encode("utf-8", "replace").decode()
+
+
+def count_same(one: Iterable[object], other: Iterable[object]) -> int:
+    """Return how many items two texts have in common from the start.
+
+    Example:
+        >>> count_same("prominence", "promotion")
+        4
+    """
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -11,6 +11,7 @@ from memory_kb.errors import CannotSplice
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.plans import decode, encode
 from memory_kb.notes.splice import Value, emit, set_value
+from memory_kb.text import count_same
 
 _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 _BLANK_LINE_LAST = re.compile(r"\n[ \t\r]*\n\Z")
@@ -110,19 +111,10 @@ def trim(splice: Splice) -> Splice:
         Splice(path='a.md', at=16, before=b'status: a\\n', after=b'status: b\\n')
     """
     old, new = splice.before.splitlines(keepends=True), splice.after.splitlines(keepends=True)
-    head = _count_same(old, new)
-    tail = _count_same(reversed(old[head:]), reversed(new[head:]))
+    head = count_same(old, new)
+    tail = count_same(reversed(old[head:]), reversed(new[head:]))
     at = splice.at + sum(map(len, old[:head]))
     return Splice(splice.path, at, b"".join(old[head : len(old) - tail]), b"".join(new[head : len(new) - tail]))
-
-
-def _count_same(one: Iterable[bytes], other: Iterable[bytes]) -> int:
-    count = 0
-    for mine, yours in zip(one, other, strict=False):
-        if mine != yours:
-            break
-        count += 1
-    return count
 
 
 def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[str, Value]], newline: str = "\n") -> str:

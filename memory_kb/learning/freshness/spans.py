@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from memory_kb.text import count_same
+
 #: Texts with the same sum and another hash that are looked at before a search is given up.
 _MOST_TRIES = 20
 #: More lines than these are not compared one by one.
@@ -85,8 +87,8 @@ def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, 
     """
     import difflib
 
-    head = _count_same(before, after)
-    tail = _count_same(before[head:][::-1], after[head:][::-1])
+    head = count_same(before, after)
+    tail = count_same(before[head:][::-1], after[head:][::-1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     if max(len(old), len(new)) > _MOST_COMPARED:
         return None
@@ -105,15 +107,6 @@ def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, 
             places += range(j1, j2)
     shown = (*told[:most], "…") if len(told) > most else tuple(told)
     return Difference(shown, (min(places) + 1, max(places) + 1) if places else None)
-
-
-def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
-    count = 0
-    for mine, yours in zip(one, other, strict=False):
-        if mine != yours:
-            break
-        count += 1
-    return count
 
 
 def _checksum(line: str) -> int:
