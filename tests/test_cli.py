@@ -247,7 +247,8 @@ def test_shared_options_work_before_and_after_the_verb(run: Run, notes: Path) ->
 def test_aliases(run: Run, notes: Path) -> None:
     for verb in ("recall", "retrieve"):
         assert "Backups" in run("--vault", notes, verb, "backup").stdout
-    assert run("--vault", notes, "add", "Something to keep.").returncode == 0
+    for verb in ("add", "remember"):
+        assert run("--vault", notes, verb, f"Something to {verb}.").stdout.startswith("created ")
 
 
 def test_output_can_be_cut_by_head(notes: Path, home: Path) -> None:

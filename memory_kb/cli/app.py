@@ -102,7 +102,7 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _VERBS = {verb: module for section in _SECTIONS.values() for verb, module in section.items()}
-_ALIASES = {"add": "learn", "recall": "search", "retrieve": "search"}
+_ALIASES = {"add": "learn", "remember": "learn", "recall": "search", "retrieve": "search"}
 
 
 @dataclass(slots=True)

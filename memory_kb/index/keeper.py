@@ -173,7 +173,7 @@ class IndexKeeper:
             if is_damage(exc):
                 raise
             return self._behind(index, f"the index cannot be written ({exc})")
-        unread = (f"{count_files(report.unreadable)} cannot be read and are not searched",) if report.unreadable else ()
+        unread = (f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which",) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
 
     @contextmanager
