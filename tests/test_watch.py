@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -259,7 +260,13 @@ def test_another_vault_of_that_name_is_watched_instead(vault: MakeVault, open_kb
 
 
 def delete_machine(machine: Path) -> None:
-    shutil.rmtree(machine)
+    """Delete the folder, once more if the watcher put a file into it meanwhile."""
+    try:
+        shutil.rmtree(machine)
+    except OSError as exc:
+        if exc.errno != errno.ENOTEMPTY:
+            raise
+        shutil.rmtree(machine)
 
 
 def delete_database(machine: Path) -> None:
