@@ -173,7 +173,8 @@ class IndexKeeper:
             if is_damage(exc):
                 raise
             return self._behind(index, f"the index cannot be written ({exc})")
-        unread = (f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which",) if report.unreadable else ()
+        left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
+        unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
 
     @contextmanager
