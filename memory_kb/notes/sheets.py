@@ -10,7 +10,7 @@ from memory_kb.entry import Entry, Span
 from memory_kb.errors import CannotSplice
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.plans import decode, encode
-from memory_kb.notes.splice import Value, emit, set_value
+from memory_kb.notes.splice import Value, emit, set_values
 from memory_kb.text import count_same
 
 _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
@@ -41,6 +41,7 @@ class Sheet:
         self._lead = encode(text[: entries[0].span.start] if entries else text)
         self._ids = [entry.id for entry in entries]
         self._pieces = [encode(text[entry.span.start : entry.span.end]) for entry in entries]
+        self._read = data
 
     @property
     def data(self) -> bytes:
@@ -73,6 +74,8 @@ class Sheet:
         new = encode(text)
         splice = self._splice(place, new)
         self._pieces[place] = new
+        if not self._lead and len(self._pieces) == 1:
+            self._read = new
         return splice
 
     def drop(self, entry_id: str) -> Splice:
@@ -98,8 +101,8 @@ class Sheet:
         Raises:
             CannotSplice: it has other entries than it should.
         """
-        found = [entry.id for entry in parse_document(decode(self.data), self.path).entries]
-        if found != self._ids:
+        data = self.data
+        if data != self._read and [entry.id for entry in parse_document(decode(data), self.path).entries] != self._ids:
             raise CannotSplice(f"{self.path} would no longer be read as the same entries")
 
 
@@ -130,12 +133,9 @@ def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[st
     if not entry.has_frontmatter:
         fields = {"id": entry.id, "kind": entry.kind} | dict(values)
         return "".join((newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text))
-    for key, value in values:
-        held = entry.metadata.get(key)
-        if key not in entry.metadata or held != value or type(held) is not type(value):
-            text = set_value(text, yaml_span(text, entry), key, value)
-            entry = find_entry(text, path, entry_id)
-    return text
+    held = entry.metadata
+    new = {key: value for key, value in dict(values).items() if key not in held or held[key] != value or type(held[key]) is not type(value)}
+    return set_values(text, yaml_span(text, entry), new) if new else text
 
 
 def pin_id(text: str, path: str, entry_id: str, newline: str = "\n") -> str:

@@ -8,6 +8,7 @@ returned.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.entry import Span
@@ -21,26 +22,34 @@ Value = str | int | float | bool | list[str] | list[dict[str, str]] | dict[str, 
 
 
 def set_value(text: str, block: Span, key: str, value: Value) -> str:
-    """Return `text` with `key` set to `value` in one block.
+    """Return `text` with `key` set to `value` in one block; see `set_values`.
+
+    Example:
+        >>> set_value("---\\nid: a  # mine\\nstatus: active # why\\n---\\nBody", Span(4, 39), "status", "retired")
+        '---\\nid: a  # mine\\nstatus: retired # why\\n---\\nBody'
+    """
+    return set_values(text, block, {key: value})
+
+
+def set_values(text: str, block: Span, values: Mapping[str, Value]) -> str:
+    """Return `text` with some keys set in one block.
 
     The YAML stands between the two places of `block`. An existing value is replaced in its own
     quoting style; a new key becomes the last line.
 
     Raises:
         CannotSplice: the change would not be read back as meant.
-
-    Example:
-        >>> set_value("---\\nid: a  # mine\\nstatus: active # why\\n---\\nBody", Span(4, 39), "status", "retired")
-        '---\\nid: a  # mine\\nstatus: retired # why\\n---\\nBody'
     """
-    old = text[block.start : block.end]
+    old = new = text[block.start : block.end]
     try:
-        new = _set_in_block(old, key, value)
+        for key, value in values.items():
+            new = _set_in_block(new, key, value)
         before, after = load_mapping(old), load_mapping(new)
     except InvalidBlock as exc:
         raise CannotSplice(str(exc)) from exc
-    if after != {**before, key: value}:
-        raise CannotSplice(f"{key} cannot be set to {value!r} without changing other values")
+    if after != {**before, **values}:
+        wanted = ", ".join(f"{key}: {value!r}" for key, value in values.items())
+        raise CannotSplice(f"the fields {wanted} cannot be set without changing others")
     return text[: block.start] + new + text[block.end :]
 
 

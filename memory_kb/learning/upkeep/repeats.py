@@ -13,7 +13,7 @@ from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import parse_date
 from memory_kb.notes.plans import Change, NoteText, create_file, remove, write_file
 from memory_kb.notes.sheets import newline_of, yaml_span
-from memory_kb.notes.splice import Value, set_value
+from memory_kb.notes.splice import Value, set_values
 from memory_kb.retrieval.similarity import CONTRADICTION_FROM, word_set
 from memory_kb.text import jaccard
 
@@ -99,9 +99,7 @@ def _entry_of(memory: Memory, entries: Sequence[Entry], text: str) -> Entry | No
 
 def _under_new_id(piece: str, memory: Memory) -> str:
     values: dict[str, Value] = {"status": "archived", "links": add_links(memory, [Link(memory.id, "superseded_by")]), "id": new_id(memory)}
-    for name, value in values.items():
-        piece = set_value(piece, yaml_span(piece, parse_document(piece, memory.path).entries[0]), name, value)
-    return piece
+    return set_values(piece, yaml_span(piece, parse_document(piece, memory.path).entries[0]), values)
 
 
 def _without(text: str, entries: Sequence[Entry]) -> str:
