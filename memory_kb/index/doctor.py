@@ -14,6 +14,7 @@ from pathlib import Path
 from memory_kb.credentials import find_secret
 from memory_kb.errors import UnreadableInput
 from memory_kb.filters import EVERYTHING
+from memory_kb.index.comparing import has_same_bytes
 from memory_kb.index.indexer import survey
 from memory_kb.index.inventory import links_of, name_entries
 from memory_kb.index.reading import read_file, read_note
@@ -103,10 +104,11 @@ def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
             yield Problem(entry.source, entry.line, f"the id {entry.entry_id} is also used at {place_of_other}; both are kept, give one a new id")
 
 
-def check_index(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[Problem]:
+def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thorough: bool = True) -> Iterator[Problem]:
     """Yield every way in which the index is not what the files say.
 
-    All of them are read again.
+    All of them are read, so that a change behind the same size and time is found. A thorough look
+    also cuts them up anew and holds that against what the index made of them.
     """
     name = index.path.name
     for message in index.check():
@@ -116,8 +118,12 @@ def check_index(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterato
         yield from (Problem(path, 1, word) for path in paths)
     yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
     outdated = {*changes.added, *changes.changed, *changes.removed}
+    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
     for file in walk(vault, settings.ignore, []):
-        if file.path not in outdated and not _agrees(vault, index, settings, file):
+        if file.path in outdated:
+            continue
+        agrees = _agrees(vault, index, settings, file) if is_thorough else has_same_bytes(file, known.get(file.path), settings)
+        if not agrees:
             yield Problem(file.path, 1, "is indexed differently from what it says")
 
 

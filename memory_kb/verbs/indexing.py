@@ -80,19 +80,24 @@ class Indexing(Running):
         `fix` completes a run that was killed while it wrote, brings the index to what the files
         say and sweeps up after killed writes.
         """
-        from memory_kb.index import doctor
+        from memory_kb.index.doctor import sweep_leftovers
         from memory_kb.reports import Findings
 
         repaired = list(self.recover()) if fix else []
         killed = self.killed_run()
-        problems = self._keeper.use(lambda index: tuple(doctor.check_index(self.vault, index, self.settings)))
+        problems = self._check_index()
         if fix:
             if problems:
                 self.sync(rebuild=True)
                 repaired += [f"{problem}: the index was rebuilt" for problem in problems]
                 problems = ()
-            repaired += [f"{file}: left by a write that was killed, deleted" for file in doctor.sweep_leftovers(self.vault)]
+            repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self.vault)]
         return Findings((*killed, *problems, *self.lint()), tuple(repaired))
+
+    def _check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
+        from memory_kb.index.doctor import check_index
+
+        return self._keeper.use(lambda index: tuple(check_index(self.vault, index, self.settings, is_thorough=is_thorough)))
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
         """Return what should be mended in the notes.

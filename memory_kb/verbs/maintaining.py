@@ -139,7 +139,7 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         return Done(told if report.run.changes else "", (report.run,))
 
     def _doctor_step(self) -> Done:
-        count = len(self.doctor().problems)
+        count = len((*self.killed_run(), *self._check_index(is_thorough=False), *self.lint()))
         return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
 
     def _trim_step(self, now: datetime, *, dry_run: bool) -> Done:
