@@ -201,13 +201,8 @@ class DecisionLog:
 
     def made(self) -> frozenset[str]:
         """Return the ids of all entries that runs of this log ever made."""
-        try:
-            stream = self.file.open("rb")
-        except FileNotFoundError:
-            return frozenset()
-        with stream:
-            lines = (parse(raw) for raw in stream if b'"action": "create"' in raw or b'"made"' in raw)
-            return frozenset(entry_id for line in lines if line for entry_id in _made_by(line))
+        lines = (line for mark in (b'"action": "create"', b'"made"') for line in jsonlines.read(self.file, mark))
+        return frozenset(entry_id for line in lines for entry_id in _made_by(line))
 
     def trim(self, before: str) -> int:
         """Forget the runs from before a moment, with the bytes that only they need; return how many.
@@ -218,23 +213,25 @@ class DecisionLog:
         Raises:
             OSError: it cannot be written.
         """
-        runs = list(self.runs())
-        old = [run for run in runs if run.head.time < before]
-        if not old:
-            return 0
-        gone = {run.head.run for run in old}
-        made = sorted(self.made())
-        kept = [line for line in jsonlines.read(self.file) if line.get("run") not in gone and "made" not in line]
-        part = self.file.with_name(f"{_NAME}.tmp")
-        part.unlink(missing_ok=True)
-        jsonlines.append(part, [*([{"made": made}] if made else []), *kept], force=True)
-        os.replace(part, self.file)
-        packed = [splice[side] for line in kept for splice in line.get("splices", ()) for side in _SIDES]
-        needed = {one["blob"] for one in packed if isinstance(one, dict) and "blob" in one}
-        for blob in (self._folder / "blobs").glob("*"):
-            if blob.name not in needed:
-                blob.unlink(missing_ok=True)
-        return len(old)
+        gone, made, needed = set[str](), set[str](), set[str]()
+        kept: list[bytes] = []
+        for raw, line in jsonlines.read_raw(self.file):
+            if "files" in line and line["time"] < before:
+                gone.add(line["run"])
+            made.update(_made_by(line))
+            if line.get("run") not in gone and "made" not in line:
+                kept.append(raw)
+                needed.update(_blobs_of(line))
+        if gone:
+            jsonlines.replace(self.file, [*([jsonlines.dump({"made": sorted(made)})] if made else []), *kept])
+            for blob in (self._folder / "blobs").glob("*"):
+                if blob.name not in needed:
+                    blob.unlink(missing_ok=True)
+        return len(gone)
+
+    def undoings(self) -> Iterator[RunHead]:
+        """Yield what the runs were that took others back, oldest first."""
+        return (_head(line) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
 
     def runs(self) -> Iterator[RunRecord]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
@@ -267,6 +264,12 @@ def _made_by(line: Mapping[str, Any]) -> Sequence[str]:
     if isinstance(line.get("made"), list):
         return [str(entry_id) for entry_id in line["made"]]
     return [line["id"]] if line.get("action") == "create" and line.get("id") else []
+
+
+def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the bytes that a line has beside the log."""
+    for splice in line.get("splices", ()):
+        yield from (splice[side]["blob"] for side in _SIDES if isinstance(splice[side], dict) and "blob" in splice[side])
 
 
 def _head(line: Mapping[str, Any]) -> RunHead:

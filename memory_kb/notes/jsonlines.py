@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
     Raises:
         OSError: they cannot be written.
     """
-    data = b"".join(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n" for line in lines)
+    data = b"".join(map(dump, lines))
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
@@ -31,6 +31,16 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
             data = data[stream.write(data) :]
         if force:
             os.fsync(stream.fileno())
+
+
+def dump(line: Mapping[str, Any]) -> bytes:
+    r"""Return an object as a line.
+
+    Example:
+        >>> dump({"a": "ü"}).decode()
+        '{"a": "ü"}\n'
+    """
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def parse(line: bytes) -> Mapping[str, Any] | None:
@@ -47,14 +57,37 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def read(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file in order; what nobody can read is passed over."""
+def read(path: Path, mark: bytes = b"") -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a file in order; what nobody can read is passed over.
+
+    Lines in which `mark` does not stand are not looked into.
+    """
+    return (found for _, found in read_raw(path, mark))
+
+
+def read_raw(path: Path, mark: bytes = b"") -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    """Yield the objects of a file as `read` does, each behind its line."""
     try:
         stream = path.open("rb")
     except FileNotFoundError:
         return
     with stream:
         while line := stream.readline(_MAX_LINE):
-            found = parse(line)
+            found = parse(line) if mark in line else None
             if found is not None:
-                yield found
+                yield line, found
+
+
+def replace(path: Path, lines: Iterable[bytes]) -> None:
+    """Put a file with these lines in the place of another, on the disk when this returns.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    part = path.with_name(f"{path.name}.tmp")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+        stream.flush()
+        os.fsync(descriptor)
+    os.replace(part, path)

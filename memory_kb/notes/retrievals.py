@@ -6,7 +6,6 @@ It belongs to this machine. Losing it costs usage that is not folded into the no
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -84,14 +83,14 @@ class RetrievalLog:
 
     def read(self) -> Iterator[Retrieval]:
         """Yield the retrievals, oldest first."""
-        for line in jsonlines.read(self.file):
+        for line in jsonlines.read(self.file, b'"ids"'):
             if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
                 texts = {name: str(line[name]) for name in _TEXTS if line.get(name) is not None}
                 yield Retrieval(**{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True)
 
     def credits(self) -> Iterator[Credit]:
         """Yield what was counted, oldest first."""
-        for line in jsonlines.read(self.file):
+        for line in jsonlines.read(self.file, b'"credit"'):
             counts = line.get("counts")
             if isinstance(line.get("credit"), str) and isinstance(counts, dict):
                 good = {name: count for name, count in counts.items() if type(count) is int}
@@ -106,13 +105,10 @@ class RetrievalLog:
         Raises:
             OSError: it cannot be written.
         """
-        lines = list(jsonlines.read(self.file))
-        kept = [line for line in lines if str(line.get("ts", "")) >= before]
+        lines = list(jsonlines.read_raw(self.file))
+        kept = [raw for raw, line in lines if str(line.get("ts", "")) >= before]
         if len(kept) < len(lines):
-            part = self.file.with_name(f"{self.file.name}.tmp")
-            part.unlink(missing_ok=True)
-            jsonlines.append(part, kept, force=True)
-            os.replace(part, self.file)
+            jsonlines.replace(self.file, kept)
         return len(lines) - len(kept)
 
 

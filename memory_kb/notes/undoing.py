@@ -9,7 +9,7 @@ from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.notes.applying import Resolve, invert, replayed
 from memory_kb.notes.changes import FileEdit, read_if_there
 from memory_kb.notes.composing import bind
-from memory_kb.notes.decisions import Decision, DecisionLog, FileRecord, LoggedDecision, RunRecord
+from memory_kb.notes.decisions import Decision, DecisionLog, FileRecord, LoggedDecision, RunHead, RunRecord
 from memory_kb.notes.plans import hash_of
 from memory_kb.reports import Conflict, RunView
 
@@ -36,7 +36,7 @@ def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | Non
         UnknownRun: no run, or several, are called that.
     """
     if wanted is None:
-        undone = undone_by(runs)
+        undone = undone_by(run.head for run in runs)
         return next((run for run in reversed(runs) if run.head.undoes is None and run.head.run not in undone), None)
     found = [run for run in runs if run.head.run.startswith(wanted)] if wanted else []
     if len(found) != 1:
@@ -50,7 +50,7 @@ def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...
     Raises:
         UnknownRun: there was never one, or there are several that begin so.
     """
-    undone = undone_by(runs)
+    undone = undone_by(run.head for run in runs)
     occasion = f"session {session}"
     theirs = [run for run in reversed(runs) if run.head.occasion and run.head.undoes is None]
     known = {run.head.occasion for run in theirs if run.head.occasion}
@@ -60,15 +60,15 @@ def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...
     return tuple(run for run in theirs if run.head.occasion in fitting and run.head.run not in undone)
 
 
-def undone_by(runs: Iterable[RunRecord]) -> Mapping[str, str]:
-    """Return which runs are taken back, and by which."""
+def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
+    """Return which runs are taken back, and by which, given at least those that took others back, oldest first."""
     undone: dict[str, str] = {}
     undoing: dict[str, str] = {}
-    for run in runs:
-        target = run.head.undoes
+    for head in heads:
+        target = head.undoes
         if target is not None:
-            undoing[run.head.run] = target
-            undone[target] = run.head.run
+            undoing[head.run] = target
+            undone[target] = head.run
             # Taking back an undo makes stand again what that had taken back.
             undone.pop(undoing.get(target, ""), None)
     return undone
@@ -76,7 +76,7 @@ def undone_by(runs: Iterable[RunRecord]) -> Mapping[str, str]:
 
 def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
     """Return the runs as a person reads them, newest first."""
-    undone = undone_by(runs)
+    undone = undone_by(run.head for run in runs)
     return tuple(
         RunView(
             run.head.run,

@@ -92,7 +92,7 @@ class Browsing(Reading, Undoing):
 
         entry = self.show(wanted)
         runs = self._done()
-        undone = undone_by(runs)
+        undone = undone_by(run.head for run in runs)
         found = (
             ChangeMade(
                 run.head.run, run.head.time, run.head.verb, one.action, one.path, one.reason, one.to,

@@ -196,7 +196,7 @@ class Reviewing(Rules):
         """Return the runs that were taken back."""
         from memory_kb.notes.undoing import undone_by
 
-        return frozenset(undone_by(self._decisions.runs()))
+        return frozenset(undone_by(self._decisions.undoings()))
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
         """Return entries that are named, each once."""
