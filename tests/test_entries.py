@@ -120,6 +120,13 @@ def test_line_ends_make_no_difference(text: str, entries: list[tuple[str | None,
     assert outline(text.replace("\n", "\r\n")) == [(id_, line, body.replace("\n", "\r\n")) for id_, line, body in entries]
 
 
+@pytest.mark.parametrize(
+    "text", [f"{A}```\n\n{B}```\nOne.\n", f"{A}```\n\n{B}```\n\n```\nnever closed, hides nothing\n", f"{A}```\n\n---\nno entry\n\n---\n"]
+)
+def test_a_fence_that_swallows_no_entry_is_no_problem(text: str) -> None:
+    assert read(text).problems == ()
+
+
 def test_an_entry_after_an_unclosed_rule_of_prose_is_found() -> None:
     """A `---` line closes what the `---` before it could have opened, so a rule right above hides nothing."""
     text = f"{A}One.\n\n---\n\nProse.\n\n{B}Two.\n\n---\n\nidentity: in prose\n\n---\n"
@@ -131,6 +138,8 @@ PROBLEMS = [
     pytest.param(f"{A}One.\n\n---\nid: b\nbad: x: y\n---\nTwo.\n\n{B}Three.\n", 8, "not valid YAML", 2, id="unparsable-in-the-middle"),
     pytest.param("\n\n---\nid: a\n\tx: y\n---\nText.\n", 5, "not valid YAML", 1, id="unparsable-after-blank-lines"),
     pytest.param("---\nid: a\ntitle: b\n\nText.\n", 1, "never closed", 1, id="unclosed"),
+    pytest.param(f"{A}One.\n\n```sh\nmake\n\n{B}Two.\n", 6, "never closed; the entry in line 9 and", 1, id="swallowed"),
+    pytest.param(f"```\n\n{A}```\n\n~~~\nmake\n\n{B}Two.\n", 8, "the entry in line 11 and", 1, id="swallowed-behind-an-example"),
     pytest.param("---\n- id: a\n- id: b\n---\nText.\n", 2, "not a mapping", 1, id="list-of-mappings"),
     pytest.param("---\nid: a\nx: " + "[" * 60 + "]" * 60 + "\n---\nText.\n", 2, "levels", 1, id="too-deep"),
     pytest.param("---\nid: a\nx: " + "y" * 70_000 + "\n---\nText.\n", 2, "longer than 65,536", 1, id="too-long"),

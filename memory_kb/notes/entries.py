@@ -92,6 +92,7 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
     if text.find("\n---", max(0, position - 1)) < 0:
         return
     fences: _Fences | None = None
+    hidden: Span | None = None
     lines = _LineCounter(text)
     # One character back: the line end of a closing `---` may be the first half of a blank line.
     opening = _OPENING.search(text, max(0, position - 1))
@@ -99,12 +100,26 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
         fences = fences or _Fences(text, position)
         start = text.rindex("---", 0, opening.end())
         found = None
-        if not fences.contain(start):
+        if fences.contain(start):
+            if hidden is None or hidden.start < fences.opened_at:
+                hidden = Span(start, opening.end())
+        else:
             found = _read_block(text, Span(start, opening.end()), path, problems, lines, is_head=False)
         if found:
             yield found
             fences.restart(found.span.end)
         opening = _OPENING.search(text, found.span.end - 1 if found else opening.end() - 1)
+    if fences and hidden and fences.contain(len(text)) and fences.opened_at < hidden.start:
+        problems.extend(_swallowed(text, hidden, fences.opened_at, path))
+
+
+def _swallowed(text: str, hidden: Span, fence: int, path: str) -> Iterator[Problem]:
+    """Yield a problem for a fence that runs to the end of the file over what would be an entry."""
+    if _read_block(text, hidden, path, [], _LineCounter(text), is_head=False):
+        lines = _LineCounter(text)
+        line, first = lines.line_at(fence), lines.line_at(hidden.start)
+        message = f"the code fence opened here is never closed; the entry in line {first} and all behind it are read as plain text"
+        yield Problem(path, line, message)
 
 
 def _read_block(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter, *, is_head: bool) -> Block | None:
@@ -141,6 +156,8 @@ class _Fences:
         self._marks = _FENCE.finditer(text, start)
         self._next = next(self._marks, None)
         self._open: str | None = None
+        #: Where the fence that is open now, or was last, begins.
+        self.opened_at = start
 
     def restart(self, start: int) -> None:
         """Forget what is open: a body's fence ends with its entry."""
@@ -152,7 +169,7 @@ class _Fences:
         while self._next is not None and self._next.start() < place:
             mark = self._next[1]
             if self._open is None:
-                self._open = mark
+                self._open, self.opened_at = mark, self._next.start()
             elif mark[0] == self._open[0] and len(mark) >= len(self._open) and self._is_bare(self._next):
                 self._open = None
             self._next = next(self._marks, None)
