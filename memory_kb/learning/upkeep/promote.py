@@ -15,7 +15,7 @@ from memory_kb.model import Location
 from memory_kb.notes.plans import Change
 from memory_kb.notes.splice import Value
 from memory_kb.ports import Llm
-from memory_kb.retrieval.similarity import near_pairs, word_set
+from memory_kb.retrieval.similarity import near_pairs, pairs_with, word_set
 from memory_kb.words import WORKING_KINDS
 
 #: Texts this alike say the same (requirements §6.8), in this many jobs it recurs (S3-60).
@@ -51,15 +51,11 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     stands for. What was retired or rejected at the project stays away, preferences of people never
     promote, and texts in which a number or a negation differs do not say the same.
     """
-    learned = [one for one in memories if one.place.job and _may_rise(one)]
     there = [one for one in memories if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER]
-    both = [*learned, *there]
-    alike = _find_alike(both)
     offers: list[Offer] = []
     changes: list[Change] = []
-    for group in _find_recurring(learned, [{one for one in others if one < len(learned)} for others in alike[: len(learned)]]):
-        sources = [learned[one] for one in group]
-        known = [both[one] for one in sorted(set().union(*(alike[one] for one in group))) if one >= len(learned)]
+    for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
+        known = _find_said(sources, there)
         live = next((one for one in known if one.is_live), None)
         if live:
             changes += filter(None, [_plan_reinforcement(live, sources, now)])
@@ -69,8 +65,9 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     return Promotion(tuple(offers), tuple(changes))
 
 
-def _find_recurring(learned: Sequence[Memory], alike: Sequence[set[int]]) -> Iterator[list[int]]:
-    """Yield the places of entries that say the same in enough jobs, those of most jobs first; each entry once."""
+def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
+    """Yield the entries that say the same in enough jobs, those of most jobs first; each entry once."""
+    alike = _find_alike(learned)
 
     def rank(place: int) -> tuple[int, int, str]:
         return -_count_jobs(learned, (place, *alike[place])), -len(learned[place].text), learned[place].path
@@ -80,7 +77,16 @@ def _find_recurring(learned: Sequence[Memory], alike: Sequence[set[int]]) -> Ite
         group = [one for one in (place, *sorted(alike[place])) if one not in taken and _same_kind(learned[one], learned[place])]
         if place not in taken and _count_jobs(learned, group) >= MIN_JOBS:
             taken.update(group)
-            yield group
+            yield [learned[one] for one in group]
+
+
+def _find_said(sources: Sequence[Memory], there: Sequence[Memory]) -> list[Memory]:
+    """Return the entries that say what any of some others says, in their order."""
+    said = list(dict.fromkeys(one.text for one in sources))
+    texts = [*said, *(one.text for one in there)]
+    pairs = pairs_with([word_set(text) for text in texts], range(len(said)), RECURRENCE)
+    same = (pair.other for pair in pairs if pair.other >= len(said) and turning_words(texts[pair.one]) == turning_words(texts[pair.other]))
+    return [there[place - len(said)] for place in sorted(set(same))]
 
 
 def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tuple[Memory, ...]:
