@@ -21,8 +21,20 @@ _PLUS_PLUS = re.compile(r"\+\+(?<=\w\+\+)(?!\+)")
 _SHARP = re.compile(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
 _LAST_WORD = re.compile(r"\w+$")
 
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+
 #: Characters per token, the estimate every budget is counted in (S0-45).
 CHARS_PER_TOKEN = 4
+
+
+def short_id(entry_id: str) -> str:
+    """Return an id as short as it stays telling: uuids are cut, readable ids are not.
+
+    Example:
+        >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("ep-2026-03-24-001")
+        ('69712e00', 'ep-2026-03-24-001')
+    """
+    return entry_id[:8] if _UUID.fullmatch(entry_id) else entry_id
 
 
 @functools.cache

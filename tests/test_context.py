@@ -178,6 +178,29 @@ def test_a_file_brings_in_what_holds_for_it(vault: MakeVault, open_kb: Open) -> 
     assert "translated" not in text
 
 
+def test_every_id_in_it_can_be_shown(vault: MakeVault, open_kb: Open) -> None:
+    """Ids that people can read are often the same for their first letters, and an episode may have nothing to tell."""
+    ids = [f"ep-2026-11-0{day}-upload" for day in (1, 2, 3)]
+    told = dict(
+        zip(
+            ids,
+            (
+                "## Key learnings\n- Upload tests want a clean bucket.",
+                "## Action log\n- upload tests -> ok",
+                "\n".join(["Upload tests want a clean bucket, and more of it."] * 60),
+            ),
+            strict=True,
+        )
+    )
+    files = {f"memory/episodes/{one[3:13]}/{one}.md": entry(one, told[one], "episode", outcome="success") for one in ids}
+    kb = open_kb(vault(CONFIG | files))
+    learnings = section(kb.context(TASK), "learnings")
+    found = re.findall(r"^### .* \((.*), [a-z]+\)\n(.*)", learnings, re.MULTILINE)
+    assert {ids[0], ids[2]} <= {name for name, _ in found}
+    assert ids[1] not in learnings
+    assert all(kb.show(name).id == name and text.strip() for name, text in found)
+
+
 def test_what_is_shown_is_logged_once(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
     context = kb.context(TASK, labels=["testing"], agent="coder", session="s1")

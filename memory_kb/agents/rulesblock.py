@@ -10,7 +10,7 @@ from memory_kb.context.layers import order_baseline
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.rules.confidence import MATURITIES
 from memory_kb.learning.rules.playbook import Rule, load_merged, make_rule, rule_text
-from memory_kb.text import count_tokens
+from memory_kb.text import count_tokens, short_id
 
 WORD = "rules"
 _HEAD = """## What memory-kb knows
@@ -33,8 +33,8 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
     seen = [memory for memory in memories if memory.place.scope in ("project", "global") and memory.place.learning_type == "task"]
     rules = _order(make_rule(memory, today) for memory in load_merged(seen))[:max_rules]
     lists: dict[str, list[str]] = {head: [] for head in _LISTS}
-    named = [(_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({one.id[:8]})") for one in order_baseline(seen, today)]
-    named += [(_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({one.id[:8]})") for one in rules]
+    named = [(_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})") for one in order_baseline(seen, today)]
+    named += [(_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({as_line(short_id(one.id), 80)})") for one in rules]
     for head, line in named:
         lists[head].append(line)
         if count_tokens(_join(lists)) > max_tokens:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id
+from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, tell_id
 from memory_kb.cli.runs import end_run, print_preview, run_as_json
 from memory_kb.errors import UnreadableInput
 from memory_kb.model import Problem
@@ -82,7 +82,7 @@ def _is_json(line: bytes) -> bool:
 def _print_report(report: CaptureReport, *, dry_run: bool) -> None:
     for one in report.kept:
         if not dry_run and one.path and one.id:
-            click.echo(f"{one.action} {one_line(one.path)}  {short_id(one.id)}  {clean(' '.join((one.text or '').split()))}")
+            click.echo(f"{one.action} {one_line(one.path)}  {tell_id(one.id)}  {clean(' '.join((one.text or '').split()))}")
         elif one.action not in ("created", "reinforced"):
             say(f"{one.action}: {one.reason}")
     if dry_run:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, say, short_id, style
+from memory_kb.cli.output import clean, one_line, print_json, say, style, tell_id
 from memory_kb.cli.runs import CONFLICT, end_run, finish_run, print_preview, run_as_json
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _print_report(report: ClaimsReport, *, dry_run: bool) -> None:
 
 def _print_claim(claim: ClaimView) -> None:
     verdict = style(f"{claim.verdict:<10}", fg=_COLOURS.get(claim.verdict))
-    click.echo(f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {short_id(claim.id)}")
+    click.echo(f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {tell_id(claim.id)}")
     for one in claim.findings:
         if one.verdict == "fresh":
             continue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, say, short_id, style
+from memory_kb.cli.output import clean, one_line, say, style, tell_id
 from memory_kb.cli.runs import finish_run
 from memory_kb.words import SCOPE_ALIASES, SCOPES
 
@@ -90,4 +90,4 @@ def _print_contradiction(found: ContradictionView, *, is_done: bool) -> None:
 
 def _show(side: Side) -> str:
     place = style(f"{one_line(side.path)}:{side.line}", fg="green")
-    return f"{clean(side.title)}  {place}  {style(short_id(side.id), dim=True)}"
+    return f"{clean(side.title)}  {place}  {style(tell_id(side.id), dim=True)}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_table, say, short_id, style
+from memory_kb.cli.output import clean, one_line, print_json, print_table, say, style, tell_id
 
 #: The last times that are listed; `--json` has all.
 _SHOWN = 20
@@ -51,7 +51,7 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     if len(found.showings) > _SHOWN:
         say(f"These are the last {_SHOWN}; --json has all.")
     for entry in found.derived:
-        click.echo(f"  {entry.relation}: {short_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}")
+        click.echo(f"  {entry.relation}: {tell_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}")
     if found.sources:
         click.echo(f"  made of: {', '.join(map(clean, found.sources))}")
     say(f"The log of this machine goes back to {found.since[:10]}." if found.since else "Nothing was shown to anybody on this machine yet.")

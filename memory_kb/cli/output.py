@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from memory_kb.model import Hit, Problem
+from memory_kb.text import short_id
 
 if TYPE_CHECKING:
     from memory_kb.reports import EntryView
@@ -83,7 +84,7 @@ def print_hit(hit: Hit, words: Sequence[str]) -> None:
     lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
     click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}")
-    click.echo(f"    {style(f'{one_line(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(short_id(hit.id), dim=True)}")
+    click.echo(f"    {style(f'{one_line(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}")
     snippet = make_snippet(hit.text, words)
     if snippet:
         click.echo(f"    {highlight(clean(snippet), words)}")
@@ -95,19 +96,12 @@ def print_entry_line(entry: EntryView) -> None:
     """Print an entry on one line."""
     status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
     place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
-    click.echo(f"{style(short_id(entry.id), dim=True):<8}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
+    click.echo(f"{style(tell_id(entry.id), dim=True):<8}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
 
 
-def short_id(entry_id: str) -> str:
-    """Return an id as short as it stays telling.
-
-    Uuids are cut, readable ids are not.
-
-    Example:
-        >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("ep-2026-03-24-001")
-        ('69712e00', 'ep-2026-03-24-001')
-    """
-    return entry_id[:8] if re.fullmatch(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", entry_id) else clean(entry_id)
+def tell_id(entry_id: str) -> str:
+    """Return an id as short as it stays telling, fit for a terminal."""
+    return clean(short_id(entry_id))
 
 
 def make_snippet(text: str, words: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, say, short_id, style
+from memory_kb.cli.output import clean, one_line, print_json, say, style, tell_id
 from memory_kb.cli.rules import end_writing
 from memory_kb.cli.runs import print_preview, run_as_json
 from memory_kb.words import KIND_ALIASES, KINDS, SCOPES
@@ -58,7 +58,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
 
 def _print_item(item: ReviewItem) -> None:
     marks = ", ".join(map(clean, (item.kind, item.scope, item.status, *item.flags)))
-    click.echo(f"{style(short_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
+    click.echo(f"{style(tell_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
     click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
     click.echo(f"          {clean(item.reason)} Approving {clean(item.approving)}; rejecting {clean(item.rejecting)}.")
 
@@ -171,4 +171,4 @@ def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, used:
 
 def _print_credit(one: Credited) -> None:
     numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
-    click.echo(f"{one.credit:<7}  {numbers}  {style(short_id(one.id), dim=True)}  {clean(one.title)}")
+    click.echo(f"{one.credit:<7}  {numbers}  {style(tell_id(one.id), dim=True)}  {clean(one.title)}")

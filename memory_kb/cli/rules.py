@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id, style
+from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style, tell_id
 from memory_kb.cli.runs import finish_run
 from memory_kb.words import SCOPES
 
@@ -54,7 +54,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
         counts = f"{rule.success_count}+ {rule.failure_count}-"
-        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(short_id(rule.id), dim=True):<8}  {clean(rule.text)}")
+        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(tell_id(rule.id), dim=True):<8}  {clean(rule.text)}")
         click.echo(f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}")
     if not rules:
         say('No rules yet; try: memory-kb learn "Buffer chunks until the delimiter." --kind rule --tag sse')

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, short_id, style
+from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style, tell_id
 from memory_kb.cli.runs import CONFLICT, end_run, finish_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.text import shorten
@@ -104,7 +104,7 @@ def _print_skills(skills: Sequence[Skill]) -> None:
         about = f"  {clean(shorten(skill.description, 100))}" if skill.description else ""
         score = style(f"{skill.score:.3f}", fg="cyan")
         click.echo(f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}  {score}  {style(counts, dim=True)}")
-        click.echo(f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(short_id(skill.id), dim=True)}")
+        click.echo(f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(tell_id(skill.id), dim=True)}")
     if not skills:
         say("No skill fits.")
 
@@ -196,7 +196,7 @@ def feedback_verb(options: Options, /, skill: str, outcome: str, dry_run: bool) 
 def _finish(options: Options, written: SkillWritten, *, dry_run: bool) -> int:
     def show() -> None:
         if not written.run.conflicts:
-            click.echo(f"{written.action} {one_line(written.path)}  {short_id(written.id)}")
+            click.echo(f"{written.action} {one_line(written.path)}  {tell_id(written.id)}")
 
     told = {"id": written.id, "name": written.name, "path": written.path, "action": written.action}
     return finish_run(options, written.run, dry_run=dry_run, told=told, show=show)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import print_json, say
+from memory_kb.cli.output import print_json, say, tell_id
 from memory_kb.cli.runs import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
 from memory_kb.verbs.learning import Learning
@@ -82,7 +82,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
     elif dry_run:
         print_preview(learned.run)
     else:
-        click.echo(f"{learned.action} {learned.path}  {learned.id[:8]}")
+        click.echo(f"{learned.action} {learned.path}  {tell_id(learned.id)}")
 
 
 @click.command("forget")

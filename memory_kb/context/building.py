@@ -13,7 +13,7 @@ from memory_kb.context.layers import Layers, build_layers
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.rules.playbook import Selection, rule_text, select_rules
 from memory_kb.settings import ContextSettings
-from memory_kb.text import count_tokens, shorten
+from memory_kb.text import count_tokens, short_id, shorten
 
 #: What retrieved learnings of each layer are worth beside each other (S2-31, as factors of 1).
 _COLLECTION_WEIGHTS = {"episode": 0.6, "skill": 0.4}
@@ -133,11 +133,12 @@ def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_cha
     frame_size = len("--- Retrieved Memory ---\n\n--- end ---")
     text, ids = head, list[str]()
     for one in found:
-        if one.memory.id in ids:
+        passage = _passage(one)
+        if one.memory.id in ids or not passage.strip():
             continue
         source = as_line(one.hit.path.rpartition("/")[2], 100)
         mark = f"{marks[one.memory.id]}\n" if one.memory.id in marks else ""
-        item = f"\n\n### {source} ({one.memory.id[:8]}, {one.memory.kind})\n{mark}{as_block(_passage(one))}"
+        item = f"\n\n### {source} ({as_line(short_id(one.memory.id), 80)}, {one.memory.kind})\n{mark}{as_block(passage)}"
         if len(text) + len(item) + frame_size > max_chars or len(ids) == most:
             break
         text += item
@@ -150,7 +151,8 @@ def _passage(found: Found) -> str:
     if found.memory.kind != "episode":
         return found.hit.text
     told = _ACTION_LOG.sub("", found.memory.text).strip()
-    return told if len(told) <= _MAX_EPISODE else f"{told[:_MAX_EPISODE].rpartition(chr(10))[0]}\n…"
+    begun = told[:_MAX_EPISODE]
+    return told if told == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
 
 
 def _section(name: str, text: str, ids: Iterable[str]) -> Section:

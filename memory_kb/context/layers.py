@@ -10,7 +10,7 @@ from datetime import date
 from memory_kb.context.framing import LINE_LENGTH, as_line
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.upkeep.archive import activation_score
-from memory_kb.text import count_tokens
+from memory_kb.text import count_tokens, short_id
 from memory_kb.words import KINDS, PRIORITIES
 
 #: Kinds that always hold when their priority is high enough (S1-7).
@@ -157,7 +157,7 @@ def _says(memory: Memory) -> str:
     said = _with_plain_head(memory.text) if is_short or memory.title in ("", name) else memory.title
     if memory.kind == "skill" and (purpose := memory.word("description")):
         said = f"{(memory.word('name') or memory.title).removeprefix('Skill: ')}: {purpose}"
-    return f"{as_line(said or memory.title, _SHORT)} ({memory.id[:8]})"
+    return f"{as_line(said or memory.title, _SHORT)} ({as_line(short_id(memory.id), 80)})"
 
 
 def _with_plain_head(text: str) -> str:
@@ -183,7 +183,7 @@ def _show_procedure(memory: Memory) -> str:
     name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
     steps = [as_line(step, 80) for step in read_steps(memory.text)]
     shown = " → ".join(steps[:_STEPS_SHOWN]) + (" → …" if len(steps) > _STEPS_SHOWN else "")
-    return f"- **{name}**: {shown or as_line(memory.text, 120)} ({memory.id[:8]})"
+    return f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
 
 
 def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[str], Memory | None]) -> list[Memory]:

@@ -14,7 +14,7 @@ from memory_kb.model import Problem
 from memory_kb.notes.fields import Complaint, read_fields
 from memory_kb.notes.sheets import yaml_span
 from memory_kb.notes.wikilinks import find_wikilinks
-from memory_kb.text import count_tokens, shorten
+from memory_kb.text import count_tokens, short_id, shorten
 
 
 class Remark(NamedTuple):
@@ -193,7 +193,7 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
         known, is_forgotten = twin
         said = "the same was forgotten before" if is_forgotten else "says the same as"
         yield Remark(
-            head, "twin", "warning", f"{said}{':' if is_forgotten else ''} {known.id[:8]} ({shorten(known.title, 60)}), {known.place}", known.id
+            head, "twin", "warning", f"{said}{':' if is_forgotten else ''} {short_id(known.id)} ({shorten(known.title, 60)}), {known.place}", known.id
         )
     if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > ground.rule_tokens:
         message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"

@@ -13,6 +13,7 @@ from memory_kb.lsp.pages import Page
 from memory_kb.model import Location
 from memory_kb.notes.fieldlist import FIELDS
 from memory_kb.notes.fields import read_words
+from memory_kb.text import short_id
 from memory_kb.words import LIVE_STATUSES
 
 SOURCE = "memory-kb"
@@ -50,7 +51,7 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[Diagn
         return
     for one in mine:
         if one.code == "twin" and entry.status in LIVE_STATUSES and _about(one):
-            yield _action(f"Merge with {_about(one)[:8]}", CodeActionKind.QuickFix, page, entry, "merge", _about(one), one)
+            yield _action(f"Merge with {short_id(_about(one))}", CodeActionKind.QuickFix, page, entry, "merge", _about(one), one)
     if entry.status == "proposed" or (entry.status in LIVE_STATUSES and read_words(entry.metadata.get("flags"))):
         yield _action("Approve this entry", CodeActionKind.Refactor, page, entry, "approve")
     if entry.status in LIVE_STATUSES:

@@ -8,17 +8,16 @@ same frame: some hosts show a model the values alone.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.model import Hit, SearchResult
 from memory_kb.reports import EntryView, Learned, RunReport, Stats, StepReport
+from memory_kb.text import short_id
 
 #: The most of an entry, or of a preview, that one answer holds, in characters.
 MAX_WHOLE = 40_000
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _USUAL = ("active", "compacted")
 
 
@@ -53,14 +52,9 @@ def tame_all(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else tame(str(value))
 
 
-def short_id(entry_id: str) -> str:
-    """Return an id as short as it stays telling.
-
-    Example:
-        >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("b-flaky")
-        ('69712e00', 'b-flaky')
-    """
-    return entry_id[:8] if _UUID.fullmatch(entry_id) else as_line(entry_id, 80)
+def tell_id(entry_id: str) -> str:
+    """Return an id as short as it stays telling, on one line."""
+    return as_line(short_id(entry_id), 80)
 
 
 def quote(head: str, blocks: Iterable[str], data: Mapping[str, Any]) -> Answer:
@@ -87,7 +81,7 @@ def _tell_hit(hit: Hit) -> str:
 
 
 def _head(title: str, entry_id: str, kind: str, status: str, place: str) -> str:
-    marks = (short_id(entry_id), kind, *([] if status in _USUAL else [status]), as_line(place, 200))
+    marks = (tell_id(entry_id), kind, *([] if status in _USUAL else [status]), as_line(place, 200))
     return f"### {as_line(title, 120)} ({', '.join(marks)})"
 
 
@@ -122,13 +116,13 @@ def tell_list(views: Sequence[EntryView], limit: int) -> Answer:
     if not views:
         return Answer("There are none.", data)
     rest = f" The first {limit} of {len(views):,}." if len(views) > limit else ""
-    lines = "\n".join(f"- {short_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
+    lines = "\n".join(f"- {tell_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
     return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines], data)
 
 
 def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
     """Return where something went."""
-    place = f"{short_id(learned.id)} ({as_line(learned.path, 200)})"
+    place = f"{tell_id(learned.id)} ({as_line(learned.path, 200)})"
     said = {
         "created": f"{what}: {place}.",
         "reinforced": f"That was known: {place} is reinforced.",

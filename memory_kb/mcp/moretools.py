@@ -26,7 +26,7 @@ def _list(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
 
 def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     gone = kb.forget(given["id"], delete=given.get("delete", False), dry_run=given.get("dry_run", False))
-    text = f"Forgotten: {answers.short_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
+    text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
     data = answers.entry_values(gone) | {"run": gone.run.run if gone.run else None}
     return answers.with_diff("This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else "", data)
 
@@ -56,7 +56,7 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     data: dict[str, Any] = {name: [{key: getattr(one, key) for key in names} for one in rules] for name, rules in lists.items()}
     data |= {"total_score": chosen.total_score, "token_count": chosen.token_count}
     rules = (*chosen.rules, *chosen.anti_patterns)
-    lines = "\n".join(f"- {answers.short_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules)
+    lines = "\n".join(f"- {answers.tell_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules)
     return answers.quote("Rules and pitfalls, best first.", [lines], data) if rules else Answer("No rule fits these labels.", data)
 
 
@@ -73,7 +73,7 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
     items = kb.review_list()
     names = ("id", "kind", "status", "title", "path", "flags", "proposes", "of", "reason", "approving", "rejecting")
     data = {"items": [{name: getattr(one, name) for name in names} for one in items[:100]], "total": len(items)}
-    lines = "\n".join(f"- {answers.short_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}" for one in items[:100])
+    lines = "\n".join(f"- {answers.tell_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}" for one in items[:100])
     return answers.quote(f"{len(items)} wait for a judgment.", [lines], data) if items else Answer("Nothing waits for a judgment.", data)
 
 

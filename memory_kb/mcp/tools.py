@@ -125,7 +125,7 @@ def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 
 def _tell_skill(done: Any) -> Answer:
     data = {"id": done.id, "name": done.name, "path": done.path, "action": done.action}
-    return Answer(f"Skill {as_line(done.name, 120)}: {done.action} ({answers.short_id(done.id)}, {as_line(done.path, 200)}).", data)
+    return Answer(f"Skill {as_line(done.name, 120)}: {done.action} ({answers.tell_id(done.id)}, {as_line(done.path, 200)}).", data)
 
 
 def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
@@ -135,7 +135,7 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     if not found.skills:
         return Answer("No skill fits. create_skill keeps one.", data)
     blocks = [
-        f"### {as_line(one.name, 120)} ({answers.short_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
+        f"### {as_line(one.name, 120)} ({answers.tell_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
         f"{as_block(answers.cut_text(one.text, _MAX_CHARS)[0])}"
         for one in found.skills
     ]
@@ -153,7 +153,7 @@ def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
         "run": report.run.run,
     }
     moved = [one for one in report.credits if one.after != one.before]
-    lines = "".join(f"\n- {answers.short_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved)
+    lines = "".join(f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved)
     return Answer(f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}", data)
 
 
