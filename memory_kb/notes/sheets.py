@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class Sheet:
 
     def __init__(self, path: str, data: bytes) -> None:
         text = decode(data)
-        entries = parse_document(text, path).entries
+        entries = _read(text, path)
         self.path = path
         self.newline = newline_of(text)
         self._lead = encode(text[: entries[0].span.start] if entries else text)
@@ -69,7 +70,7 @@ class Sheet:
         place = self._find(entry_id)
         if place + 1 < len(self._pieces):
             text = separated(text, self.newline)
-        if [entry.id for entry in parse_document(text, self.path).entries] != [entry_id]:
+        if [entry.id for entry in _read(text, self.path)] != [entry_id]:
             raise CannotSplice(f"{entry_id} in {self.path} would no longer be read as one entry")
         new = encode(text)
         splice = self._splice(place, new)
@@ -102,7 +103,7 @@ class Sheet:
             CannotSplice: it has other entries than it should.
         """
         data = self.data
-        if data != self._read and [entry.id for entry in parse_document(decode(data), self.path).entries] != self._ids:
+        if data != self._read and [entry.id for entry in _read(decode(data), self.path)] != self._ids:
             raise CannotSplice(f"{self.path} would no longer be read as the same entries")
 
 
@@ -164,7 +165,7 @@ def change_body(text: str, path: str, entry_id: str, body: str, newline: str) ->
         head += newline
     new = newline.join(body.strip("\r\n").splitlines()) if body.strip() else ""
     changed = f"{head}{lead}{new}{tail}"
-    if len(parse_document(changed, path).entries) != 1:
+    if len(_read(changed, path)) != 1:
         changed = f"{head}{lead}{_RULE_LINE.sub(' ---', new)}{tail}"
     return changed
 
@@ -192,10 +193,16 @@ def find_entry(text: str, path: str, entry_id: str) -> Entry:
     Raises:
         CannotSplice: it is not there, or the id is there twice.
     """
-    found = [entry for entry in parse_document(text, path).entries if entry.id == entry_id]
+    found = [entry for entry in _read(text, path) if entry.id == entry_id]
     if len(found) != 1:
         raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
     return found[0]
+
+
+# A file with one entry is read as a file, and at once again as the text of its entry.
+@functools.lru_cache(maxsize=1)
+def _read(text: str, path: str) -> tuple[Entry, ...]:
+    return parse_document(text, path).entries
 
 
 def yaml_span(text: str, entry: Entry) -> Span:
