@@ -210,7 +210,8 @@ def test_what_is_faded_moves_to_the_archive(vault: MakeVault, open_kb: Open) -> 
         }
     )
     kb = open_kb(folder)
-    assert kb._archive().run
+    (step,) = kb.consolidate("archive")
+    assert (step.outcome, step.message) == ("done", "2 archived")
     archive = folder / "memory/archive/2026-11"
     assert sorted(file.name for file in archive.iterdir()) == ["old.md", "two-one.md"]
     assert (archive / "old.md").read_text() == entry("old", "Faded.", last_reinforced=OLD, status="archived")

@@ -44,9 +44,7 @@ def compact_verb(options: Options, /, scope: str | None, job: str | None, task: 
 
 
 def _print_counts(report: CompactReport) -> None:
-    number = f"{report.before:,} {'entry' if report.before == 1 else 'entries'}"
-    parts = (f"{count:,} {word}" for word, count in (("merged", report.merged), ("repeated", report.repeated), ("retired", report.retired)) if count)
-    click.echo(f"{number}, {report.after:,} now: {', '.join(parts)}" if report.run.changes else f"{number}, nothing to do")
+    click.echo(report.sentence or f"{report.before:,} {'entry' if report.before == 1 else 'entries'}, nothing to do")
 
 
 @click.command("contradictions")
@@ -71,7 +69,7 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
         for one in report.found:
             _print_contradiction(one, is_done=resolve)
         if not report.found:
-            say("No entry contradicts another.")
+            say("No entry contradicts another, beyond what was settled or waits for review.")
 
     found = [
         {"cause": one.cause, "signal": one.signal, "resolution": one.resolution, "older": one.older._asdict(), "newer": one.newer._asdict()}

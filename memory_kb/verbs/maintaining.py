@@ -126,7 +126,7 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
 
     def _dedup_step(self, *, dry_run: bool) -> Done:
         report = self.compact(dry_run=dry_run)
-        return Done(f"{report.before:,} entries became {report.after:,}" if report.before != report.after else "", (report.run,))
+        return Done(report.sentence, (report.run,))
 
     def _contradictions_run(self, since: datetime | None, *, dry_run: bool) -> Done:
         run = self.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run).run

@@ -99,7 +99,7 @@ class Reviewing(Rules):
 
         with self._planning(dry_run=dry_run):
             found = self._find_all(wanted)
-            return self.run_plan("review reject", plan_rejection(found, reason, self._today()), dry_run=dry_run)
+            return self.run_plan("review reject", plan_rejection(found, reason, self._ground()), dry_run=dry_run)
 
     def outcome(
         self, agent: str, task: str, outcome: str, *, used: Sequence[str] = (), session: str | None = None, dry_run: bool = False

@@ -60,6 +60,9 @@ def _conflicts(runs: Iterable[RunReport]) -> str:
 
 
 def say_changes(runs: Iterable[RunReport], one: str, many: str) -> str:
-    """Return how many changes some runs made, in words; "" for none."""
-    count = sum(len(run.changes) for run in runs)
+    """Return how many entries some runs changed, in words; "" for none.
+
+    An entry that was marked and then moved is one.
+    """
+    count = sum(len({change.id or change.path for change in run.changes}) for run in runs)
     return f"{count} {one if count == 1 else many}" if count else ""

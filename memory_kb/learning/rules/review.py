@@ -11,6 +11,7 @@ from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.rules.confidence import read_evidence
 from memory_kb.learning.rules.inversion import is_in_review, original_of, plan_replacement
 from memory_kb.learning.rules.playbook import RULE_KINDS, rule_text
+from memory_kb.learning.tensions import plan_settlements, restore
 from memory_kb.model import Location
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import parse_date
@@ -171,7 +172,7 @@ def _approved(memory: Memory, today: date) -> dict[str, Value]:
     if not memory.is_live:
         values["status"] = "active"
     if memory.words("flags"):
-        values["flags"] = []
+        values |= {**restore(memory), "flags": []}
     return values | {"reviewed": today.isoformat()} if values else {}
 
 
@@ -240,8 +241,10 @@ def _closed(text: str, newline: str) -> str:
     return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
 
 
-def plan_rejection(wanted: Sequence[Memory], reason: str | None, today: date) -> tuple[Change, ...]:
+def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Ground) -> tuple[Change, ...]:
     """Plan to reject entries: they stay where they are and keep their text from coming back.
+
+    What stood against one of them, and against nothing else, is settled with it.
 
     Raises:
         UsageError: one of them does not wait for review.
@@ -251,10 +254,10 @@ def plan_rejection(wanted: Sequence[Memory], reason: str | None, today: date) ->
         if memory.status != "rejected" and not is_waiting(memory):
             hint = f"`memory-kb forget {memory.id}` retires it" if memory.is_live else f"it is {memory.status}"
             raise UsageError(f"{memory.id} does not wait for review", hint)
-        values: dict[str, Value] = {} if memory.status == "rejected" else {"status": "rejected", "reviewed": today.isoformat()}
+        values: dict[str, Value] = {} if memory.status == "rejected" else {"status": "rejected", "reviewed": ground.today.isoformat()}
         if reason and reason.strip():
             values["review_reason"] = " ".join(reason.split())
         said = values.get("review_reason")
         change = plan_fields(memory, values, f"Review: rejected, {said}." if said else "Review: rejected.")
         changes += [change] if change else []
-    return tuple(changes)
+    return (*changes, *plan_settlements(wanted, ground.memories))

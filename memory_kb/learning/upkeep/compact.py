@@ -267,3 +267,10 @@ class CompactReport:
     repeated: int
     merged: int
     run: RunReport
+
+    @property
+    def sentence(self) -> str:
+        """What left the live files, in words; "" where nothing did."""
+        counts = (("merged", self.merged), ("repeated", self.repeated), ("retired", self.retired))
+        gone = ", ".join(f"{count:,} {word}" for word, count in counts if count)
+        return f"{self.before:,} {'entry' if self.before == 1 else 'entries'}, {self.after:,} now: {gone}" if self.run.changes else ""

@@ -8,7 +8,8 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.entry import Link
-from memory_kb.learning.memories import Memory, plan_fields, with_words
+from memory_kb.learning.memories import Memory, plan_fields
+from memory_kb.learning.tensions import weaken
 from memory_kb.learning.upkeep.causes import Cause, Classifier, guess_cause
 from memory_kb.learning.upkeep.compact import takes_part
 from memory_kb.learning.upkeep.merging import add_links
@@ -19,8 +20,6 @@ from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
 from memory_kb.retrieval.similarity import CONTRADICTION_FROM, Pair, linked_clusters, near_pairs, pairs_with, word_set
 
-#: What a tension leaves of the importance of both sides, and the least it leaves (S3-65).
-TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
 
@@ -129,7 +128,7 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
             desk.note(newer, Link(older.id, "supersedes"), f"It has taken the place of {older.id} ({signal}).", {})
         else:
             for memory, other in ((older, newer), (newer, older)):
-                desk.note(memory, Link(other.id, "contradicts"), f"It stands against {other.id} ({signal}).", _weakened(memory))
+                desk.note(memory, Link(other.id, "contradicts"), f"It stands against {other.id} ({signal}).", weaken(memory))
         desk.bind(older, newer)
     return desk.plan()
 
@@ -171,15 +170,6 @@ class _Desk:
             if change:
                 changes.append(change.joined(f"contradiction {self._memories[first[place]].path} {self._memories[first[place]].id}"))
         return tuple(changes)
-
-
-def _weakened(memory: Memory) -> dict[str, Value]:
-    """Return the fields of an entry in a tension; its importance was lowered already if it bears the marks of one."""
-    flags: Value = with_words(memory, "flags", "review")
-    if "review" in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links):
-        return {"flags": flags}
-    lowered = min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6)))
-    return {"importance": lowered, "flags": flags}
 
 
 class Side(NamedTuple):
