@@ -11,13 +11,13 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
-from memory_kb.learning.memories import Memory, make_memory, plan_fields, with_words
-from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, name_file, plan_entry, undated
+from memory_kb.learning.memories import Memory, last_seen, make_memory, plan_fields, with_words
+from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry, undated
 from memory_kb.learning.twins import find_twin, likeness
 from memory_kb.model import Location
 from memory_kb.notes.plans import Change
@@ -41,6 +41,7 @@ class Offer:
         origin: the session it comes from, which becomes its `session_id`; an entry that says the
             same is reinforced once for each.
         origin_field: the field that names the origin, where that is no session.
+        said: when it was said or seen, as its source tells; what nobody tells is of now.
     """
 
     draft: Draft
@@ -49,6 +50,7 @@ class Offer:
     reason: str
     origin: str | None = None
     origin_field: str = "session_id"
+    said: str | None = None
 
     @property
     def entry_id(self) -> str:
@@ -114,6 +116,8 @@ def _plan_one(
         draft = check_draft(offer.draft)
     except UsageError as exc:
         return Taken(offer, "", "", "refused", str(exc)), None
+    draft = not_from_the_future(draft, now)
+    at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
     known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
     if known:
         return Taken(offer, known.entry_id, known.source, "known"), None
@@ -127,13 +131,13 @@ def _plan_one(
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), None
     if twin:
         memory = next(one for one in map(make_memory, index.memories(EVERYTHING, twin.entry.source)) if one.id == twin.entry.entry_id)
-        change = plan_sighting(memory, offer.origin, now, offer.reason)
+        change = plan_sighting(memory, offer.origin, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), change
     if offer.origin is not None and offer.origin_field not in dict(draft.fields):
         draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
     folder = folder_of(offer.place)
-    path = f"{folder}{name_file(draft, offer.entry_id, now, offer.place.learning_type)}"
-    return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, now, offer.reason)
+    path = f"{folder}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
+    return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, at, offer.reason)
 
 
 class _Before:
@@ -174,18 +178,17 @@ def _say_the_same(one: Offer, other: Offer) -> bool:
     return likeness(one.draft.text, other.draft.text) > TWIN_SIMILARITY
 
 
-def plan_sighting(memory: Memory, origin: str | None, now: datetime, reason: str) -> Change | None:
+def plan_sighting(memory: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
     """Plan to count one more sighting of an entry, once for every session that it comes from.
+
+    One that is older than the last, as of a log that is imported late, counts and sets no clock back.
 
     Example:
         >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x"})
-        >>> plan_sighting(memory, "s1", datetime(2026, 1, 2, tzinfo=UTC), "Said again.").action.values
+        >>> plan_sighting(memory, "s1", datetime(2026, 1, 2), "Said again.").action.values
         (('reinforcement_count', 1), ('last_reinforced', '2026-01-02'), ('sources', ['s1']))
     """
-    values: dict[str, Value] = {
-        "reinforcement_count": memory.reinforcement_count + 1,
-        "last_reinforced": now.astimezone(UTC).date().isoformat(),
-    }
+    values: dict[str, Value] = {"reinforcement_count": memory.reinforcement_count + 1, "last_reinforced": last_seen(memory, at)}
     if origin is not None:
         if origin in (*memory.words("sources"), memory.word("session_id")):
             return None

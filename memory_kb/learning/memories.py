@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from memory_kb.entry import Link
@@ -174,6 +174,18 @@ def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Cha
         return None
     own: dict[str, Value] = {} if memory.metadata.get("id") is not None else {"id": memory.id}
     return set_fields(memory, memory.id, own | new, reason)
+
+
+def last_seen(memory: Memory, at: datetime) -> str:
+    """Return the day of the last sighting of an entry when there is one more, of a moment that may be long ago.
+
+    Example:
+        >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"last_reinforced": "2026-03-01"})
+        >>> last_seen(memory, datetime(2026, 1, 2, tzinfo=UTC)), last_seen(memory, datetime(2026, 5, 1, tzinfo=UTC))
+        ('2026-03-01', '2026-05-01')
+    """
+    day = at.astimezone(UTC).date()
+    return max(day, memory.day("last_reinforced") or day).isoformat()
 
 
 def with_link(memory: Memory, relation: str, to: str) -> list[dict[str, str]]:

@@ -27,6 +27,8 @@ TWIN_SIMILARITY = 0.95
 #: What a new rule, pitfall or skill is trusted with, by where it comes from (S1-28, S0-15).
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95
+#: The fields that tell how old an entry is.
+_DATES = ("created_at", "last_reinforced", "last_applied")
 _ODD_BREAKS = ("\x85", "\u2028", "\u2029")
 _DATED_HEADING = re.compile(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
@@ -78,6 +80,34 @@ def check_draft(draft: Draft) -> Draft:
     if secret:
         raise SecretRefused(secret)
     return replace(draft, kind=kind)
+
+
+def moment_of(told: object, now: datetime) -> datetime:
+    """Return the moment that a source names, never one after `now`; where it names none, `now`.
+
+    Example:
+        >>> now = datetime(2026, 5, 1, 9, tzinfo=UTC)
+        >>> [f"{moment_of(told, now):%m-%d %H}" for told in ("2026-03-01T10:00:00Z", "2026-03-02", "2027-01-01T00:00:00Z", "soon", None)]
+        ['03-01 10', '03-02 00', '05-01 09', '05-01 09', '05-01 09']
+    """
+    try:
+        found = datetime.fromisoformat(told) if isinstance(told, str) else now
+    except ValueError:
+        return now
+    return min(now, found if found.tzinfo else found.replace(tzinfo=UTC))
+
+
+def not_from_the_future(draft: Draft, now: datetime) -> Draft:
+    """Return a draft without dates of its own that are still to come.
+
+    Example:
+        >>> draft = Draft("Ship on Mondays.", fields=(("created_at", "2027-01-01"), ("last_reinforced", "2026-01-01")))
+        >>> not_from_the_future(draft, datetime(2026, 5, 1, tzinfo=UTC)).fields
+        (('last_reinforced', '2026-01-01'),)
+    """
+    today = now.astimezone(UTC).date()
+    kept = tuple((name, value) for name, value in draft.fields if name not in _DATES or (parse_date(value) or today) <= today)
+    return draft if len(kept) == len(draft.fields) else replace(draft, fields=kept)
 
 
 def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "task") -> str:

@@ -204,6 +204,11 @@ class DecisionLog:
         lines = (line for mark in (b'"action": "create"', b'"made"') for line in jsonlines.read(self.file, mark))
         return frozenset(entry_id for line in lines for entry_id in _made_by(line))
 
+    def made_since(self, moment: str) -> frozenset[str]:
+        """Return the ids of the entries that runs have made since a day or moment."""
+        lines = jsonlines.read(self.file, b'"action": "create"')
+        return frozenset(entry_id for line in lines if str(line.get("time")) >= moment for entry_id in _made_by(line))
+
     def trim(self, before: str) -> int:
         """Forget the runs from before a moment, with the bytes that only they need; return how many.
 

@@ -14,6 +14,8 @@ TYPES = ("message", "tool_call", "tool_result", "event")
 STREAMS = ("intent", "exec")
 #: The words for `Event.injected`: all of the content is memory-kb's own text, or a part of it.
 INJECTED = ("whole", "part")
+#: The events that frame a session; they may be written long before or after the work itself.
+FRAME = ("start", "resume", "end")
 #: The longest text kept of one event, in characters; of a longer one head and tail stay.
 MAX_TEXT = 200_000
 #: A line longer than this is no event of ours: JSON needs up to six bytes for a character.

@@ -74,7 +74,8 @@ class Compacting(Keeping):
         With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
         the newer; two that stand against each other are linked, flagged for review, and lowered
         in importance once. A language model tells the cause where one is set; else it is a rule.
-        With `since` only what was made on that day or later, or has no date, is held against all.
+        With `since` only what was made or taken in on that day or later, or has no date, is held
+        against all.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
@@ -85,9 +86,11 @@ class Compacting(Keeping):
         classify, notice = self._classifier()
         found: list[tuple[Contradiction, ...]] = []
 
+        taken_in = self._taken_in(since) if since else frozenset[str]()
+
         def is_new(memory: Memory) -> bool:
             made = parse_date(memory.created_at)
-            return since is not None and (made is None or made >= since)
+            return since is not None and (made is None or made >= since or memory.id in taken_in)
 
         def plan() -> tuple[Change, ...]:
             found.append(find_contradictions(self._memories(), classify, is_new if since else None))

@@ -91,6 +91,7 @@ class Consulting(Lifecycle, Sessions):
         consulted = [self._consult(scope, session, memories, door) for scope in scopes]
         if not scopes[0].is_rollup:
             consulted = self._with_findings(consulted, session)
+        consulted = self._with_times(consulted, session)
         offers = [offer for one in consulted for offer in one.offers]
         if not offers:
             self._mark(consulted)
@@ -185,6 +186,14 @@ class Consulting(Lifecycle, Sessions):
         asked = [offer for one in consulted for offer in one.offers]
         kept = choose_findings(found, asked, self._memories() if found else (), session.id)
         return [_with_offers(one, tuple(offer for offer in kept if _scope_of(offer) == one.report.scope), problem) for one in consulted]
+
+    def _with_times(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
+        """Give what was learned the time of the events it rests on: a log may be read long after them."""
+        from memory_kb.learning.moments import with_times
+
+        offers = [offer for one in consulted for offer in one.offers]
+        dated = iter(with_times(offers, self.session_replay(session.id), session.conversation.day or None))
+        return [replace(one, offers=tuple(next(dated) for _ in one.offers)) for one in consulted]
 
     def _mark(self, consulted: Sequence[_Consulted]) -> None:
         from memory_kb.notes.extractions import ExtractionLog

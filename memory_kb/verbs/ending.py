@@ -120,7 +120,7 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
 
     def _contradictions_step(self, since: date | None) -> Done:
         report = self.contradictions(resolve=True, since=since)
-        return Done(say_changes([report.run], "change", "changes"), (report.run,))
+        return Done(report.summary, (report.run,))
 
     def _scan_step(self) -> Done:
         report = self.review_scan()

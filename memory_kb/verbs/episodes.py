@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -197,7 +198,7 @@ class Episodes(Keeping):
             UnreadableInput: a file cannot be written; everything is as it was.
         """
         from memory_kb.learning.episodic.consolidate import Semantic, plan_consolidation
-        from memory_kb.learning.episodic.patterns import cluster_episodes
+        from memory_kb.learning.episodic.patterns import WINDOW_DAYS, cluster_episodes
         from memory_kb.learning.episodic.reflection import word_pattern
         from memory_kb.learning.intake import plan_intake
 
@@ -211,8 +212,14 @@ class Episodes(Keeping):
                 notices.append(f"{explain_failure(exc)}; patterns are in the words of the episodes")
                 return None
 
+        taken_in = self._taken_in(self._today() - timedelta(days=WINDOW_DAYS))
         planned = plan_consolidation(
-            memories, self._clock(), lambda episodes: cluster_episodes(episodes, rows, row_of), was_made=self._was_made, word=word
+            memories,
+            self._clock(),
+            lambda episodes: cluster_episodes(episodes, rows, row_of),
+            was_made=self._was_made,
+            word=word,
+            taken_in=taken_in,
         )
         offers = planned.offers if self.vault.memory else tuple(replace(offer, place=Location()) for offer in planned.offers)
         intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
@@ -225,10 +232,11 @@ class Episodes(Keeping):
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.episodic.ageing import plan_ageing
+        from memory_kb.learning.episodic.ageing import NEW_DAYS, plan_ageing
 
-        now = self._clock()
-        return self._carry_out("age", lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now), dry_run=dry_run)
+        now, taken_in = self._clock(), self._taken_in(self._today() - timedelta(days=NEW_DAYS))
+
+        return self._carry_out("age", lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now, taken_in), dry_run=dry_run)
 
     def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
         """Return all entries, and for the episodes whose text has vectors their mean."""

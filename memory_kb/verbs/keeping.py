@@ -13,6 +13,7 @@ from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import date
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.intake import Intake, Offer
@@ -101,6 +102,10 @@ class Keeping(Running):
         if self._made is None or self._made[0] != log.size:
             self._made = (log.size, log.made())
         return entry_id in self._made[1]
+
+    def _taken_in(self, since: date) -> frozenset[str]:
+        """Return the entries that runs have made since a day, however long ago what they tell was said or done."""
+        return self._decisions.made_since(since.isoformat())
 
     def _project_files(self, seconds: float = 60.0) -> ProjectFiles:
         """Return the files around the notes, for what these cite; git gets so many seconds for all questions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -172,10 +173,11 @@ class Lifecycle(Keeping):
 
     def _archive(self, *, dry_run: bool = False) -> RunReport:
         """Archive what nobody looked at for long (S1-34)."""
-        from memory_kb.learning.upkeep.archive import plan_archiving
+        from memory_kb.learning.upkeep.archive import NEW_DAYS, plan_archiving
 
         half_life, now = self.settings.ranking.half_life_days, self._clock()
-        return self._carry_out("archive", lambda memories: plan_archiving(memories, self._folder_of, now, half_life), dry_run=dry_run)
+        taken_in = self._taken_in(self._today() - timedelta(days=NEW_DAYS))
+        return self._carry_out("archive", lambda memories: plan_archiving(memories, self._folder_of, now, half_life, taken_in), dry_run=dry_run)
 
 
 def _read_stage(word: str) -> str:

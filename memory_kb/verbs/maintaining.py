@@ -129,8 +129,8 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         return Done(report.sentence, (report.run,))
 
     def _contradictions_run(self, since: datetime | None, *, dry_run: bool) -> Done:
-        run = self.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run).run
-        return Done(say_changes([run], "change", "changes"), (run,))
+        report = self.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run)
+        return Done(report.summary, (report.run,))
 
     def _sweep_step(self, *, dry_run: bool) -> Done:
         report = self.sweep(dry_run=dry_run)

@@ -12,7 +12,6 @@ from memory_kb.filters import EVERYTHING, FilterWords, make_filters, make_place
 from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
-    from datetime import date
     from typing import Unpack
 
     from memory_kb.index.sqlite import SqliteIndex
@@ -162,11 +161,6 @@ class Rules(Keeping):
     def _planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
         """Hold the vault's lock from reading to writing, so that two at once count both."""
         return nullcontext() if dry_run else self._writing()
-
-    def _today(self) -> date:
-        from datetime import UTC
-
-        return self._clock().astimezone(UTC).date()
 
     def _find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.

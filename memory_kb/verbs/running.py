@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC
+from datetime import UTC, date
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
@@ -121,6 +121,9 @@ class Running(OpenVault):
 
     def _now(self) -> str:
         return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _today(self) -> date:
+        return self._clock().astimezone(UTC).date()
 
     def _write(self, run: Run) -> tuple[str, ...]:
         from memory_kb.notes.applying import carry_out

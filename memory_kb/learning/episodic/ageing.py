@@ -18,6 +18,8 @@ from memory_kb.text import shorten
 
 #: Days in full detail, and days until the archive.
 FULL_DAYS, SUMMARY_DAYS = 7, 30
+#: Days that an episode stays as it is that was made of an old session: its transcript may still grow.
+NEW_DAYS = 3
 _GOAL = 50
 _WIKILINK = re.compile(r"\[\[([^\]|#\n]+)")
 _LOG = re.compile(r"^## +Action log[ \t]*#*[ \t]*\r?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -62,7 +64,11 @@ def references(memories: Iterable[Memory]) -> Callable[[Memory], bool]:
 
 
 def plan_ageing(
-    memories: Sequence[Memory], folder_of: Callable[[Location], str], as_written: Callable[[Memory], Memory], now: datetime
+    memories: Sequence[Memory],
+    folder_of: Callable[[Location], str],
+    as_written: Callable[[Memory], Memory],
+    now: datetime,
+    taken_in: frozenset[str] = frozenset(),
 ) -> tuple[Change, ...]:
     """Plan to summarise and archive episodes by their age; none is ever deleted.
 
@@ -74,6 +80,7 @@ def plan_ageing(
         folder_of: the folder of a scope, as paths stand in output.
         as_written: returns an entry with its text as it stands in its file.
         now: the time.
+        taken_in: the ids of what was made in the last days, of old sessions too; that stays for now.
     """
     today = now.astimezone(UTC).date()
     is_referenced = references(memories)
@@ -81,6 +88,7 @@ def plan_ageing(
     for memory in memories:
         if (
             memory.kind != "episode"
+            or memory.id in taken_in
             or not memory.is_live
             or not memory.is_ours
             or memory.is_pinned

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from memory_kb.learning.episodic.diary import cut_sections, items_of
@@ -28,8 +28,8 @@ from memory_kb.learning.episodic.patterns import (
 from memory_kb.learning.episodic.pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
 from memory_kb.learning.extraction.evidence import Evidence, judge_rule
 from memory_kb.learning.intake import Offer, Taken
-from memory_kb.learning.memories import Memory, plan_fields, with_words
-from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint
+from memory_kb.learning.memories import Memory, last_seen, plan_fields, with_words
+from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint, moment_of
 from memory_kb.learning.twins import likeness, turning_words
 from memory_kb.notes.plans import Change
 from memory_kb.notes.splice import Value
@@ -87,6 +87,7 @@ def plan_consolidation(
     *,
     was_made: Callable[[str], bool] = lambda _: False,
     word: Worder = lambda _: None,
+    taken_in: frozenset[str] = frozenset(),
 ) -> Consolidation:
     """Plan the rules and pitfalls that the episodes of the last 30 days give.
 
@@ -100,8 +101,9 @@ def plan_consolidation(
         was_made: tells whether an entry of this id was ever made; one that is gone since was taken
             away by a person.
         word: words a new pattern, where a language model can.
+        taken_in: the ids of the entries that were made within these days.
     """
-    episodes = recent_episodes(memories, now)
+    episodes = recent_episodes(memories, now, taken_in)
     sources = frozenset(source for memory in memories for source in memory.words("sources"))
     patterns = [pattern for group in cluster(episodes) if any(is_new(one, sources, now) for one in group) for pattern in find_patterns(group)]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
@@ -155,7 +157,8 @@ def _offer_rule(pattern: Pattern, said: str, text: str) -> Offer:
     draft = Draft(body, "rule", tags=tags_of(pattern.episodes), source="consolidated", fields=fields)
     place = common_place(one.memory.place for one in pattern.episodes)
     reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.successes} of them successes."
-    return Offer(draft, place, f"pattern/{fingerprint(as_rule(said))}", reason, newest.diary.session_id)
+    key = f"pattern/{fingerprint(as_rule(said))}"
+    return Offer(draft, place, key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
 
 
 def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
@@ -202,7 +205,7 @@ def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -
     draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title, tags_of(pitfall.episodes), source="consolidated", fields=fields)
     place = common_place(one.memory.place for one in pitfall.episodes)
     reason = f"It was met in {len(pitfall.episodes)} episode{'s' if len(pitfall.episodes) > 1 else ''}."
-    offer = Offer(draft, place, pitfall.key, reason, newest.diary.session_id)
+    offer = Offer(draft, place, pitfall.key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
     there = known.get(offer.entry_id) or next((memory for memory in known.values() if pitfall.is_told_by(memory.text)), None)
     if there:
         return plan_more_sources(there, pitfall.episodes, now, PITFALL_STEP, PITFALL_CAP, each=True)
@@ -217,7 +220,8 @@ def plan_more_sources(memory: Memory, episodes: Sequence[Told], now: datetime, s
     stays as it is, and so does what holds for all projects.
     """
     counted = {*memory.words("sources"), memory.word("session_id")}
-    new = [one.memory.id for one in episodes if one.memory.id not in counted and (one.diary.session_id or one.memory.id) not in counted]
+    more = [one for one in episodes if one.memory.id not in counted and (one.diary.session_id or one.memory.id) not in counted]
+    new = [one.memory.id for one in more]
     if not new or not memory.is_live or memory.is_superseded or memory.is_in_people_file or memory.place.scope == "global":
         return None
     before = memory.share("confidence", 0.5)
@@ -225,7 +229,7 @@ def plan_more_sources(memory: Memory, episodes: Sequence[Told], now: datetime, s
         "confidence": round(max(before, min(cap, before + step * (len(new) if each else 1))), _DIGITS),
         "usage_count": memory.count("usage_count") + 1,
         "reinforcement_count": memory.reinforcement_count + 1,
-        "last_reinforced": now.astimezone(UTC).date().isoformat(),
+        "last_reinforced": last_seen(memory, max(moment_of(one.diary.timestamp, now) for one in more)),
         "sources": with_words(memory, "sources", *new),
     }
     return plan_fields(memory, values, f"{len(new)} more episode{'s say' if len(new) > 1 else ' says'} so.")

@@ -22,6 +22,7 @@ from memory_kb.learning.logs.sessions import OUTCOMES
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.remember import Draft, plan_entry
 from memory_kb.model import Location
+from memory_kb.notes.events import format_time
 from memory_kb.notes.plans import Change, set_body
 from memory_kb.notes.splice import Value
 from memory_kb.text import shorten, slugify
@@ -78,7 +79,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
 
     Args:
         trace: what was done.
-        now: the day of a session whose events have no times.
+        now: the day of a session whose events have no times; nothing is later.
         is_first: whether it is the first of its session; the others take their task into the id.
         diary: the lists, where something else than the events wrote them.
 
@@ -98,7 +99,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     fields: dict[str, Value | None] = {
         "outcome": outcome,
         "quality_score": quality_score(outcome, diary._replace(challenges=()), unresolved),
-        "duration_seconds": round(seconds_between(trace.began, trace.left or trace.ended)),
+        "duration_seconds": round(seconds_between(trace.began, trace.ended)),
         "goal": goal,
         "constraints": [tidy(text) for text in trace.constraints[:MOST]],
         "files": [tidy(file) for file in files],
@@ -117,7 +118,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         body=write_body(trace, diary),
         tags=(category,) if (category := infer_category(goal)) != "general" else (),
         seq=trace.seq,
-        ended=trace.ended[:19] + "Z" if trace.ended else day,
+        ended=min(trace.ended, format_time(now))[:19] + "Z" if trace.ended else day,
         fields={name: value for name, value in fields.items() if value not in (None, "", [])},
     )
 

@@ -111,14 +111,15 @@ def pattern_similarity(one: str, other: str, *, same_category: bool, conditions:
     return round(0.5 * jaccard(word_set(one), word_set(other)) + 0.3 * same_category + 0.2 * conditions, _DIGITS)
 
 
-def recent_episodes(memories: Iterable[Memory], now: datetime) -> tuple[Told, ...]:
+def recent_episodes(memories: Iterable[Memory], now: datetime, taken_in: frozenset[str] = frozenset()) -> tuple[Told, ...]:
     """Return the live episodes of the last 30 days, oldest first; those without a date count as new.
 
-    What counts is when it happened, not when it was last of use.
+    What counts is when it happened, not when it was last of use. Those that were taken in within
+    these days count too, since nobody could learn from them before: `taken_in` are their ids.
     """
     first = (now.astimezone(UTC) - timedelta(days=WINDOW_DAYS)).date()
     found = (memory for memory in memories if memory.kind == "episode" and memory.is_live and memory.is_ours and not memory.is_superseded)
-    found = (memory for memory in found if (day := parse_date(memory.created_at) or memory.seen) is None or day >= first)
+    found = (memory for memory in found if (day := parse_date(memory.created_at) or memory.seen) is None or day >= first or memory.id in taken_in)
     return tuple(sorted((Told(memory, read_diary(memory)) for memory in found), key=lambda one: (one.diary.timestamp, one.memory.id)))
 
 

@@ -25,7 +25,7 @@ from memory_kb.text import shorten
 TASKS = 50
 _PENDING = 500
 _GOAL, _SAID = 200, 100
-#: A session that was ended so many seconds after its last event had been left before.
+#: A session that is ended so many seconds after its last event was left before.
 _LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
 
@@ -43,8 +43,8 @@ class Trace:
 
     Attributes:
         seq: the number of the last event that counts for it.
-        began: the moment of the first event, or ""; `ended` that of the last; `left` that of the
-            last before the end, where the session was ended much later.
+        began: the moment of the first event, or ""; `ended` that of the last. Where the session was
+            ended much later than it was worked on, or its log was begun later, that does not count.
         steps: the actions, head and tail; `missing` were left out after the first `head`.
         actions: how many calls there were.
         checks: the last results of test runs, builds, lint runs and deployments, the newest last.
@@ -59,7 +59,6 @@ class Trace:
     seq: int = 0
     began: str = ""
     ended: str = ""
-    left: str = ""
     goal: str = ""
     turns: int = 0
     actions: int = 0
@@ -161,9 +160,8 @@ class _Tracer:
         known = self.known
         self.job = self.job or event.job
         speaks = event.agent if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start" else None
-        is_late = event.event == "end" and seconds_between(known.ended, event.ts) > _LEFT
-        left = known.ended if is_late else "" if event.event not in _OWN_EVENTS else known.left
-        self.known = replace(known, seq=seq, began=known.began or event.ts, ended=max(known.ended, event.ts), left=left, agent=known.agent or speaks)
+        began, ended = _stretch(known.began, known.ended, event)
+        self.known = replace(known, seq=seq, began=began, ended=ended, agent=known.agent or speaks)
         if event.injected == "whole":
             if event.call_id:
                 self.pending.pop(event.call_id, None)
@@ -291,6 +289,7 @@ class _Tracer:
             session=self.session,
             job=self.job,
             task=self.task,
+            ended=self.known.ended or self.known.began,
             steps=self.journal.steps,
             head=self.journal.head,
             missing=self.journal.missing,
@@ -311,6 +310,22 @@ class _Tracer:
             stuck=words.stuck,
             corrections=words.listed("corrections"),
         )
+
+
+def _stretch(began: str, ended: str, event: Event) -> tuple[str, str]:
+    """Return when work began and ended, with one more event of a session.
+
+    The events that frame a session are of the moment in which they are written: a transcript that
+    is imported may be ended months after its last word, and its log may be begun after all of it.
+    """
+    if not event.ts:
+        return began, ended
+    if event.event in ("start", "resume"):
+        return began or event.ts, ended
+    if event.event == "end":
+        is_late = seconds_between(ended or began, event.ts) > _LEFT
+        return began or event.ts, ended if is_late else max(ended, event.ts)
+    return min(began or event.ts, event.ts), max(ended, event.ts)
 
 
 def seconds_between(began: str, moment: str) -> float:

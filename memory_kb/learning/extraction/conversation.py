@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.notes.events import Event
+from memory_kb.notes.events import FRAME, Event
 from memory_kb.notes.eventtext import cut, strings_of
 from memory_kb.notes.injected import is_own_call, strip
 from memory_kb.text import shorten
@@ -68,7 +68,7 @@ class Conversation:
         execution: what the agent said and did.
         errors: what failed, with what came after it.
         seq: the number of the last event.
-        day: when it ended, as an ISO date, or "".
+        day: when it was worked on last, as an ISO date, or "".
         task_text: what it was for, in a few words (S3-7).
     """
 
@@ -166,7 +166,7 @@ class _Reader:
 
     def _note(self, event: Event) -> None:
         known = self._known
-        day = event.ts[:10] or known.day
+        day = known.day if known.day and event.event in FRAME else event.ts[:10] or known.day
         self._known = replace(known, seq=self._number, day=day, job=known.job or event.job, task=known.task or event.task)
 
     def _take_human(self, event: Event) -> None:

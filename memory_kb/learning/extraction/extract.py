@@ -19,6 +19,7 @@ from memory_kb.learning.extraction.scopes import Scope
 from memory_kb.learning.extraction.sifting import Found, Sifted, sift
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.memories import Memory
+from memory_kb.learning.moments import newest
 from memory_kb.learning.remember import Draft, fingerprint
 from memory_kb.model import Location
 from memory_kb.notes.fields import read_words
@@ -158,7 +159,8 @@ def make_offers(question: Question, found: Iterable[Found], session: Finished, n
         counts[key] += 1
         key = key if counts[key] == 1 else f"{key}#{counts[key]}"
         reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
-        offers.append(Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id))
+        said = newest(question.sources[number - 1].created_at for number in one.numbers) if question.scope.is_rollup else None
+        offers.append(Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id, said=said))
     return tuple(offers)
 
 
@@ -170,7 +172,8 @@ def _rests_on(one: Found, question: Question) -> str:
 
 def _make_draft(one: Found, question: Question, session: Finished, now: datetime) -> Draft:
     scope, step = question.scope, question.step
-    day = session.conversation.day or now.astimezone(UTC).date().isoformat()
+    today = now.astimezone(UTC).date().isoformat()
+    day = min(session.conversation.day or today, today)
     fields: dict[str, Value] = {"type": step.type, "domain": scope.domain, "importance": scope.importance, "phase": session.phase}
     if step.is_norm:
         fields |= {"status": "proposed", "institutional": True}

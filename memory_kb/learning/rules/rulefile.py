@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.remember import Draft, check_draft, plan_entry
+from memory_kb.learning.remember import Draft, check_draft, not_from_the_future, plan_entry
 from memory_kb.learning.rules.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
 from memory_kb.learning.rules.review import free_path
 from memory_kb.learning.twins import find_twin
@@ -235,7 +235,7 @@ def plan_import(rulings: Sequence[Ruling], index: Index, room: Room, now: dateti
             path = free_path(f"{room.folder}{KINDS[ruling.draft.kind].folder}/{slug}-{end}.md", taken)
             taken.add(path)
             told = Imported(entry_id, path, "created", ruling.line)
-            changes.append(plan_entry(ruling.draft, entry_id, path, now, "Imported."))
+            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "Imported."))
         seen.add(entry_id)
         done.append(told)
     return done, changes

@@ -240,7 +240,8 @@ def make_offer(event: Event, capture: Capture, now: datetime, place: Location, s
         number += f"/{event.ts or now.isoformat()}"
     asked = "Asked to remember it" if capture.pattern == "request" else f"Said as a {capture.pattern}"
     where = f" in session {origin}{f', event {event.seq}' if event.seq else ''}" if origin else ""
-    return Offer(replace(capture.draft, fields=tuple(fields)), place, f"capture/{origin or ''}/{number}", f"{asked}{where}.", origin)
+    key = f"capture/{origin or ''}/{number}"
+    return Offer(replace(capture.draft, fields=tuple(fields)), place, key, f"{asked}{where}.", origin, said=event.ts or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ TYPE_WEIGHTS = {
     "episode": 0.7,
 }
 ARCHIVE_BELOW = 0.1
+#: Days after which an entry that was made of an old source may be archived.
+NEW_DAYS = 30
 #: Kinds that are always injected, that age by rules of their own, or that are work in progress.
 _EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff", "ledger"})
 
@@ -42,16 +44,19 @@ def activation_score(kind: str, count: int, seen: date | None, today: date, half
     return activation(TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)
 
 
-def plan_archiving(memories: Iterable[Memory], folder_of: Callable[[Location], str], now: datetime, half_life: float = 90.0) -> tuple[Change, ...]:
+def plan_archiving(
+    memories: Iterable[Memory], folder_of: Callable[[Location], str], now: datetime, half_life: float = 90.0, taken_in: frozenset[str] = frozenset()
+) -> tuple[Change, ...]:
     """Plan to archive the live entries whose activation score fell below 0.1.
 
     What has been applied counts as seen. Pinned and institutional entries stay, and so do notes
-    that are not memories.
+    that are not memories. What was made in the last weeks, of old sources too, stays for now:
+    nobody could look at it before. `taken_in` are the ids of that.
     """
     today = now.astimezone(UTC).date()
     changes: list[Change] = []
     for memory in memories:
-        if not _may_go(memory):
+        if memory.id in taken_in or not _may_go(memory):
             continue
         seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
         score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)

@@ -22,6 +22,8 @@ from memory_kb.retrieval.similarity import CONTRADICTION_FROM, Pair, linked_clus
 
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
+#: The contradictions that a table tells one by one.
+_MOST_TOLD = 3
 
 
 class Contradiction(NamedTuple):
@@ -204,3 +206,25 @@ class ContradictionsReport:
     found: tuple[ContradictionView, ...]
     run: RunReport
     notices: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """What was done about them, each entry by its name; "" for nothing."""
+        changed = {change.id for change in self.run.changes}
+        done = [one for one in self.found if {one.older.id, one.newer.id} <= changed]
+        retired = {one.older.id: one for one in reversed(done) if one.resolution == "retire"}
+        weakened = [one for one in done if one.resolution == "weaken" and retired.keys().isdisjoint((one.older.id, one.newer.id))]
+        told = [_say(one) for one in (*reversed(retired.values()), *weakened)]
+        more = len(told) - _MOST_TOLD
+        return "; ".join((*told[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])))
+
+
+def _say(found: ContradictionView) -> str:
+    if found.resolution == "retire":
+        return f"retired {_name(found.older)}, since {_name(found.newer)} is newer and says otherwise"
+    return f"flagged {_name(found.older)} and {_name(found.newer)} for review"
+
+
+def _name(side: Side) -> str:
+    """Return an entry by its id, which stays the same when its file moves, and its file."""
+    return f"{side.id} ({side.path})"

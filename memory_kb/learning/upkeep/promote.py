@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.intake import Offer
-from memory_kb.learning.memories import Memory, plan_fields, with_words
-from memory_kb.learning.remember import Draft
+from memory_kb.learning.memories import Memory, last_seen, plan_fields, with_words
+from memory_kb.learning.moments import newest
+from memory_kb.learning.remember import Draft, moment_of
 from memory_kb.learning.twins import turning_words
 from memory_kb.model import Location
 from memory_kb.notes.plans import Change
@@ -139,7 +140,7 @@ def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
     place = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}.get(memory.place.scope)
     if place is None or not memory.is_live or memory.is_superseded or not memory.text.strip():
         return None
-    return replace(_offer(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.")
+    return replace(_offer(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.", said=None)
 
 
 def _may_rise(memory: Memory) -> bool:
@@ -171,7 +172,7 @@ def _plan_reinforcement(memory: Memory, sources: Sequence[Memory], now: datetime
         return None
     values: dict[str, Value] = {
         "reinforcement_count": memory.reinforcement_count + 1,
-        "last_reinforced": now.astimezone(UTC).date().isoformat(),
+        "last_reinforced": last_seen(memory, moment_of(newest(one.created_at for one in sources), now)),
         "sources": with_words(memory, "sources", *new),
     }
     return plan_fields(memory, values, f"{_name_jobs(sources)} learned the same.")
@@ -189,7 +190,7 @@ def _offer(memory: Memory, sources: Sequence[Memory], place: Location, now: date
     reason = "A judge called it independent of this project." if level == "project" else f"{_name_jobs(sources)} learned the same."
     title = memory.word("title")
     draft = Draft(memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items()))
-    return Offer(draft, place, f"promote/{place.scope}/{memory.id}", reason)
+    return Offer(draft, place, f"promote/{place.scope}/{memory.id}", reason, said=newest(one.created_at for one in sources))
 
 
 def _name_jobs(sources: Sequence[Memory]) -> str:

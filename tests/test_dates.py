@@ -1,0 +1,191 @@
+"""What is made of a session is as old as what was said and done in it, whenever its log is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from conftest import NOW, Files, write_files
+from episodic import CHECKOUT, WEBHOOK, put_session
+
+from memory_kb import KnowledgeBase
+from memory_kb.learning.episodic.episodes import make_episode
+from memory_kb.learning.episodic.trace import trace_session
+from memory_kb.learning.memories import Memory
+from memory_kb.notes.events import Event, format_time
+
+Open = Callable[..., KnowledgeBase]
+OLD = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
+SAID = "Never deploy on Tuesdays, after the train leaves."
+NOTE = "---\nid: note\nkind: preference\ncreated_at: '{day}'\n---\nAlways deploy on Tuesdays, after the train leaves.\n"
+
+
+def events(*said: str, start: datetime = OLD, session: str = "old") -> list[Event]:
+    """Return messages of a person and their answers, half a minute apart."""
+    turns = [turn for text in said for turn in (("user", text), ("assistant", "Done."))]
+    return [
+        Event(ts=format_time(start + timedelta(seconds=30 * number)), session=session, role=role, content=text)
+        for number, (role, text) in enumerate(turns)
+    ]
+
+
+def end(kb: KnowledgeBase, made: Iterable[Event], session: str = "old", *, outcome: str | None = None) -> dict[str, str]:
+    """Log a session and end it; return what the stages came to."""
+    kb.session_append(made)
+    return {step.name: step.message for step in kb.session_end(session, outcome=outcome).steps}
+
+
+def by_kind(kb: KnowledgeBase) -> dict[str, Memory]:
+    return {memory.kind: memory for memory in kb._memories()}
+
+
+def test_what_was_said_long_ago_does_not_take_the_place_of_what_was_written_since(folder: Path, open_kb: Open) -> None:
+    write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
+    kb = open_kb(folder)
+    told = end(kb, events("Fix the deploy script.", SAID), outcome="success")
+    memories = {memory.id: memory for memory in kb._memories()}
+    (old,) = [memory for memory in memories.values() if memory.text.strip() == SAID]
+    assert (memories["note"].status, old.status) == ("active", "retired")
+    assert (old.created_at, old.last_reinforced) == ("2025-06-01T10:01:00Z", "2025-06-01")
+    assert f"retired {old.id} " in told["contradictions"]
+    assert "note (memory/learnings/note.md) is newer" in told["contradictions"]
+
+
+def test_of_a_session_that_is_newer_the_word_counts(folder: Path, open_kb: Open) -> None:
+    write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2025-01-01")})
+    kb = open_kb(folder)
+    told = end(kb, events("Fix the deploy script.", SAID))
+    assert {memory.status for memory in kb._memories() if memory.id == "note"} == {"retired"}
+    assert "retired note " in told["contradictions"]
+
+
+def test_less_than_ninety_days_apart_a_person_judges(folder: Path, open_kb: Open) -> None:
+    write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2025-07-01")})
+    kb = open_kb(folder)
+    told = end(kb, events("Fix the deploy script.", SAID))
+    assert {memory.status for memory in kb._memories() if memory.kind == "preference"} == {"active"}
+    assert told["contradictions"].startswith("flagged ")
+    assert told["contradictions"].endswith(" for review")
+
+
+def test_a_log_that_was_begun_today_tells_of_old_events(folder: Path, open_kb: Open) -> None:
+    write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
+    kb = open_kb(folder)
+    kb.session_start("old")
+    told = end(kb, events("Fix the deploy script.", SAID))
+    assert "is newer" in told["contradictions"]
+    episode = by_kind(kb)["episode"]
+    assert (episode.created_at, episode.count("duration_seconds")) == ("2025-06-01T10:01:30Z", 90)
+    assert episode.path.startswith("memory/episodes/2025-06-01/")
+
+
+def test_every_entry_of_a_session_has_its_date(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    call = {"type": "tool_call", "tool": "Bash"}
+    steps: list[tuple[str, str, bool]] = [("a", "npm install", False), ("b", "pnpm install", True)]
+    made = events("Install it, please.")
+    for number, (key, command, ok) in enumerate(steps):
+        at = format_time(OLD + timedelta(days=1, seconds=number))
+        made.append(Event(ts=at, session="old", call_id=key, args={"command": command}, **call))  # type: ignore[arg-type]
+        output = "Done" if ok else "npm error code EUNSUPPORTEDPROTOCOL"
+        made.append(Event(ts=at, session="old", type="tool_result", call_id=key, ok=ok, content=output))
+    end(kb, made, outcome="success")
+    found = by_kind(kb)
+    assert {name: str(memory.created_at)[:10] for name, memory in found.items()} == {"pitfall": "2025-06-02", "episode": "2025-06-02"}
+    assert {memory.last_reinforced for memory in found.values()} == {"2025-06-02"}
+
+
+def test_what_is_still_to_come_is_of_now(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    end(kb, events("Fix the deploy script.", SAID, start=NOW + timedelta(days=40)))
+    assert {str(memory.created_at)[:10] for memory in kb._memories()} == {"2026-11-21"}
+    assert {memory.last_reinforced for memory in kb._memories()} == {"2026-11-21"}
+
+
+def test_an_old_word_counts_and_sets_no_clock_back(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    learned = kb.learn(SAID, kind="preference")
+    end(kb, events("Fix the deploy script.", SAID))
+    (memory,) = [memory for memory in kb._memories() if memory.id == learned.id]
+    assert (memory.reinforcement_count, memory.last_reinforced, str(memory.created_at)[:10]) == (1, "2026-11-21", "2026-11-21")
+
+
+def test_an_old_word_reinforces_as_of_its_day(folder: Path, open_kb: Open) -> None:
+    entry = f"---\nid: a\nkind: preference\nlast_reinforced: '2025-01-01'\ncreated_at: '2025-01-01'\n---\n{SAID}\n"
+    write_files(folder, {"memory/learnings/a.md": entry})
+    kb = open_kb(folder)
+    end(kb, events("Fix the deploy script.", SAID))
+    (memory,) = [memory for memory in kb._memories() if memory.id == "a"]
+    assert (memory.reinforcement_count, memory.last_reinforced) == (1, "2025-06-01")
+
+
+def test_imported_notes_are_not_of_the_future_and_meet_what_is_there(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
+    files: Files = {
+        "notes/a.md": f"---\ncreated: 2025-06-01\n---\n{SAID}\n",
+        "notes/b.md": "---\ncreated: 2031-01-01\n---\nThe cache is flushed by hand.\n",
+    }
+    write_files(tmp_path, files)
+    kb = open_kb(folder)
+    kb.import_(tmp_path / "notes", format="obsidian")
+    assert {str(memory.created_at)[:10] for memory in kb._memories() if "cache" in memory.text} == {"2026-11-21"}
+    assert [one.resolution for one in kb.contradictions(since=NOW.date()).found] == ["retire"]
+
+
+def test_old_sessions_are_still_learned_from_and_stay_for_some_days(folder: Path, open_kb: Open) -> None:
+    late = NOW + timedelta(days=400)
+    kb = open_kb(folder, late)
+    for session in (CHECKOUT, WEBHOOK):
+        put_session(kb, session)
+        kb.reflect(session)
+    kb.maintain(force=True)
+    assert {memory.status for memory in kb._memories()} == {"active"}
+    made = [memory for memory in kb._memories() if memory.word("source") == "consolidated"]
+    assert {memory.kind for memory in made} == {"rule", "pitfall"}
+    assert {str(memory.created_at)[:10] for memory in made} == {"2026-11-20"}
+    assert {memory.metadata.get("detail") for memory in kb._memories() if memory.kind == "episode"} == {"full"}
+    later = open_kb(folder, late + timedelta(days=4))
+    later.maintain(force=True)
+    assert {memory.status for memory in later._memories()} == {"active"}  # the rules refer to the episodes
+
+
+def test_what_was_learned_of_old_sessions_is_not_archived_at_once(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    kb.session_append(
+        [
+            Event(ts=format_time(OLD), session="old", role="user", content="Install it."),
+            Event(ts=format_time(OLD), session="old", type="tool_call", tool="Bash", call_id="a", args={"command": "npm install"}),
+            Event(ts=format_time(OLD), session="old", type="tool_result", call_id="a", ok=False, content="npm error code EUNSUPPORTEDPROTOCOL"),
+            Event(ts=format_time(OLD), session="old", type="tool_call", tool="Bash", call_id="b", args={"command": "pnpm install"}),
+            Event(ts=format_time(OLD), session="old", type="tool_result", call_id="b", ok=True, content="Done"),
+        ]
+    )
+    kb.session_end("old")
+    assert by_kind(kb)["pitfall"].status == "active"
+    later = open_kb(folder, NOW + timedelta(days=40))
+    later.maintain(force=True)
+    assert by_kind(later)["pitfall"].status == "archived"
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_a_transcript_that_grew_lasts_as_long_as_its_work(again: int) -> None:
+    made: list[Event] = []
+    for round_number in range(again):
+        start = OLD + timedelta(minutes=20 * round_number)
+        made += events("Fix it." if not round_number else "Now the other one.", start=start)
+        made.append(Event(ts=format_time(NOW + timedelta(minutes=round_number)), type="event", event="end"))
+    (trace,) = trace_session("old", made)
+    episode = make_episode(trace, NOW)
+    assert episode.fields["duration_seconds"] == 1200 * (again - 1) + 30
+    assert episode.ended == format_time(OLD + timedelta(minutes=20 * (again - 1), seconds=30))[:19] + "Z"
+    assert episode.id.startswith("ep-2025-06-01-")
+
+
+def test_the_diary_lists_old_sessions_on_their_day(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    end(kb, events("Fix the deploy script.", "Now its test, please."), outcome="success")
+    (entry,) = kb.diary_list()
+    assert entry.timestamp == "2025-06-01T10:01:30Z"
+    assert kb.diary_list(since=NOW.date()) == ()
