@@ -336,11 +336,12 @@ class SessionWritten:
     """What was written to a session.
 
     Attributes:
-        action: `started`, `resumed`, `appended`, `ended`, or `unchanged`.
+        action: `started`, `resumed`, `appended`, `ended`, `corrected`, or `unchanged`.
         written: how many events.
         seq: the number of the session's last event.
         redacted: what the credentials looked like that were taken out before writing.
         steps: what followed the end, stage by stage.
+        correction: what was said of it before and counts no more, in a sentence; else empty.
     """
 
     session: str
@@ -350,6 +351,7 @@ class SessionWritten:
     seq: int = 0
     redacted: tuple[str, ...] = ()
     steps: tuple[StepReport, ...] = ()
+    correction: str = ""
 
 
 @dataclass(frozen=True, slots=True)

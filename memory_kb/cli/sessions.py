@@ -150,6 +150,8 @@ def _print_written(options: Options, written: SessionWritten, problems: list[Pro
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
     last = f", the last is {written.seq:,}" if written.seq else ""
+    if written.correction:
+        say(written.correction)
     click.echo(f"{written.action} {written.session}  {written.written:,} event{'' if written.written == 1 else 's'}{last}")
 
 
@@ -163,7 +165,8 @@ def _print_written(options: Options, written: SessionWritten, problems: list[Pro
 def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
-    Each step is by itself; a table tells what it came to. Ending a session twice changes nothing.
+    Each step is by itself; a table tells what it came to. Ending a session twice changes nothing; another outcome or summary corrects the first,
+    in the episode and in what was credited.
 
     \b
     memory-kb session end 0b1c42 --outcome success

@@ -143,7 +143,8 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     written = kb.session_end(given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary"))
-    return Answer(f"Session {written.session}: {written.action}.", _written_values(written))
+    told = f"Session {written.session}: {written.action}. {written.correction}"
+    return Answer(told.rstrip(), _written_values(written))
 
 
 def _written_values(written: SessionWritten) -> dict[str, Any]:

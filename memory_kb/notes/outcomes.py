@@ -18,10 +18,11 @@ _NAME = "outcomes.jsonl"
 
 
 class Mark(NamedTuple):
-    """What an entry gets: `success`, `failure` or `mixed`, and how many of these it has then."""
+    """What an entry gets: `success`, `failure` or `mixed`, how many of these it has then, and what that added to its confidence."""
 
     credit: str
     total: int
+    added: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +81,5 @@ class OutcomeLog:
 def _read_mark(value: object) -> Mark | None:
     if not isinstance(value, dict) or not isinstance(value.get("credit"), str):
         return None
-    total = value.get("total")
-    return Mark(value["credit"], total if type(total) is int else 0)
+    total, added = value.get("total"), value.get("added")
+    return Mark(value["credit"], total if type(total) is int else 0, added if type(added) in (int, float) else None)

@@ -111,8 +111,10 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         shown = [one for one in RetrievalLog(self.machine / "log").read() if one.session == session and one.injected and one.agent and one.task]
         pairs = dict.fromkeys((one.agent or "", one.task or "") for one in shown)
         word = "mixed" if told == "partial" else str(told)
+        again = tuple(self._reconsider(agent, task, word, session) for agent, task in pairs)
         runs = tuple(self.outcome(agent, task, word, session=session).run for agent, task in pairs)
-        return Done(say_changes(runs, "credited", "credited"), runs)
+        told = say_changes(again, "credited otherwise than before", "credited otherwise than before")
+        return Done("; ".join(filter(None, (told, say_changes(runs, "credited", "credited")))), (*again, *runs))
 
     def _reinforcement_step(self, session: str) -> Done:
         run = self.reinforce(session)

@@ -154,6 +154,31 @@ class Reviewing(Rules):
         notice = "" if plan.credits else "All of it was credited before." if known else "None of what was shown is a rule, pitfall or skill in use."
         return OutcomeReport(agent, task, word, credits_, tuple(one for one in asked if one in known), notice, run)
 
+    def _reconsider(self, agent: str, task: str, outcome: str, session: str, *, dry_run: bool = False) -> RunReport:
+        """Settle what a session credited again, where it is now said to have gone otherwise.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS
+        from memory_kb.learning.rules.secondthoughts import find_former, plan_second_thoughts
+        from memory_kb.notes.outcomes import OutcomeLog
+        from memory_kb.reports import RunReport
+
+        word, today = read_outcome(outcome), self._today()
+        reason = f"{agent} on {task}: {word}."
+        with self._planning(dry_run=dry_run):
+            memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+            former = find_former(OutcomeLog(self.machine / "log").read(agent, task), self._undone(), memories, session, word)
+            if not former:
+                return RunReport(None, "outcome")
+            account = self._hear(word, tuple(former), (), (session,))
+
+            def plan(entries: Sequence[Memory]) -> Crediting:
+                return plan_second_thoughts(entries, former, account, today, reason)
+
+            return self._credit(plan(memories), (agent, task, word, session), plan, dry_run=dry_run)
+
     def _hear(self, outcome: str, shown: Sequence[str], used: Sequence[str], sessions: Iterable[str]) -> Account:
         """Return what is known of how a task went, by its sessions and by whoever tells."""
         from memory_kb.learning.rules.outcomes import Account, find_marks, resolve_marks

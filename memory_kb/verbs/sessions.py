@@ -78,7 +78,8 @@ class Sessions(OpenVault):
     def session_end(self, session: str, *, outcome: str | None = None, summary: str | None = None, only_close: bool = False) -> SessionWritten:
         """End a session: write its end once, then do what follows a session.
 
-        An end without an outcome gets one from a later call that has it. What follows are the
+        The last word counts: a later call with another outcome or summary corrects the end, and
+        the episode and the credits with it; the same again changes nothing. What follows are the
         stages of requirements §6.7, each by itself; `only_close` leaves them for another time.
         What is done already is not done again.
 
@@ -86,7 +87,7 @@ class Sessions(OpenVault):
             UnreadableInput: there is no such session.
             UsageError: the outcome is none of success, failure, mixed and partial.
         """
-        from memory_kb.learning.logs.sessions import OUTCOMES, find_id, prepare
+        from memory_kb.learning.logs.sessions import OUTCOMES, correct_end, find_id, prepare
         from memory_kb.reports import SessionWritten
 
         if outcome is not None and outcome not in OUTCOMES:
@@ -94,14 +95,16 @@ class Sessions(OpenVault):
         session = find_id(session, self._session_files.ids())
         end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
         with self._session_files.writing(session) as writer:
-            is_over = writer.last is not None and writer.last.event == "end" and (outcome is None or "outcome" in (writer.last.args or {}))
             done = prepare(end, self._clock(), writer.first)
-            if not is_over:
-                writer.append(done.event)
+            last = writer.last if writer.last and writer.last.event == "end" else None
+            event, correction = correct_end(last, done.event)
+            if event:
+                writer.append(event)
             seq = writer.seq
         steps = self._after_session(session, with_stages=not only_close)
-        action = "unchanged" if is_over else "ended"
-        return SessionWritten(session, self._show_session(session), action, int(not is_over), seq, () if is_over else done.redacted, steps)
+        action = "unchanged" if event is None else "corrected" if correction else "ended"
+        redacted = done.redacted if event else ()
+        return SessionWritten(session, self._show_session(session), action, int(event is not None), seq, redacted, steps, correction)
 
     def _after_session(self, session: str, *, with_stages: bool) -> tuple[StepReport, ...]:  # noqa: ARG002 - for `Ending`
         """Do what follows a session that is closed; here only its events become searchable."""

@@ -9,7 +9,7 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.confidence import read_evidence
+from memory_kb.learning.rules.confidence import read_evidence, settle
 from memory_kb.learning.rules.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.notes.events import Event
 from memory_kb.notes.eventtext import strings_of
@@ -185,11 +185,12 @@ def find_credited(outcomes: Iterable[Outcome], undone: Collection[str], memories
         if outcome.is_done:
             credited.update(outcome.marks if outcome.run not in undone else ())
         elif following is None or not following.is_done:
-            credited.update(name for name, mark in outcome.marks.items() if name in entries and _is_written(entries[name], mark))
+            credited.update(name for name, mark in outcome.marks.items() if name in entries and is_written(entries[name], mark))
     return frozenset(credited)
 
 
-def _is_written(memory: Memory, mark: Mark) -> bool:
+def is_written(memory: Memory, mark: Mark) -> bool:
+    """Tell by the counter of an entry whether it got a credit."""
     return mark.credit != "mixed" and memory.count(f"{mark.credit}_count") >= mark.total
 
 
@@ -202,10 +203,27 @@ def plan_outcome(memories: Iterable[Memory], wanted: Sequence[str], account: Acc
         credit = choose_credit(memory, account)
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
-        marks[memory.id] = Mark(credit, count + (credit != "mixed"))
+        marks[memory.id] = mark_of(memory, credit, today)
         credits_.append(Credited(memory.id, memory.kind, memory.title, credit, *_numbers(memory, change, count, today)))
         changes += [change] if change else []
     return Crediting(tuple(credits_), marks, tuple(changes))
+
+
+def mark_of(memory: Memory, credit: str, today: date) -> Mark:
+    """Return what is logged of a credit that an entry gets today.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> mark_of(Memory("r", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.98}), "success", date(2026, 1, 1))
+        Mark(credit='success', total=1, added=0.02)
+    """
+    if credit == "mixed":
+        return Mark(credit, 0)
+    total = memory.count(f"{credit}_count") + 1
+    if memory.kind == "skill":
+        return Mark(credit, total)
+    evidence = read_evidence(memory)
+    return Mark(credit, total, round(settle(evidence, credit, today).confidence - evidence.decayed(today), 6))
 
 
 def _numbers(memory: Memory, change: Change | None, count: int, today: date) -> tuple[float, float]:

@@ -1,0 +1,142 @@
+"""A session is ended again with another word on how it went: the last word counts, in all that came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import NOW, Run, write_files
+from planning import Tree, tree
+
+from memory_kb import KnowledgeBase
+from memory_kb.learning.memories import Memory
+from memory_kb.notes.events import Event, format_time
+
+Open = Callable[..., KnowledgeBase]
+RULE = (
+    "---\nid: r\nkind: rule\nconfidence: {confidence}\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nRun the linter before every push.\n"
+)
+PITFALL = "---\nid: p\nkind: pitfall\nconfidence: 0.6\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nNever edit the lock file by hand.\n"
+SKILL = "---\nid: k\nkind: skill\ncreated_at: '2026-11-01'\n---\nRelease: tag, then push.\n"
+SESSION = "s1"
+
+
+def make(folder: Path, open_kb: Open, confidence: float = 0.6) -> KnowledgeBase:
+    """Return a vault with a session to whose agent a rule, a pitfall and a skill were shown."""
+    files = {"rules/r": RULE.format(confidence=confidence), "rules/p": PITFALL, "skills/k": SKILL}
+    write_files(folder, {f"memory/{name}.md": text for name, text in files.items()})
+    kb = open_kb(folder)
+    kb.sync()
+    said = ("Mend the release script.", "Now its test, please.")
+    kb.session_append([Event(ts=format_time(NOW), session=SESSION, role="user", content=text) for text in said])
+    kb._log_retrieval("context", ["r", "p", "k"], session=SESSION, agent="coder", task="t", injected=True)
+    return kb
+
+
+def evidence(kb: KnowledgeBase, name: str = "r") -> tuple[float, int, int]:
+    (memory,) = [memory for memory in kb._memories() if memory.id == name]
+    return memory.share("confidence", 0.5), memory.count("success_count"), memory.count("failure_count")
+
+
+def episode(kb: KnowledgeBase) -> Memory:
+    (memory,) = [memory for memory in kb._memories() if memory.kind == "episode"]
+    return memory
+
+
+def notes(folder: Path) -> Tree:
+    return {name: held for name, held in tree(folder / "memory").items() if ".memory-kb" not in name}
+
+
+def test_another_outcome_corrects_the_episode_and_what_was_credited(folder: Path, open_kb: Open) -> None:
+    kb = make(folder, open_kb)
+    kb.session_end(SESSION, outcome="success")
+    assert (evidence(kb), evidence(kb, "p"), evidence(kb, "k")[1:]) == ((0.65, 1, 0), (0.65, 1, 0), (1, 0))
+    done = kb.session_end(SESSION, outcome="failure", summary="It went bad.")
+    assert (done.action, done.correction) == ("corrected", "It had been ended as success; now failure counts.")
+    assert (evidence(kb), evidence(kb, "p"), evidence(kb, "k")[1:]) == ((0.4, 0, 1), (0.6, 0, 0), (0, 1))
+    assert episode(kb).word("outcome") == "failure"
+    assert {step.name: step.message for step in done.steps}["feedback"] == "3 credited otherwise than before"
+    assert sum(event.event == "end" for event in kb.session_replay(SESSION)) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("success", "failure"), ("failure", "success"), ("mixed", "success"), ("success", "mixed"), ("failure", "partial")]
+)
+def test_what_counts_is_what_would_have_been_said_at_once(folder: Path, open_kb: Open, tmp_path: Path, words: tuple[str, str]) -> None:
+    kb = make(folder, open_kb)
+    for word in words:
+        kb.session_end(SESSION, outcome=word)
+    other = make(tmp_path / "other", open_kb)
+    other.session_end(SESSION, outcome=words[-1])
+    for name in ("r", "p", "k"):
+        assert evidence(kb, name) == evidence(other, name)
+    assert episode(kb).word("outcome") == episode(other).word("outcome")
+
+
+@pytest.mark.parametrize(("confidence", "words"), [(0.98, ("success", "failure")), (0.1, ("failure", "success"))])
+def test_at_the_bounds_no_more_is_taken_back_than_was_given(folder: Path, open_kb: Open, confidence: float, words: tuple[str, str]) -> None:
+    kb = make(folder, open_kb, confidence)
+    for word in words:
+        kb.session_end(SESSION, outcome=word)
+    assert evidence(kb)[0] == pytest.approx(confidence + (0.05 if words[-1] == "success" else -0.2))
+
+
+def test_the_same_again_changes_nothing(folder: Path, open_kb: Open) -> None:
+    kb = make(folder, open_kb)
+    kb.session_end(SESSION, outcome="success")
+    kb.session_end(SESSION, outcome="failure", summary="It went bad.")
+    before, size = notes(folder), len(list(kb.session_replay(SESSION)))
+    for outcome, summary in (("failure", "It went bad."), ("failure", None), (None, "It went bad."), (None, None)):
+        done = kb.session_end(SESSION, outcome=outcome, summary=summary)
+        assert (done.action, done.written, [step.name for step in done.steps if step.runs]) == ("unchanged", 0, [])
+    assert notes(folder) == before
+    assert len(list(kb.session_replay(SESSION))) == size
+
+
+def test_closed_first_and_told_otherwise_later(folder: Path, open_kb: Open) -> None:
+    kb = make(folder, open_kb)
+    kb.session_end(SESSION, outcome="failure", only_close=True)
+    assert kb.session_end(SESSION, outcome="success").action == "corrected"
+    assert evidence(kb) == (0.65, 1, 0)
+    assert episode(kb).word("outcome") == "success"
+
+
+def test_a_summary_alone_keeps_the_outcome(folder: Path, open_kb: Open) -> None:
+    kb = make(folder, open_kb)
+    kb.session_end(SESSION, outcome="failure")
+    done = kb.session_end(SESSION, summary="The disk was full.")
+    assert (done.action, done.correction) == ("ended", "")
+    assert kb.session_end(SESSION, summary="The disk was slow.").correction == "Its summary is replaced."
+    assert (episode(kb).word("outcome"), evidence(kb)) == ("failure", (0.4, 0, 1))
+    assert [dict(event.args or {}) for event in kb.session_replay(SESSION) if event.event == "end"] == [{"outcome": "failure"}] * 3
+
+
+def test_both_ends_are_taken_back_together(folder: Path, open_kb: Open) -> None:
+    kb = make(folder, open_kb)
+    before = notes(folder)
+    kb.session_end(SESSION, outcome="success")
+    kb.session_end(SESSION, outcome="failure")
+    assert all(not report.conflicts for report in kb.undo_session(SESSION))
+    assert notes(folder) == before
+    kb.session_end(SESSION, outcome="success")
+    assert evidence(kb) == (0.65, 1, 0)
+
+
+def test_work_goes_on_and_ends_otherwise(folder: Path, open_kb: Open) -> None:
+    kb = make(folder, open_kb)
+    kb.session_end(SESSION, outcome="success")
+    kb.session_append([Event(ts=format_time(NOW), session=SESSION, role="user", content="It fails again in production.")])
+    done = kb.session_end(SESSION, outcome="failure")
+    assert done.action == "ended"
+    assert evidence(kb) == (0.4, 0, 1)
+    assert episode(kb).word("outcome") == "failure"
+
+
+def test_the_command_says_what_counts_now(folder: Path, open_kb: Open, run: Run) -> None:
+    make(folder, open_kb)
+    assert run("--vault", folder, "session", "end", SESSION, "--outcome", "success").returncode == 0
+    done = run("--vault", folder, "session", "end", SESSION, "--outcome", "failure")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"corrected {SESSION}  1 event, the last is 4\n")
+    assert "It had been ended as success; now failure counts." in done.stderr
