@@ -331,9 +331,17 @@ class SessionSearch:
     degraded: tuple[str, ...] = ()
 
 
+class SessionShare(NamedTuple):
+    """How many events went to one of several sessions, and the number of its last."""
+
+    session: str
+    written: int
+    seq: int
+
+
 @dataclass(frozen=True, slots=True)
 class SessionWritten:
-    """What was written to a session.
+    """What was written to a session; of several, to the last.
 
     Attributes:
         action: `started`, `resumed`, `appended`, `ended`, `corrected`, or `unchanged`.
@@ -342,6 +350,7 @@ class SessionWritten:
         redacted: what the credentials looked like that were taken out before writing.
         steps: what followed the end, stage by stage.
         correction: what was said of it before and counts no more, in a sentence; else empty.
+        shares: where the events went that were appended, session by session.
     """
 
     session: str
@@ -352,6 +361,7 @@ class SessionWritten:
     redacted: tuple[str, ...] = ()
     steps: tuple[StepReport, ...] = ()
     correction: str = ""
+    shares: tuple[SessionShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,16 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its word, in the plural where there is not one.
+
+    Example:
+        >>> counted(1, "failure"), counted(0, "failure"), counted(1200, "success", "successes")
+        ('1 failure', '0 failures', '1,200 successes')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def count_same(one: Iterable[object], other: Iterable[object]) -> int:
     """Return how many items two texts have in common from the start.
 

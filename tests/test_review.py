@@ -239,7 +239,7 @@ def test_the_queue(vault: MakeVault, open_kb: OpenKB, run: Run) -> None:
     shown = json.loads(run("--vault", folder, "review", "list", "--json").stdout)["items"]
     assert [item["id"] for item in shown] == list(items)
     done = run("--vault", folder, "review", "list", env={"MEMORY_KB_NOW": NOW.isoformat()})
-    assert "Flagged: removal_candidate; confidence 0.47, 1 successes, 4 failures. Approving keeps it" in done.stdout
+    assert "Flagged: removal_candidate; confidence 0.47, 4 failures and 1 success. Approving keeps it" in done.stdout
 
 
 def test_a_proposal_is_put_in_use(vault: MakeVault, open_kb: OpenKB) -> None:

@@ -121,7 +121,7 @@ def test_the_maintenance_that_came_due_tells_what_it_wrote(place: Path) -> None:
     (step,) = [step for step in end(place).steps if step.name == "maintenance"]
     assert (step.outcome, step.message) == ("done", "reinforce: 1 counted")
     with open_at(place) as kb:
-        assert {run.run for run in kb.runs_of_session(ONE) if run.verb == "reinforce"} >= set(step.runs)
+        assert {run.run for run in kb.runs(ONE) if run.verb == "reinforce"} >= set(step.runs)
     assert [len(step.runs), [change.path for change in step.changes]] == [1, ["memory/rules/twice.md"]]
 
 

@@ -276,7 +276,7 @@ def test_a_resumed_session_brings_its_copies_once(open_kb: Open, folder: Path, t
     kb = open_kb(folder)
     kb.session_import(write(tmp_path / "first.jsonl", CLAUDE[2:6]))
     (report,) = kb.session_import(write(tmp_path / "second.jsonl", [*CLAUDE[3:6], claude("user", "Go on.", "u99")]))
-    assert (report.added, report.known) == (1, 5)
+    assert (report.added, report.known) == (1, 6)
 
 
 def test_the_same_words_twice_are_two_events(open_kb: Open, folder: Path, tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_the_same_words_twice_are_two_events(open_kb: Open, folder: Path, tmp_pa
         assert report.added == added
     chat.write_text(chat.read_text(encoding="utf-8") + "Assistant: yes\n", encoding="utf-8")
     (report,) = kb.session_import(chat.rename(tmp_path / "moved.md"))
-    assert (report.added, report.known) == (1, 3)
+    assert (report.added, report.known) == (1, 4)
 
 
 def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path) -> None:
@@ -430,4 +430,4 @@ def test_import_on_the_command_line(run: Run, folder: Path, tmp_path: Path) -> N
     assert done.stdout == "c1  19 added, 0 known, 3 passed over, 2 with text from memory-kb\n"
     assert "no transcript that is known" in done.stderr
     again = json.loads(run("--vault", folder, "session", "import", project / "c1.jsonl", "--json").stdout)
-    assert [(one["session"], one["added"], one["known"]) for one in again["sessions"]] == [("c1", 0, 18)]
+    assert [(one["session"], one["added"], one["known"]) for one in again["sessions"]] == [("c1", 0, 19)]

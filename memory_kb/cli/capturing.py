@@ -66,7 +66,7 @@ def _read(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] |
     lines = given.splitlines(keepends=True)
     if not _is_json(next(line for line in lines if line.strip())):
         return [given.decode("utf-8", "replace")]
-    events: list[str | Event] = list(read_events(lines, problems))
+    events: list[str | Event] = list(read_events(lines, problems, problems))
     if problems and not events:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", "write one JSON object a line")
     return events

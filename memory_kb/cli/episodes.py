@@ -22,14 +22,14 @@ _TOLD = {
     "edited": "was edited since; left as it is",
     "aged": "was summarised or archived since; left as it is",
     "left": "was changed meanwhile; left as it is",
-    "forgotten": "was taken away; not made again (--again makes a deleted one)",
+    "forgotten": "was taken back, retired or deleted before, and is left so; --again makes one again that is gone",
 }
 
 
 @click.command("reflect")
 @shared_options
 @click.argument("session", metavar="SESSION")
-@click.option("--again", is_flag=True, help="Also build what was taken away.")
+@click.option("--again", is_flag=True, help="Also build what was taken back or deleted since.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def reflect_verb(options: Options, /, session: str, again: bool, dry_run: bool) -> int:

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from memory_kb.learning.extraction.scopereports import ExtractionReport, ScopeReport, Used
     from memory_kb.reports import RunReport
 
-_SHOWN = ("created", "reinforced", "known", "forgotten", "refused")
+_SHOWN = {
+    "created": "created",
+    "reinforced": "reinforced",
+    "known": "known",
+    "forgotten": "kept before and taken away since",
+    "refused": "refused",
+}
 _COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 
 
@@ -27,7 +33,7 @@ _COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 @shared_options
 @click.argument("session", metavar="ID")
 @click.option("--scope", "scopes", multiple=True, metavar="NAME", help="Only this scope, such as corrective; may be given several times.")
-@click.option("--again", is_flag=True, help="Ask again what was asked before.")
+@click.option("--again", is_flag=True, help="Ask again what was asked before, and keep what was taken back or deleted since.")
 @click.option("--dry-run", is_flag=True, help="Ask nothing and write nothing; show what asking would cost.")
 @click.pass_obj
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool, dry_run: bool) -> int:
@@ -69,9 +75,12 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
         click.echo(f"{one.scope:<{width}}  {state}  {one_line(_describe(one))}".rstrip())
         for kept in one.kept:
             where = f"  {one_line(kept.path)}" if kept.path else ""
-            click.echo(f"{'':<{width}}  {kept.action:<10} {clean(kept.title)}{style(where, dim=True)}")
+            word = "left out" if kept.action == "forgotten" else kept.action
+            click.echo(f"{'':<{width}}  {word:<10} {clean(kept.title)}{style(where, dim=True)}")
     for run in report.runs if dry_run else ():
         print_preview(run)
+    if report.was_taken_away:
+        say(f"What was taken back or deleted before stays so; `memory-kb extract {report.session} --again` keeps it again.")
     say(f"{report.session}: {report.summary}; {_cost(report.used, dry_run=dry_run)}")
     for run in report.runs:
         if run.run:
@@ -82,7 +91,7 @@ def _describe(one: ScopeReport) -> str:
     """Return what one scope came to, in words."""
     if one.outcome == "planned":
         return _cost(one.used, dry_run=True)
-    counts = [f"{count} {word}" for word in _SHOWN if (count := one.count(word))]
+    counts = [f"{count} {said}" for word, said in _SHOWN.items() if (count := one.count(word))]
     dropped = [f"{drop.times} dropped: {drop.reason}" for drop in one.dropped]
     return "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -16,10 +16,12 @@ from memory_kb.cli.output import clean, one_line, print_json, print_problems, sa
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.reports import SessionHit, SessionImported, SessionWritten
+from memory_kb.reports import SessionHit, SessionImported, SessionShare, SessionWritten
 from memory_kb.text import printable
 
 _SHOWN = 300
+_SHOWN_PROBLEMS = 10
+_ONE_A_LINE = 'write one JSON object a line, such as {"role": "user", "content": "Use UTC."}'
 
 
 @click.group("session")
@@ -93,15 +95,15 @@ def append_verb(options: Options, /, session: str | None, text: tuple[str, ...],
     memory-kb session append 0b1c42 --tool Bash --failed --error "2 failed"
     my-agent --log-json | memory-kb session append 0b1c42
     """
-    problems: list[Problem] = []
+    problems, doubts = list[Problem](), list[Problem]()
     says = text or any(chosen[name] is not None for name in ("event", "tool", "arguments", "ok", "error"))
     usual = {name: value for name in ("agent", "job", "task", "stream") if (value := chosen[name]) is not None}
-    events = iter([_make_event(text, kind, chosen)]) if says else (_with(event, usual) for event in _read_events(problems))
+    events = iter([_make_event(text, kind, chosen)]) if says else (_with(event, usual) for event in _read_events(problems, doubts))
     with options.open() as kb:
         written = kb.session_append(events, session=session)
     if problems and not written.written:
-        raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", "write one JSON object a line")
-    _print_written(options, written, problems)
+        raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}; nothing was written", _ONE_A_LINE)
+    _print_written(options, written, problems, doubts)
     return 0
 
 
@@ -125,34 +127,47 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
     return made
 
 
-def _read_events(problems: list[Problem]) -> Iterator[Event]:
+def _read_events(problems: list[Problem], doubts: list[Problem]) -> Iterator[Event]:
     """Yield the events on stdin as they come; note the lines that hold none."""
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError("there is no event to append", 'try: memory-kb session append ID "Always use UTC." --role user')
-    yield from read_events(sys.stdin.buffer, problems)
+    yield from read_events(sys.stdin.buffer, problems, doubts)
 
 
-def read_events(lines: Iterable[bytes], problems: list[Problem]) -> Iterator[Event]:
-    """Yield the events on some lines as they come; note the lines that hold none."""
+def read_events(lines: Iterable[bytes], problems: list[Problem], doubts: list[Problem]) -> Iterator[Event]:
+    """Yield the events on some lines as they come; note the lines that hold none, and times that are none."""
     for number, line in enumerate(lines, 1):
         try:
-            if line.strip():
-                yield parse_event(line)
+            if not line.strip():
+                continue
+            event = parse_event(line)
         except NoEvent as exc:
             problems.append(Problem("stdin", number, str(exc)))
+            continue
+        if not event.ts and b'"ts"' in line and (told := load_object(line).get("ts")):
+            doubts.append(Problem("stdin", number, f"{str(told)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z"))
+        yield event
 
 
-def _print_written(options: Options, written: SessionWritten, problems: list[Problem]) -> None:
+def _print_written(options: Options, written: SessionWritten, problems: Sequence[Problem] = (), doubts: Sequence[Problem] = ()) -> None:
+    told = sorted((*problems, *doubts), key=lambda problem: problem.line)
     if options.as_json:
-        print_json(dataclasses.asdict(written) | {"problems": [dataclasses.asdict(problem) for problem in problems]})
+        shares = [share._asdict() for share in written.shares]
+        print_json(dataclasses.asdict(written) | {"shares": shares, "problems": [dataclasses.asdict(problem) for problem in told]})
         return
-    print_problems(problems)
+    for problem in told[:_SHOWN_PROBLEMS]:
+        say(str(problem))
+    if len(told) > _SHOWN_PROBLEMS:
+        say(f"… and {len(told) - _SHOWN_PROBLEMS:,} more such lines")
+    if problems:
+        say(f"{len(problems):,} line{'' if len(problems) == 1 else 's'} not written, the others were: {_ONE_A_LINE}.")
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
-    last = f", the last is {written.seq:,}" if written.seq else ""
     if written.correction:
         say(written.correction)
-    click.echo(f"{written.action} {written.session}  {written.written:,} event{'' if written.written == 1 else 's'}{last}")
+    for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
+        last = f", the last is {share.seq:,}" if share.seq else ""
+        click.echo(f"{written.action} {share.session}  {share.written:,} event{'' if share.written == 1 else 's'}{last}")
 
 
 @session_verb.command("end")
@@ -176,7 +191,7 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
 
     with options.open() as kb:
         written = kb.session_end(session, **chosen)
-    _print_written(options, written, [])
+    _print_written(options, written)
     if not options.as_json:
         print_steps([step for step in written.steps if step.outcome != "nothing"])
     if any(step.runs for step in written.steps):

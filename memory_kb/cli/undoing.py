@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @shared_options
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--session", metavar="ID", help="Take back all that the end of this session wrote.")
-@click.option("--list", "is_list", is_flag=True, help="Show the runs that can be taken back, newest first.")
+@click.option("--list", "is_list", is_flag=True, help="Show the runs that can be taken back, newest first; with --session, only its own.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def undo_verb(options: Options, /, run: str | None, session: str | None, is_list: bool, dry_run: bool) -> int:
@@ -32,26 +32,24 @@ def undo_verb(options: Options, /, run: str | None, session: str | None, is_list
     memory-kb undo
     memory-kb undo --list
     memory-kb undo 3f9a0c12 --dry-run
-    memory-kb undo --session 0b1c42
+    memory-kb undo --session 0b1c42 --dry-run
     """
     with options.open() as kb:
         if is_list:
-            return _list_runs(options, kb.runs())
+            return _list_runs(options, kb.runs(session))
         if session is not None:
-            if dry_run:
-                return _list_runs(options, kb.runs_of_session(session))
-            return _undo_session(options, kb.undo_session(session))
+            return _undo_session(options, kb.undo_session(session, dry_run=dry_run), dry_run=dry_run)
         report = kb.undo(run, dry_run=dry_run)
     return _finish(options, report, dry_run=dry_run)
 
 
-def _undo_session(options: Options, reports: tuple[RunReport, ...]) -> int:
+def _undo_session(options: Options, reports: tuple[RunReport, ...], *, dry_run: bool) -> int:
     if options.as_json:
-        print_json({"runs": [run_as_json(report, dry_run=False) for report in reports]})
+        print_json({"runs": [run_as_json(report, dry_run=dry_run) for report in reports]})
         return CONFLICT if any(report.conflicts for report in reports) else 0
     if not reports:
         say("All of it is taken back already.")
-    return max((_finish(options, report, dry_run=False) for report in reports), default=0)
+    return max((_finish(options, report, dry_run=dry_run) for report in reports), default=0)
 
 
 def _finish(options: Options, report: RunReport, *, dry_run: bool) -> int:

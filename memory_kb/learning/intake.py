@@ -27,6 +27,8 @@ from memory_kb.text import jaccard, tokens
 
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
+#: Why an entry that was made before, and is gone, is not made again.
+TAKEN_AWAY = "it was taken back or deleted before"
 _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 
@@ -122,7 +124,7 @@ def _plan_one(
     if known:
         return Taken(offer, known.entry_id, known.source, "known"), None
     if was_made(offer.entry_id):
-        return Taken(offer, offer.entry_id, "", "forgotten", "it was deleted before"), None
+        return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), None
     same = before.find(offer)
     if same:
         return same._replace(offer=offer, action="known" if same.action == "created" else same.action), None

@@ -50,14 +50,23 @@ def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...
     Raises:
         UnknownRun: there was never one, or there are several that begin so.
     """
-    undone = undone_by(run.head for run in runs)
+    undone, occasion = undone_by(run.head for run in runs), occasion_of(runs, session)
+    theirs = (run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None)
+    return tuple(run for run in theirs if run.head.run not in undone)
+
+
+def occasion_of(runs: Iterable[RunRecord], session: str) -> str:
+    """Return what the runs of a session's end are part of; a unique beginning names it.
+
+    Raises:
+        UnknownRun: there was never one, or there are several that begin so.
+    """
     occasion = f"session {session}"
-    theirs = [run for run in reversed(runs) if run.head.occasion and run.head.undoes is None]
-    known = {run.head.occasion for run in theirs if run.head.occasion}
+    known = {run.head.occasion for run in runs if run.head.occasion and run.head.undoes is None}
     fitting = {occasion} & known or {one for one in known if session and one.startswith(occasion)}
     if len(fitting) != 1:
         raise UnknownRun(occasion, len(fitting), is_occasion=True)
-    return tuple(run for run in theirs if run.head.occasion in fitting and run.head.run not in undone)
+    return fitting.pop()
 
 
 def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
@@ -127,6 +136,16 @@ def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, re
     decisions = tuple(_inverse(log.unpack(one)) for one in reversed(_kept(record)) if one.path in written or one.to in written)
     kept = tuple(frozenset(unit & written) for unit in units if unit & written)
     return UndoPlan(tuple(_within(one, written) for one in decisions), tuple(edits), kept, tuple(conflicts))
+
+
+def rehearse(plan: UndoPlan) -> UndoPlan:
+    """Write what taking a run back would, to the copies that it was planned for; return the plan."""
+    for edit in plan.edits:
+        if edit.after is None:
+            edit.file.unlink(missing_ok=True)
+        else:
+            edit.file.write_bytes(edit.after)
+    return plan
 
 
 def _plan_unit(

@@ -37,6 +37,7 @@ class _Door:
     why_not: str
     meter: Meter
     done: frozenset[str]
+    again: bool
     dry_run: bool
 
     @property
@@ -79,11 +80,11 @@ class Consulting(Lifecycle, Sessions):
         meter = Meter(self.machine / "log" / "spend.jsonl", chosen.daily_spend)
         done = frozenset[str]() if again else ExtractionLog(self.machine / "log").done()
         if chosen.provider in ("none", "offline"):
-            return _Door(None, NO_MODEL, meter, done, dry_run)
+            return _Door(None, NO_MODEL, meter, done, again, dry_run)
         try:
-            return _Door(choose_llm(chosen, self._environ, meter), NO_MODEL, meter, done, dry_run)
+            return _Door(choose_llm(chosen, self._environ, meter), NO_MODEL, meter, done, again, dry_run)
         except ProviderFailed as exc:
-            return _Door(None, explain_failure(exc), meter, done, dry_run)
+            return _Door(None, explain_failure(exc), meter, done, again, dry_run)
 
     def _run_batch(self, scopes: Sequence[Scope], session: Finished, door: _Door) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
@@ -98,7 +99,7 @@ class Consulting(Lifecycle, Sessions):
             return [one.report for one in consulted], None
         try:
             with self._writing(*{offer.place.scope for offer in offers}):
-                intake, run = self._take_in("extract", offers, dry_run=door.dry_run)
+                intake, run = self._take_in("extract", offers, again=door.again, dry_run=door.dry_run)
         except MemoryKBError as exc:
             failed = [replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report for one in consulted]
             return failed, None

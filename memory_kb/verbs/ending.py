@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from memory_kb.notes.events import Event
     from memory_kb.reports import RunReport, StepReport
+
+_WERE = ("was", "were")
 
 
 class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
@@ -81,8 +84,11 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
 
     def _episodes_step(self, session: str) -> Done:
         done = self.reflect(session)
-        told = [f"{sum(one.action == word for one in done.episodes)} {word}" for word in dict.fromkeys(one.action for one in done.episodes)]
-        return Done("; ".join((*told, *done.notices)), (done.run,))
+        counts = Counter(one.action for one in done.episodes)
+        away = counts.pop("forgotten", 0)
+        told = [f"{count} {word}" for word, count in counts.items()]
+        told += [f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb reflect {session} --again`"] if away else []
+        return Done("; ".join((*told, *done.notices)), (done.run,), is_skipped=bool(away) and not done.run.changes)
 
     def _stage_step(self, job: str | None) -> Done:
         reports = [self.stage_detect(), *([self.stage_detect(job)] if job else [])]
@@ -99,7 +105,10 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         counted = f"{kept} learning{'s' * (kept != 1)} kept" if kept else "nothing worth keeping"
         needy = sum(scope.outcome == "skipped" for scope in done.scopes)
         asked = f"; {needy} scopes need a language model" if needy else ""
-        return Done(f"{counted}{asked}", done.runs)
+        away = done.was_taken_away
+        left = f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb extract {session} --again`" if away else ""
+        told = "; ".join(filter(None, (counted if kept or not away else "", left)))
+        return Done(f"{told}{asked}", done.runs, is_skipped=bool(away) and not any(run.changes for run in done.runs))
 
     def _feedback_step(self, session: str, end: Event | None) -> Done:
         """Credit what the session's agents were shown, when somebody said how it went."""

@@ -40,7 +40,7 @@ class Extracting(Consulting):
         Args:
             session: its id, or a unique beginning of it.
             scopes: their names; all ten when not given.
-            again: ask again what was asked before.
+            again: ask again what was asked before, and keep what was taken back or deleted since.
             dry_run: ask nothing and write nothing; tell what it would cost.
 
         Raises:

@@ -43,12 +43,15 @@ class _Target:
         events = () if self.writer.is_empty else files.read(session)
         self._known = {_key(event.origin) for event in events if event.origin}
         self._has_start = not self.writer.is_empty
+        self._start = _key("start") in self._known
 
     def write(self, event: Event, labels: Labels, now: datetime) -> None:
         """Append an event unless its origin is there already."""
         key = _key(event.origin or "")
         if key in self._known or (event.origin == "start" and self._has_start):
-            self.counts["known" if event.origin != "start" else "start"] += 1
+            # A transcript may begin several times; that is one event of ours.
+            self.counts["known"] += event.origin != "start" or self._start
+            self._start = self._start and event.origin != "start"
             return
         own = replace(event, job=labels.job, task=labels.task, agent=labels.agent or event.agent)
         done = prepare(own, now, self.writer.first)

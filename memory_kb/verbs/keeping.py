@@ -79,8 +79,10 @@ class Keeping(Running):
             self.recover()
             return self.run_plan(verb, plan if plan is not None else planner(self._memories()), replan=replan)
 
-    def _take_in(self, verb: str, offers: Sequence[Offer], *, dry_run: bool = False) -> tuple[Intake, RunReport]:
+    def _take_in(self, verb: str, offers: Sequence[Offer], *, again: bool = False, dry_run: bool = False) -> tuple[Intake, RunReport]:
         """Keep the learnings that are new, as one run; tell what became of each.
+
+        With `again` also what was kept before and is gone since.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
@@ -93,7 +95,8 @@ class Keeping(Running):
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.
             self.recover()
-        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
+        was_made = (lambda _: False) if again else self._was_made
+        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), was_made))
         return intake, self.run_plan(verb, intake.changes, dry_run=dry_run)
 
     def _was_made(self, entry_id: str) -> bool:

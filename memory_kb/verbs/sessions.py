@@ -60,10 +60,11 @@ class Sessions(OpenVault):
             VaultBusy: another process held the session for half a minute.
         """
         from memory_kb.learning.logs.sessions import check_id, prepare
-        from memory_kb.reports import SessionWritten
+        from memory_kb.reports import SessionShare, SessionWritten
 
         default = session or self._environ.get("MEMORY_KB_SESSION") or None
-        count, last, redacted = 0, Event(), set[str]()
+        last, redacted = Event(), set[str]()
+        shares: dict[str, SessionShare] = {}
         for event in events:
             chosen = check_id(session or event.session or default or self._claim_session())
             default = default or chosen
@@ -71,9 +72,11 @@ class Sessions(OpenVault):
                 done = prepare(event, self._clock(), writer.first)
                 last = writer.append(done.event)
             redacted.update(done.redacted)
-            count += 1
-        shown = last.session or default or ""
-        return SessionWritten(shown, self._show_session(shown), "appended" if count else "unchanged", count, last.seq, tuple(sorted(redacted)))
+            share = shares.get(chosen) or SessionShare(chosen, 0, 0)
+            shares[chosen] = share._replace(written=share.written + 1, seq=last.seq)
+        shown, count = last.session or default or "", sum(share.written for share in shares.values())
+        action, taken_out = "appended" if count else "unchanged", tuple(sorted(redacted))
+        return SessionWritten(shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values()))
 
     def session_end(self, session: str, *, outcome: str | None = None, summary: str | None = None, only_close: bool = False) -> SessionWritten:
         """End a session: write its end once, then do what follows a session.

@@ -8,30 +8,27 @@ from typing import TYPE_CHECKING
 from memory_kb.verbs.running import Running, scopes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from memory_kb.notes.decisions import RunRecord
     from memory_kb.notes.undoing import UndoPlan
-    from memory_kb.reports import RunReport, RunView
+    from memory_kb.reports import Conflict, RunReport, RunView
 
 
 class Undoing(Running):
     """The verb undo, and the list of what it can take back."""
 
-    def runs(self) -> tuple[RunView, ...]:
-        """Return the runs that changed something, newest first."""
-        from memory_kb.notes.undoing import view_runs
-
-        return view_runs(self._done())
-
-    def runs_of_session(self, session: str) -> tuple[RunView, ...]:
-        """Return the runs of a session's end that `undo_session` would take back, in its order.
+    def runs(self, session: str | None = None) -> tuple[RunView, ...]:
+        """Return the runs that changed something, newest first; only those of a session's end, where one is named.
 
         Raises:
-            UnknownRun: it wrote nothing, or several begin so.
+            UnknownRun: the session's end wrote nothing, or several begin so.
         """
-        from memory_kb.notes.undoing import choose_runs
+        from memory_kb.notes.undoing import occasion_of, view_runs
 
-        standing = {run.head.run for run in choose_runs(self._done(), session)}
-        return tuple(run for run in self.runs() if run.run in standing)
+        runs = self._done()
+        occasion = None if session is None else occasion_of(runs, session)
+        return tuple(run for run in view_runs(runs) if occasion in (None, run.occasion))
 
     def undo(self, run: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Take a run back, byte for byte: the one named, or the last that still stands.
@@ -64,8 +61,10 @@ class Undoing(Running):
         self._keeper.refresh()
         return _report(made.run, plan, left, (recovered.sentence,) if recovered else ())
 
-    def undo_session(self, session: str) -> tuple[RunReport, ...]:
+    def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Take back all that the end of a session wrote, the last run first.
+
+        With `dry_run` one report tells what all of it together would come to.
 
         Raises:
             UnknownRun: it wrote nothing, or several begin so.
@@ -74,7 +73,30 @@ class Undoing(Running):
         from memory_kb.notes.undoing import choose_runs
 
         chosen = choose_runs(self._done(), session)
+        if dry_run:
+            return (self._preview_all(chosen),) if chosen else ()
         return tuple(self.undo(run.head.run) for run in chosen)
+
+    def _preview_all(self, chosen: Sequence[RunRecord]) -> RunReport:
+        """Return what taking some runs back would come to, tried out on copies of their files."""
+        import tempfile
+        from pathlib import Path
+
+        from memory_kb.notes.changes import read_if_there
+        from memory_kb.notes.undoing import plan_undo, rehearse
+
+        paths = list(dict.fromkeys(file.path for run in chosen for file in run.files))
+        before = {path: read_if_there(path, self.vault.resolve(path)) for path in paths}
+        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
+            copies = {path: Path(folder) / str(number) for number, path in enumerate(paths)}
+            for path, data in before.items():
+                if data is not None:
+                    copies[path].write_bytes(data)
+            runs = self._done()
+            plans = [rehearse(plan_undo(run, runs, self._decisions, copies.__getitem__)) for run in chosen]
+            after = {path: copy.read_bytes() if copy.exists() else None for path, copy in copies.items()}
+        conflicts = tuple(conflict for plan in plans for conflict in plan.conflicts)
+        return _told({path: (before[path], after[path]) for path in paths if before[path] != after[path]}, conflicts)
 
     def _done(self) -> list[RunRecord]:
         """Return the runs that came to their end and wrote something."""
@@ -96,6 +118,14 @@ def _preview(plan: UndoPlan) -> RunReport:
 
     report = _report("", plan, (), ())
     return replace(report, run=None, diff=diff(FileOutcome(edit.path, edit.before, edit.after) for edit in plan.edits))
+
+
+def _told(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tuple[Conflict, ...]) -> RunReport:
+    from memory_kb.notes.composing import FileOutcome, diff
+    from memory_kb.reports import ChangeView, RunReport
+
+    changes = tuple(ChangeView(_word(before, after), path, None, "Taken back.") for path, (before, after) in files.items())
+    return RunReport(None, "undo", changes, conflicts, diff(FileOutcome(path, *sides) for path, sides in files.items()))
 
 
 def _word(before: bytes | None, after: bytes | None) -> str:

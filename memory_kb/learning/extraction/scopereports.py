@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from memory_kb.learning.intake import TAKEN_AWAY
 from memory_kb.reports import RunReport
 
 #: The outcomes of a scope that had what it needed and came to its end.
@@ -93,6 +94,11 @@ class ExtractionReport:
     used: Used
     runs: tuple[RunReport, ...] = ()
     notices: tuple[str, ...] = ()
+
+    @property
+    def was_taken_away(self) -> int:
+        """How many learnings are not kept, since they were taken back or deleted before."""
+        return sum(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
 
     @property
     def summary(self) -> str:

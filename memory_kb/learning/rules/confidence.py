@@ -12,6 +12,7 @@ from typing import NamedTuple
 from memory_kb.learning.memories import Memory
 from memory_kb.notes.fields import parse_date
 from memory_kb.retrieval.scoring import decay
+from memory_kb.text import counted
 
 #: What a feedback adds after the decay is settled (S0-22, S0-23): one bug outweighs four successes.
 DELTAS = {"success": 0.05, "failure": -0.20, "mixed": 0.0}
@@ -33,6 +34,11 @@ class Evidence(NamedTuple):
     success_count: int = 0
     failure_count: int = 0
     applied: date | None = None
+
+    @property
+    def told(self) -> str:
+        """Its failures and successes in words."""
+        return f"{counted(self.failure_count, 'failure')} and {counted(self.success_count, 'success', 'successes')}"
 
     @property
     def applications(self) -> int:

@@ -16,6 +16,7 @@ from memory_kb.model import Location
 from memory_kb.notes.plans import Change
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
+from memory_kb.text import counted
 
 #: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
 DEPRECATION = "deprecation_candidate"
@@ -99,14 +100,15 @@ def _propose(memory: Memory) -> Offer:
         fields=tuple(fields),
     )
     key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
-    reason = f"Inversion: {memory.id} failed {evidence.failure_count} times and succeeded {evidence.success_count} times."
+    failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")
+    reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
     return Offer(draft, place._replace(learning_type="task"), key, reason)
 
 
 def _flag(memory: Memory, *, is_due: bool) -> list[Change]:
     flags = with_words(memory, "flags", DEPRECATION) if is_due else [word for word in memory.words("flags") if word != DEPRECATION]
     evidence = read_evidence(memory)
-    numbers = f"negative already, {evidence.failure_count} failures and {evidence.success_count} successes"
+    numbers = f"negative already, {evidence.told}"
     change = plan_fields(memory, {"flags": flags}, f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more.")
     return [change] if change else []
 

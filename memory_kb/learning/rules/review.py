@@ -107,7 +107,7 @@ def _explain(memory: Memory, of: str | None, today: date) -> str:
         return f"{of[:8]} failed too often."
     if memory.is_live:
         evidence = read_evidence(memory)
-        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.success_count} successes, {evidence.failure_count} failures"
+        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.told}"
         return f"Flagged: {', '.join(memory.words('flags'))}{numbers if memory.kind in RULE_KINDS else ''}."
     session = memory.word("session_id")
     return f"Proposed{f' from session {session}' if session else ''}."

@@ -65,8 +65,7 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
             flagged.append(memory.id)
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
-            failures = f"{evidence.failure_count} failures and {evidence.success_count} successes"
-            reasons.append(f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {failures}." if flag else "No candidate any more.")
+            reasons.append(f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.told}." if flag else "No candidate any more.")
         change = plan_fields(memory, values, " ".join(reasons)) if values else None
         if change:
             changes.append(change)

@@ -1,0 +1,141 @@
+"""What the verbs about sessions tell of what they wrote, passed over, and would take back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import NOW, Run, write_files
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import UnknownRun
+from memory_kb.notes.events import Event, format_time
+
+Open = Callable[..., KnowledgeBase]
+SAID = ("Mend the release script.", "Always sign the release commits.")
+
+
+def ended(folder: Path, open_kb: Open, session: str = "s1") -> KnowledgeBase:
+    """Return a vault in which a session was ended."""
+    kb = open_kb(folder)
+    kb.session_append([Event(ts=format_time(NOW), session=session, role="user", content=text) for text in SAID])
+    kb.session_end(session, outcome="success")
+    return kb
+
+
+def test_every_session_that_got_events_is_named(run: Run, folder: Path) -> None:
+    lines = '{"content": "a"}\n{"content": "b", "session": "x"}\n{"content": "c", "session": "x"}\n'
+    done = run("--vault", folder, "session", "append", stdin=lines)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("appended burst_")
+    assert first.endswith("  1 event, the last is 1")
+    assert second == "appended x  2 events, the last is 2"
+    answer = json.loads(run("--vault", folder, "session", "append", "y", "--json", stdin=lines).stdout)
+    assert answer["shares"] == [{"session": "y", "written": 3, "seq": 3}]
+
+
+def test_lines_that_are_not_written_and_times_that_are_none_are_told(run: Run, folder: Path) -> None:
+    lines = '{"content": "a", "ts": "yesterday"}\nnot json\n\n{"content": "b", "ts": ""}\n'
+    done = run("--vault", folder, "session", "append", "x", stdin=lines)
+    assert (done.returncode, done.stdout) == (0, "appended x  2 events, the last is 2\n")
+    assert done.stderr.splitlines() == [
+        "stdin:1: 'yesterday' is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
+        "stdin:2: not a JSON object",
+        '1 line not written, the others were: write one JSON object a line, such as {"role": "user", "content": "Use UTC."}.',
+    ]
+    done = run("--vault", folder, "session", "append", "x", stdin="not json\n" * 30)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "stdin:1: not a JSON object; nothing was written" in done.stderr
+    done = run("--vault", folder, "session", "append", "x", stdin='{"content": "a"}\n' + "not json\n" * 30)
+    assert "… and 20 more such lines" in done.stderr
+    assert "30 lines not written" in done.stderr
+
+
+def test_a_transcript_counts_the_same_the_second_time(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    rows = [
+        {"type": "user", "sessionId": "t", "uuid": str(number), "cwd": "/w", "message": {"role": "user", "content": f"Word {number}."}}
+        for number in range(3)
+    ]
+    file = write_files(tmp_path, {"t.jsonl": "".join(json.dumps(row) + "\n" for row in rows[:2])}) / "t.jsonl"
+    kb = open_kb(folder)
+    (first,) = kb.session_import(file)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (second,) = kb.session_import(file)
+    assert (first.added, first.known) == (len(list(kb.session_replay("t"))) - 1, 0)
+    assert (second.added, second.known) == (1, first.added)
+
+
+def test_a_session_that_was_begun_here_does_not_count_the_transcript_s_start(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    row = {"type": "user", "sessionId": "t", "uuid": "1", "message": {"role": "user", "content": "Word."}}
+    file = write_files(tmp_path, {"t.jsonl": json.dumps(row) + "\n"}) / "t.jsonl"
+    kb = open_kb(folder)
+    kb.session_start("t")
+    assert [(one.added, one.known) for _ in range(2) for one in kb.session_import(file)] == [(1, 0), (0, 1)]
+
+
+def test_an_undo_of_a_session_is_previewed_as_what_it_does(folder: Path, open_kb: Open, run: Run) -> None:
+    kb = ended(folder, open_kb)
+    made = sorted(change.path for step in kb._decisions.runs() for change in step.decisions)
+    done = run("--vault", folder, "undo", "--session", "s1", "--dry-run")
+    assert sorted(line.split()[2].rstrip(":") for line in done.stderr.splitlines() if line.startswith("would remove ")) == made
+    assert "-Always sign the release commits." in done.stdout
+    assert {memory.status for memory in kb._memories()} == {"active"}
+    (report,) = kb.undo_session("s1", dry_run=True)
+    assert [(change.action, change.path) for change in report.changes] == [("remove", path) for path in dict.fromkeys(c.path for c in report.changes)]
+    kb.undo_session("s1")
+    assert kb._memories() == ()
+    assert "taken back already" in run("--vault", folder, "undo", "--session", "s1", "--dry-run").stderr
+
+
+def test_a_preview_takes_runs_back_one_after_the_other(folder: Path, open_kb: Open) -> None:
+    """A file that two runs of a session wrote is back at its beginning, and one that a person edited is left."""
+    kb = ended(folder, open_kb)
+    kb.session_append([Event(ts=format_time(NOW), session="s1", role="user", content="Now its changelog, please.")])
+    kb.session_end("s1", outcome="failure")
+    (learning,) = (folder / "memory/learnings").glob("*.md")
+    learning.write_text(learning.read_text() + "\nMine.\n")
+    (report,) = kb.undo_session("s1", dry_run=True)
+    assert {change.action for change in report.changes} == {"remove"}
+    assert ["was edited since" in conflict.message for conflict in report.conflicts] == [True]
+    done = kb.undo_session("s1")
+    assert sum(len(one.conflicts) for one in done) == 1
+
+
+def test_the_runs_of_one_session_are_listed_alone(folder: Path, open_kb: Open, run: Run) -> None:
+    ended(folder, open_kb, "other")
+    kb = ended(folder, open_kb)
+    kb.learn("The cache is flushed by hand.")
+    listed = run("--vault", folder, "undo", "--list", "--session", "s1").stdout.splitlines()
+    assert len(listed) == len(kb.runs("s1")) < len(kb.runs())
+    kb.undo_session("s1")
+    assert all(one.undone_by for one in kb.runs("s1"))
+    with pytest.raises(UnknownRun):
+        kb.runs("nobody")
+
+
+def test_what_was_taken_back_stays_away_and_says_how_it_comes_again(folder: Path, open_kb: Open, run: Run) -> None:
+    kb = ended(folder, open_kb)
+    before = {memory.id for memory in kb._memories()}
+    kb.undo_session("s1")
+    at = ("--vault", folder)
+    told = run(*at, "extract", "s1", "--scope", "observations")
+    assert "1 kept before and taken away since" in told.stdout
+    assert "`memory-kb extract s1 --again`" in told.stderr
+    assert "--again" in run(*at, "reflect", "s1").stderr
+    ends = run(*at, "session", "end", "s1").stdout
+    assert "1 left out that was taken back or deleted before; `memory-kb reflect s1 --again`" in ends
+    assert "1 left out that was taken back or deleted before; `memory-kb extract s1 --again`" in ends
+    assert kb._memories() == ()
+    assert "1 created" in run(*at, "extract", "s1", "--again").stdout
+    assert run(*at, "reflect", "s1", "--again").stdout.startswith("created ")
+    assert {memory.id for memory in kb._memories()} == before
+
+
+def test_what_a_person_forgot_stays_away_even_when_asked_again(folder: Path, open_kb: Open) -> None:
+    kb = ended(folder, open_kb)
+    (learning,) = [memory.id for memory in kb._memories() if memory.kind == "preference"]
+    kb.forget(learning)
+    kb.extract("s1", again=True)
+    assert {memory.status for memory in kb._memories() if memory.kind == "preference"} == {"retired"}
