@@ -176,26 +176,48 @@ def _print_written(options: Options, written: SessionWritten, problems: Sequence
 @click.option("--outcome", metavar="WORD", help="How it went: success, failure, mixed, partial.")
 @click.option("--summary", help="What was done.")
 @click.option("--only-close", is_flag=True, help="Write the end, and learn from the session another time.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing; the session stays open.")
 @click.pass_obj
-def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
+def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
     Each step is by itself; a table tells what it came to. Ending a session twice changes nothing; another outcome or summary corrects the first,
     in the episode and in what was credited.
 
+    With --dry-run no language model is asked, and each step looks at the notes as they are now, so that what a step would do to what the steps
+    before it would have made is not shown.
+
     \b
+    memory-kb session end 0b1c42 --outcome success --dry-run
     memory-kb session end 0b1c42 --outcome success
     memory-kb undo --session 0b1c42
     """
     from memory_kb.cli.steps import exit_code, print_steps
 
     with options.open() as kb:
-        written = kb.session_end(session, **chosen)
+        written = kb.session_end(session, dry_run=dry_run, **chosen)
+    if dry_run:
+        return _preview_end(options, written)
     _print_written(options, written)
     if not options.as_json:
         print_steps([step for step in written.steps if step.outcome != "nothing"])
     if any(step.runs for step in written.steps):
         say(f"`git diff` shows what was written; `memory-kb undo --session {written.session}` takes it back.")
+    return exit_code(written.steps)
+
+
+def _preview_end(options: Options, written: SessionWritten) -> int:
+    from memory_kb.cli.steps import exit_code, print_steps, steps_as_json
+
+    if options.as_json:
+        print_json(dataclasses.asdict(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})
+        return exit_code(written.steps)
+    if written.correction:
+        say(written.correction)
+    say(f"{written.session} would be {written.action}." if written.action != "unchanged" else f"{written.session} is ended already.")
+    print_steps([step for step in written.steps if step.outcome != "nothing"], dry_run=True)
+    if not any(step.changes for step in written.steps):
+        say("No note would change.")
     return exit_code(written.steps)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memory_kb.model import Location
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport, StepReport
 
 _WERE = ("was", "were")
+#: The steps of the maintenance that are stages of every session's end, too.
+_STAGES = frozenset({"semantic", "dedup", "promote", "contradictions"})
 
 
 class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
@@ -44,21 +47,44 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         with self._as_part_of(f"session {session}"), self._keeper.settled():
             return (*mended, *run_steps(self._stages(session, start, end, place)))
 
-    def _stages(self, session: str, start: Event | None, end: Event | None, place: Location) -> Iterator[Step]:
+    def _before_end(self, session: str, end: Event | None, *, with_stages: bool) -> tuple[StepReport, ...]:
+        if not with_stages:
+            return super()._before_end(session, end, with_stages=False)
+        start, last = self._edges(session)
+        place = self._place_of_session(start)
+        self._coming, self._shown = end, set()
+        try:
+            with self._keeper.settled():
+                stages = self._stages(session, start, end or last, place, dry_run=True)
+                return run_steps(stage for stage in stages if stage[0] != "index")
+        finally:
+            self._coming = self._shown = None
+
+    def _stages(self, session: str, start: Event | None, end: Event | None, place: Location, *, dry_run: bool = False) -> Iterator[Step]:
         yield "index", lambda: self._index_step(session)
-        yield "episodes", lambda: self._episodes_step(session)
-        yield "stage", lambda: self._stage_step(place.job)
-        yield "extraction", lambda: self._extraction_step(session)
-        yield "capture", lambda: self._capture_step(session)
-        yield "feedback", lambda: self._feedback_step(session, end)
-        yield "consolidation", lambda: self._semantic_step(dry_run=False)
-        yield "promotion", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=False)
-        yield "reinforcement", lambda: self._reinforcement_step(session)
-        yield "contradictions", lambda: self._contradictions_step(_day_of(start))
-        yield "compaction", lambda: self._dedup_step(dry_run=False)
-        yield "anti-patterns", self._scan_step
-        yield "continuity", lambda: self._continuity_step(place)
-        yield "maintenance", self._maintenance_step
+        yield "episodes", lambda: self._episodes_step(session, dry_run=dry_run)
+        yield "stage", lambda: self._stage_step(place.job, dry_run=dry_run)
+        yield "extraction", lambda: self._extraction_step(session, dry_run=dry_run)
+        yield "capture", lambda: self._capture_step(session, dry_run=dry_run)
+        yield "feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)
+        yield "consolidation", lambda: self._semantic_step(dry_run=dry_run)
+        yield "promotion", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run)
+        yield "reinforcement", lambda: self._reinforcement_step(session, dry_run=dry_run)
+        yield "contradictions", lambda: self._contradictions_step(_day_of(start), dry_run=dry_run)
+        yield "compaction", lambda: self._dedup_step(dry_run=dry_run)
+        yield "anti-patterns", lambda: self._scan_step(dry_run=dry_run)
+        yield "continuity", lambda: self._continuity_step(place, dry_run=dry_run)
+        yield "maintenance", lambda: self._maintenance_step(dry_run=dry_run)
+
+    @contextmanager
+    def _without_model(self) -> Iterator[None]:
+        """Ask no language model for a while."""
+        settings = self.settings
+        self.settings = replace(settings, llm=settings.llm._replace(provider="none"))
+        try:
+            yield
+        finally:
+            self.settings = settings
 
     @contextmanager
     def _as_part_of(self, occasion: str) -> Iterator[None]:
@@ -82,35 +108,36 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
             return Location()
         return make_place("project", start.job, start.task)
 
-    def _episodes_step(self, session: str) -> Done:
-        done = self.reflect(session)
+    def _episodes_step(self, session: str, *, dry_run: bool) -> Done:
+        done = self.reflect(session, dry_run=dry_run)
         counts = Counter(one.action for one in done.episodes)
         away = counts.pop("forgotten", 0)
         told = [f"{count} {word}" for word, count in counts.items()]
         told += [f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb reflect {session} --again`"] if away else []
         return Done("; ".join((*told, *done.notices)), (done.run,), is_skipped=bool(away) and not done.run.changes)
 
-    def _stage_step(self, job: str | None) -> Done:
-        reports = [self.stage_detect(), *([self.stage_detect(job)] if job else [])]
+    def _stage_step(self, job: str | None, *, dry_run: bool) -> Done:
+        reports = [self.stage_detect(dry_run=dry_run), *([self.stage_detect(job, dry_run=dry_run)] if job else [])]
         new = [f"{'' if report.before == 'unknown' else f'{report.before} is over, '}{report.stage} begins" for report in reports if report.is_new]
         return Done("; ".join(new), tuple(report.run for report in reports))
 
-    def _capture_step(self, session: str) -> Done:
-        done = self.capture(session=session)
+    def _capture_step(self, session: str, *, dry_run: bool) -> Done:
+        done = self.capture(session=session, dry_run=dry_run)
         return Done(say_changes([done.run], "learning kept", "learnings kept"), (done.run,))
 
-    def _extraction_step(self, session: str) -> Done:
-        done = self.extract(session)
+    def _extraction_step(self, session: str, *, dry_run: bool) -> Done:
+        done = self.extract(session, dry_run=dry_run)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
         counted = f"{kept} learning{'s' * (kept != 1)} kept" if kept else "nothing worth keeping"
         needy = sum(scope.outcome == "skipped" for scope in done.scopes)
         asked = f"; {needy} scopes need a language model" if needy else ""
+        asked += f"; {done.summary}" if any(scope.outcome == "planned" for scope in done.scopes) else ""
         away = done.was_taken_away
         left = f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb extract {session} --again`" if away else ""
         told = "; ".join(filter(None, (counted if kept or not away else "", left)))
         return Done(f"{told}{asked}", done.runs, is_skipped=bool(away) and not any(run.changes for run in done.runs))
 
-    def _feedback_step(self, session: str, end: Event | None) -> Done:
+    def _feedback_step(self, session: str, end: Event | None, *, dry_run: bool) -> Done:
         """Credit what the session's agents were shown, when somebody said how it went."""
         from memory_kb.notes.retrievals import RetrievalLog
 
@@ -120,37 +147,41 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         shown = [one for one in RetrievalLog(self.machine / "log").read() if one.session == session and one.injected and one.agent and one.task]
         pairs = dict.fromkeys((one.agent or "", one.task or "") for one in shown)
         word = "mixed" if told == "partial" else str(told)
-        again = tuple(self._reconsider(agent, task, word, session) for agent, task in pairs)
-        runs = tuple(self.outcome(agent, task, word, session=session).run for agent, task in pairs)
+        again = tuple(self._reconsider(agent, task, word, session, dry_run=dry_run) for agent, task in pairs)
+        runs = tuple(self.outcome(agent, task, word, session=session, dry_run=dry_run).run for agent, task in pairs)
         told = say_changes(again, "credited otherwise than before", "credited otherwise than before")
         return Done("; ".join(filter(None, (told, say_changes(runs, "credited", "credited")))), (*again, *runs))
 
-    def _reinforcement_step(self, session: str) -> Done:
-        run = self.reinforce(session)
+    def _reinforcement_step(self, session: str, *, dry_run: bool) -> Done:
+        run = self.reinforce(session, dry_run=dry_run)
         return Done(say_changes([run], "entry counted", "entries counted"), (run,))
 
-    def _contradictions_step(self, since: date | None) -> Done:
-        report = self.contradictions(resolve=True, since=since)
+    def _contradictions_step(self, since: date | None, *, dry_run: bool) -> Done:
+        with self._without_model() if dry_run else nullcontext():
+            report = self.contradictions(resolve=True, since=since, dry_run=dry_run)
         return Done(report.summary, (report.run,))
 
-    def _scan_step(self) -> Done:
-        report = self.review_scan()
+    def _scan_step(self, *, dry_run: bool) -> Done:
+        report = self.review_scan(dry_run=dry_run)
         return Done(say_changes([report.run], "proposal for review", "proposals for review"), (report.run,))
 
-    def _continuity_step(self, place: Location) -> Done:
-        report = self.continuity_refresh(job=place.job, only_if_there=True)
+    def _continuity_step(self, place: Location, *, dry_run: bool) -> Done:
+        report = self.continuity_refresh(job=place.job, only_if_there=True, dry_run=dry_run)
         return Done(report.path if report.run.changes else "", (report.run,))
 
-    def _maintenance_step(self) -> Done:
+    def _maintenance_step(self, *, dry_run: bool) -> Done:
         if not self.is_maintenance_due():
             return Done()
-        report = self.maintain()
+        with self._without_model() if dry_run else nullcontext():
+            report = self.maintain(dry_run=dry_run)
+        # In a preview the maintenance would repeat what the stages before it do.
+        steps = [step for step in report.steps if not dry_run or step.name not in _STAGES]
         told = [
             f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
-            for step in report.steps
+            for step in steps
             if step.outcome in ("done", "failed") or step.conflicts
         ]
-        runs = tuple(run for step in report.steps for run in _runs_of(step))
+        runs = tuple(run for step in steps for run in _runs_of(step))
         return Done("; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs))
 
 
@@ -159,7 +190,7 @@ def _runs_of(step: StepReport) -> Iterator[RunReport]:
     from memory_kb.reports import RunReport
 
     first, *others = step.runs or (None,)
-    yield RunReport(first, step.name, step.changes, step.conflicts)
+    yield RunReport(first, step.name, step.changes, step.conflicts, step.diff)
     yield from (RunReport(run, step.name) for run in others)
 
 

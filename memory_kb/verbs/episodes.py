@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -61,7 +62,7 @@ class Episodes(Keeping):
 
         files = SessionFiles(self.machine)
         session = find_id(session, files.ids())
-        traces = trace_session(session, files.read(session, on_problem))
+        traces = trace_session(session, chain(files.read(session, on_problem), [self._coming] if self._coming else ()))
         notices: list[str] = []
         known = {memory.id: memory for memory in self._memories(_EPISODES)}
         ask = not dry_run

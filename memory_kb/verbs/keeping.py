@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.intake import Intake, Offer
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
+    from memory_kb.notes.events import Event
     from memory_kb.notes.plans import Change
     from memory_kb.notes.projectfiles import ProjectFiles
     from memory_kb.ports import StoredMemory
@@ -37,6 +38,9 @@ class Keeping(Running):
 
     #: What was read last: the state of the index, the filters, the entries.
     _last_read: tuple[int, Filters, tuple[Memory, ...]] | None = None
+    #: While the end of a session is previewed: the event that would be written, and the entries that steps would take in.
+    _coming: Event | None = None
+    _shown: set[str | None] | None = None
     #: The entries that runs have made, as of a size of the log.
     _made: tuple[int, frozenset[str]] | None = None
 
@@ -97,7 +101,12 @@ class Keeping(Running):
             self.recover()
         was_made = (lambda _: False) if again else self._was_made
         intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), was_made))
-        return intake, self.run_plan(verb, intake.changes, dry_run=dry_run)
+        changes = intake.changes
+        if self._shown is not None:
+            # What one step of a preview would make, the next would find.
+            changes = tuple(change for change in changes if change.entry_id not in self._shown)
+            self._shown.update(change.entry_id for change in changes)
+        return intake, self.run_plan(verb, changes, dry_run=dry_run)
 
     def _was_made(self, entry_id: str) -> bool:
         """Tell whether a run ever made an entry with this id."""

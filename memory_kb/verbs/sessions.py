@@ -78,13 +78,18 @@ class Sessions(OpenVault):
         action, taken_out = "appended" if count else "unchanged", tuple(sorted(redacted))
         return SessionWritten(shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values()))
 
-    def session_end(self, session: str, *, outcome: str | None = None, summary: str | None = None, only_close: bool = False) -> SessionWritten:
+    def session_end(
+        self, session: str, *, outcome: str | None = None, summary: str | None = None, only_close: bool = False, dry_run: bool = False
+    ) -> SessionWritten:
         """End a session: write its end once, then do what follows a session.
 
         The last word counts: a later call with another outcome or summary corrects the end, and
         the episode and the credits with it; the same again changes nothing. What follows are the
         stages of requirements §6.7, each by itself; `only_close` leaves them for another time.
         What is done already is not done again.
+
+        With `dry_run` nothing is written and no model is asked: every stage tells what it would
+        do to the notes as they are now, without what the stages before it would have made.
 
         Raises:
             UnreadableInput: there is no such session.
@@ -101,13 +106,19 @@ class Sessions(OpenVault):
             done = prepare(end, self._clock(), writer.first)
             last = writer.last if writer.last and writer.last.event == "end" else None
             event, correction = correct_end(last, done.event)
-            if event:
+            coming = replace(event, session=session, seq=writer.seq + 1) if event else None
+            if event and not dry_run:
                 writer.append(event)
             seq = writer.seq
-        steps = self._after_session(session, with_stages=not only_close)
+        steps = self._before_end(session, coming, with_stages=not only_close) if dry_run else self._after_session(session, with_stages=not only_close)
         action = "unchanged" if event is None else "corrected" if correction else "ended"
         redacted = done.redacted if event else ()
-        return SessionWritten(session, self._show_session(session), action, int(event is not None), seq, redacted, steps, correction)
+        written = int(event is not None and not dry_run)
+        return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps, correction)
+
+    def _before_end(self, session: str, end: Event | None, *, with_stages: bool) -> tuple[StepReport, ...]:  # noqa: ARG002 - for `Ending`
+        """Tell what would follow a session if it were closed; without stages that is nothing worth telling."""
+        return ()
 
     def _after_session(self, session: str, *, with_stages: bool) -> tuple[StepReport, ...]:  # noqa: ARG002 - for `Ending`
         """Do what follows a session that is closed; here only its events become searchable."""
