@@ -24,6 +24,7 @@ _SHOWN = {
     "reinforced": "reinforced",
     "known": "known",
     "forgotten": "kept before and taken away since",
+    "withdrawn": "withdrawn",
     "refused": "refused",
 }
 _COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
@@ -44,6 +44,8 @@ class Offer:
             same is reinforced once for each.
         origin_field: the field that names the origin, where that is no session.
         said: when it was said or seen, as its source tells; what nobody tells is of now.
+        doubt: `withdrawn` where the person took it back later: it is not kept, and what was kept of it
+            before is retired; `doubtful` where that is not certain: it waits for their judgment.
     """
 
     draft: Draft
@@ -53,6 +55,7 @@ class Offer:
     origin: str | None = None
     origin_field: str = "session_id"
     said: str | None = None
+    doubt: Literal["withdrawn", "doubtful"] | None = None
 
     @property
     def entry_id(self) -> str:
@@ -69,7 +72,8 @@ class Taken(NamedTuple):
     """What became of an offer.
 
     `action` is `created`, `reinforced`, `known` where nothing is to be done, `forgotten` where it
-    was retired or rejected before, or `refused` with the reason in `message`.
+    was retired or rejected before, `withdrawn` where the person took it back, or `refused` with the
+    reason in `message`.
     """
 
     offer: Offer
@@ -121,6 +125,10 @@ def _plan_one(
     draft = not_from_the_future(draft, now)
     at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
     known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
+    if offer.doubt == "withdrawn":
+        memory = _memory_of(index, known.source, known.entry_id) if known else None
+        change = _plan_withdrawal(memory, draft.text) if memory and not before.is_said_again(offer) else None
+        return Taken(offer, offer.entry_id, known.source if known else "", "withdrawn", "the person took it back later"), change
     if known:
         return Taken(offer, known.entry_id, known.source, "known"), None
     if was_made(offer.entry_id):
@@ -132,14 +140,39 @@ def _plan_one(
     if twin and twin.is_forgotten:
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), None
     if twin:
-        memory = next(one for one in map(make_memory, index.memories(EVERYTHING, twin.entry.source)) if one.id == twin.entry.entry_id)
+        memory = _memory_of(index, twin.entry.source, twin.entry.entry_id)
         change = plan_sighting(memory, offer.origin, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), change
     if offer.origin is not None and offer.origin_field not in dict(draft.fields):
         draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
+    if offer.doubt:
+        draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
     folder = folder_of(offer.place)
     path = f"{folder}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
     return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, at, offer.reason)
+
+
+def _memory_of(index: Index, path: str, entry_id: str) -> Memory:
+    return next(one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id)
+
+
+def _plan_withdrawal(memory: Memory, text: str) -> Change | None:
+    """Plan to retire what the person took back, unless somebody edited it or others said it as well."""
+    is_as_made = memory.is_live and " ".join(memory.text.split()) == " ".join(text.split())
+    if not is_as_made or set(memory.words("sources")) - {memory.word("session_id")}:
+        return None
+    return plan_fields(memory, {"status": "retired"}, "The person took it back later in the same session.")
+
+
+def settle(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the last word on every offer, by its key; each stands where it was offered first.
+
+    Example:
+        >>> offer = Offer(Draft("Always use jest."), Location(), "s/1", "Said so.")
+        >>> [one.doubt for one in settle([offer, replace(offer, doubt="withdrawn")])]
+        ['withdrawn']
+    """
+    return tuple({offer.key: offer for offer in offers}.values())
 
 
 class _Before:
@@ -154,6 +187,11 @@ class _Before:
         self._frequency = Counter(word for words in self._words.values() for word in words)
         self._by_word: dict[tuple[Location, str, str], list[tuple[int, Taken]]] = {}
         self._count = 0
+        self._kept = {offer.draft.text for offer in offers if offer.doubt is None}
+
+    def is_said_again(self, offer: Offer) -> bool:
+        """Tell whether another offer says the same as one that was taken back."""
+        return offer.draft.text in self._kept
 
     def add(self, done: Taken) -> None:
         if done.action in _SETTLED:

@@ -79,7 +79,7 @@ def _tell(heard: Sequence[Heard], taken: Sequence[Taken]) -> tuple[Captured, ...
     from memory_kb.learning.speech.capture import Captured
 
     told, rest = [], iter(taken)
-    for event, (found, reason) in heard:
+    for event, (found, reason), _ in heard:
         known = {"session": event.session, "seq": event.seq or None}
         if found is None:
             told.append(Captured("passed", reason, **known))  # type: ignore[arg-type]

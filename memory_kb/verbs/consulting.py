@@ -176,14 +176,15 @@ class Consulting(Lifecycle, Sessions):
     def _with_findings(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
         """Add what rules find in a session without a model, leaving out what rests on the same events."""
         from memory_kb.learning.extraction.extract import choose_findings
+        from memory_kb.learning.intake import settle
         from memory_kb.learning.observation.findings import find_learnings
 
         problem = ""
         try:
             events = self.session_replay(session.id)
-            found = list(find_learnings(events, session.place, phase=session.phase))
+            found = settle(find_learnings(events, session.place, phase=session.phase))
         except Exception as exc:  # noqa: BLE001 - a rule that fails may not end what the model has found
-            found, problem = [], f"the rules failed ({type(exc).__name__})"
+            found, problem = (), f"the rules failed ({type(exc).__name__})"
         asked = [offer for one in consulted for offer in one.offers]
         kept = choose_findings(found, asked, self._memories() if found else (), session.id)
         return [_with_offers(one, tuple(offer for offer in kept if _scope_of(offer) == one.report.scope), problem) for one in consulted]

@@ -135,7 +135,8 @@ _CONSTRAINT = re.compile(
 
 #: How somebody takes back what they decided.
 RETRACTION = re.compile(
-    r"\bscrap (?:that|it|this)\b|\bon second thoughts?\b|\bthinking about (?:it|this|that) again\b|\b(?:i|we)(?:'ve| have)? changed (?:my|"
+    r"\b(?:scrap|scratch|strike|disregard) (?:that|it|this)\b|\bon second thoughts?\b|\bthinking about (?:it|this|that) again\b|\b(?:i|we)(?:'ve| "
+    r"have)? changed (?:my|"
     r"our) minds?\b"
     r"|\bforget what i (?:said|wrote)\b|\bi take that back\b|\b(?:let's|lets) not do (?:that|it) after all\b|\bafter all,? let's\b",
     _I,

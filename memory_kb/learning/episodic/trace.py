@@ -17,6 +17,7 @@ from memory_kb.learning.episodic.sayings import first_words, mood, read_agent, r
 from memory_kb.learning.episodic.toolcalls import Call, read_call
 from memory_kb.learning.episodic.tracing import Journal, Step, Words
 from memory_kb.learning.extraction.conversation import clean, is_human
+from memory_kb.learning.speech.retractions import Retractions
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import is_own_call
 from memory_kb.text import shorten
@@ -152,6 +153,7 @@ class _Tracer:
     mishaps: Mishaps = field(default_factory=Mishaps)
     checks: Checks = field(default_factory=Checks)
     words: Words = field(default_factory=Words)
+    retractions: Retractions = field(default_factory=Retractions)
     commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
     cwd: str | None = None
     subagents: set[str] = field(default_factory=set)
@@ -245,9 +247,15 @@ class _Tracer:
                 self.words.add("corrections", said.correction)
                 self.words.retract(said.correction)
         self.words.stand()
+        taken = list(self.retractions.hear(text))
         self.words.add("decisions", *(f"{text} (user)" for text in said.decisions))
         self.words.add("lessons", *(text for text in said.lessons))
         self.words.add("constraints", *(text for text in said.constraints if text not in said.lessons and text not in said.decisions))
+        for one in dict.fromkeys((*said.decisions, *said.lessons, *said.constraints)):
+            taken += self.retractions.state(f"{one} (user)" if one in said.decisions else one, one, text)
+        for key, doubt in taken:
+            if doubt == "withdrawn":
+                self.words.drop(key)
 
     def _agent(self, event: Event) -> None:
         if event.role != "assistant":
@@ -256,6 +264,7 @@ class _Tracer:
             return
         if event.agent in self.subagents or not event.content:
             return
+        self.retractions.answer(event.content)
         said = read_agent(event.content)
         self.words.propose(*said.decisions)
         self.words.add("lessons", *said.lessons)

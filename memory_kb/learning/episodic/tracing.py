@@ -127,6 +127,11 @@ class Words:
         for text in [text for text in own if not words.isdisjoint(stemmed_set(text) - {"user"})] or own[-1:]:
             self._lists["decisions"].pop(text, None)
 
+    def drop(self, text: str) -> None:
+        """Take out what the person said and takes back."""
+        for listed in self._lists.values():
+            listed.pop(text, None)
+
     def stand(self) -> None:
         """Let stand what was decided: the person has spoken since."""
         self._proposed = []

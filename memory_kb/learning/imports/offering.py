@@ -11,7 +11,7 @@ from memory_kb.learning.imports.conversations import Conversation
 from memory_kb.learning.imports.pieces import Piece, dated_fields
 from memory_kb.learning.intake import Intake, Offer, Taken, id_of
 from memory_kb.learning.remember import fingerprint
-from memory_kb.learning.speech.capture import Verdict, make_offer, read_message
+from memory_kb.learning.speech.capture import hear, make_offer
 from memory_kb.model import Location
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
@@ -138,15 +138,12 @@ def offer_statements(talk: Conversation, place: Location, format: str, passed: T
     `capture` alone decides, with its precision: most messages of most conversations hold nothing.
     """
     offers: list[Offer] = []
-    for number, event in enumerate(talk.events, 1):
-        if event.type != "message" or event.role != "user" or not event.content:
-            continue
-        verdict: Verdict = read_message(event.content)
+    numbered = (replace(event, session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
+    for event, verdict, doubt in hear(numbered):
         if verdict.capture is None:
-            passed.add(Piece("message", talk.session, number, why=_general(verdict.reason)))
+            passed.add(Piece("message", talk.session, event.seq, why=_general(verdict.reason)))
             continue
-        own = replace(event, session=talk.session, seq=number)
-        made = make_offer(own, verdict.capture, _NO_TIME, place, talk.session)
+        made = replace(make_offer(event, verdict.capture, _NO_TIME, place, talk.session), doubt=doubt)
         named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
         fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
         offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=_keyed(f"import/{talk.session}/{event.origin}", place)))

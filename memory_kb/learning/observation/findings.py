@@ -25,6 +25,7 @@ from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_ca
 from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
 from memory_kb.learning.speech.capture import Heard, offer_captures, read_message
 from memory_kb.learning.speech.ownwords import read_own_text
+from memory_kb.learning.speech.retractions import Retractions, Taken
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import is_own_call, strip
@@ -58,6 +59,8 @@ class _Call(NamedTuple):
 
 def find_learnings(events: Iterable[Event], place: Location, *, phase: str = "unknown") -> Iterator[Offer]:
     """Yield what a session teaches, as offers for the intake.
+
+    What the person takes back later comes again with its doubt: of two offers with one key the last counts.
 
     Args:
         events: the events of one session, in their order; they are read once.
@@ -100,6 +103,8 @@ class _Session:
         self._said: set[tuple[str, str]] = set()
         self._objection = ""
         self._has_looked = False
+        self._retractions = Retractions()
+        self._stated: dict[str, Offer] = {}
 
     def take(self, event: Event) -> Iterator[Offer]:
         """Take in an event; yield what is certain now."""
@@ -132,6 +137,7 @@ class _Session:
         if self._task is None and text.strip():
             self._task = _first_words(text)
         yield from self._settle()
+        yield from self._take_back(self._retractions.hear(text))
         verdict = read_message(event.content or "")
         captured = next(iter(offer_captures([Heard(event, verdict)], _moment(event), self._place, self._id)), None)
         did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
@@ -141,7 +147,7 @@ class _Session:
             found = None
         more = find_correction(text.replace(captured.draft.text, " "), did) if captured and found and found.scope == "observations" else None
         if captured and (found is None or more):
-            yield from self._offer_capture(captured)
+            yield from self._state(self._offer_capture(captured), captured.draft.text, text)
             found = more
         said = said_by_person(text)
         if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
@@ -153,7 +159,8 @@ class _Session:
         if cause:
             self._watch.explained(event.seq, cause)
         if found:
-            yield from self._offer(from_correction(found, event.seq, did), captured.key if captured and not more else None)
+            offers = self._offer(from_correction(found, event.seq, did), captured.key if captured and not more else None)
+            yield from self._state(offers, found.signal, text)
         yield from self._accept()
         if RETRACTION.search(text):
             self._reconsider(text)
@@ -178,7 +185,21 @@ class _Session:
         about = [one for one in self._chosen if not words.isdisjoint(stemmed_set(one.title))] or self._chosen[-1:]
         self._chosen = [one for one in self._chosen if one not in about]
 
+    def _state(self, offers: Iterable[Offer], said: str, message: str) -> Iterator[Offer]:
+        """Yield what a message states, and keep in mind that it may be taken back."""
+        for offer in offers:
+            yield offer
+            self._stated[offer.key] = offer
+            yield from self._take_back(self._retractions.state(offer.key, said, message))
+
+    def _take_back(self, taken: Iterable[Taken]) -> Iterator[Offer]:
+        for key, doubt in taken:
+            offer = self._stated.pop(key)
+            self._said.discard(("", offer.draft.text))
+            yield replace(offer, doubt=doubt)
+
     def _hear_agent(self, event: Event) -> Iterator[Offer]:
+        self._retractions.answer(strip(event.content or ""))
         said = said_by_agent(strip(event.content or ""))
         cause = find_cause(said)
         if self._ready:

@@ -19,6 +19,7 @@ from memory_kb.learning.intake import Offer
 from memory_kb.learning.remember import Draft
 from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
+from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.splice import Value
@@ -79,10 +80,11 @@ class Verdict(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """An event of a session and the verdict on it."""
+    """An event of a session and the verdict on it; `doubt` where the person took back later what it says."""
 
     event: Event
     verdict: Verdict
+    doubt: Doubt | None = None
 
 
 def read_message(message: str) -> Verdict:
@@ -200,7 +202,7 @@ def _is_undone(pattern: str, masked: str) -> bool:
 
 
 def hear(events: Iterable[Event]) -> Iterator[Heard]:
-    """Yield the messages that people wrote in a session, each with its verdict.
+    """Yield the messages that people wrote in a session, each with its verdict and what they took back of it later.
 
     What agents, tools and harnesses say is passed over, and so is text of memory-kb's own.
 
@@ -209,9 +211,23 @@ def hear(events: Iterable[Event]) -> Iterator[Heard]:
         >>> [(heard.event.role, heard.verdict.capture.kind) for heard in hear(events)]
         [('user', 'preference')]
     """
+    heard: list[Heard] = []
+    stated: dict[str | None, Retractions] = {}
+    taken: list[Taken] = []
     for event in events:
-        if event.type == "message" and event.role == "user" and event.content and event.injected != "whole":
-            yield Heard(event, read_message(event.content))
+        if event.type != "message" or not event.content or event.injected == "whole":
+            continue
+        before = stated.setdefault(event.session, Retractions())
+        if event.role == "assistant":
+            before.answer(event.content)
+        elif event.role == "user":
+            verdict = read_message(event.content)
+            taken += before.hear(event.content)
+            if verdict.capture:
+                taken += before.state(str(len(heard)), verdict.capture.text, event.content)
+            heard.append(Heard(event, verdict))
+    doubts_of = settle(taken)
+    yield from (one._replace(doubt=doubts_of.get(str(number))) for number, one in enumerate(heard))
 
 
 def offer_captures(heard: Iterable[Heard], now: datetime, place: Location | None = None, session: str | None = None) -> list[Offer]:
@@ -226,7 +242,11 @@ def offer_captures(heard: Iterable[Heard], now: datetime, place: Location | None
         place: where the entries go.
         session: where the messages come from, for those that do not say it themselves.
     """
-    return [make_offer(event, verdict.capture, now, place or Location(), session) for event, verdict in heard if verdict.capture]
+    return [
+        replace(make_offer(event, verdict.capture, now, place or Location(), session), doubt=doubt)
+        for event, verdict, doubt in heard
+        if verdict.capture
+    ]
 
 
 def make_offer(event: Event, capture: Capture, now: datetime, place: Location, session: str | None) -> Offer:
@@ -249,8 +269,8 @@ class Captured:
     """What became of one message.
 
     Attributes:
-        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message
-            holds nothing to keep.
+        action: `created`, `reinforced`, `known`, `forgotten`, `refused` or `withdrawn`; `passed` where the
+            message holds nothing to keep.
         reason: why, in words.
         pattern: what the sentence reads as: preference, correction, constraint, or request.
         text: the sentence that is kept, `span` the thing itself within it.

@@ -1,0 +1,259 @@
+"""Tell where a person takes back what they said before in the same session.
+
+Some words take back whatever was said last; other statements are taken back only by what denies
+them: the same words turned round, the choice that they had turned down, another choice in their
+place. An exception for one occasion takes nothing back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech.ownwords import GONE, QUOTE, read_own_text, sentences
+from memory_kb.retrieval.similarity import stem, stemmed_set
+
+#: `withdrawn` where a statement holds no more, `doubtful` where that is not certain.
+Doubt = Literal["withdrawn", "doubtful"]
+
+
+def stemmed_words(words: str) -> frozenset[str]:
+    """Return the stems of all words of a list.
+
+    Example:
+        >>> sorted(stemmed_words("using it"))
+        ['it', 'us']
+    """
+    return frozenset(map(stem, words.split()))
+
+
+_I = re.IGNORECASE
+#: So many statements are kept in mind; a longer message takes nothing back.
+_MOST, _LONGEST, _SENTENCES = 40, 600, 4
+#: An answer of more words that shares none with a statement is about something else.
+_BRIEF = 12
+_END = r"(?=\s*(?:[.,;:!…—–]|- |$|(?:please|again|then|too|completely|entirely)\b))"
+_SAID = r"(?:what|everything|the thing) i (?:just )?(?:said|wrote|told you|asked|decided)"
+_RULE = r"(?:rule|one|instruction|preference|convention|remark|sentence|last (?:rule|one|instruction|remark|sentence|message))"
+# Whatever was said last is taken back.
+_OWN_WORDS = re.compile(
+    rf"\b(?:scratch|scrap|strike|disregard) (?:(?:that|it|this|the|my) {_RULE}|that|it|this){_END}"
+    rf"|\b(?:forget|ignore|never ?mind) (?:that|this|the|my) {_RULE}{_END}|\b(?:forget|ignore|disregard|never ?mind|scratch|scrap) {_SAID}(?! "
+    rf"about\b)"
+    r"|\b(?:i )?take (?:that|it|this) back\b|\bi misspoke\b|\blet's not do (?:that|it) after all\b",
+    _I,
+)
+# It is taken back where nothing else was in between.
+_POINTING = re.compile(rf"\b(?:forget|ignore|never ?mind) (?:about )?(?:that|it|this){_END}", _I)
+_CHANGED = re.compile(r"\bon second thoughts?\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b", _I)
+_ABOUT = re.compile(
+    rf"\b(?:forget|ignore|disregard|never ?mind|scratch|scrap|take back) (?:{_SAID} about|(?:the|my) (?:rule|thing|bit|part|remark) (?:about|with|"
+    rf"on))"
+    r" (?P<about>[^.,;!?]+)|\bi was (?:wrong|mistaken) (?:about|on|with) (?P<wrong>[^.,;!?]+)",
+    _I,
+)
+_WRONG = re.compile(r"\b(?:i was|i am|i'm) (?:wrong|mistaken)\b(?! (?:about|on|with|to)\b)|\bmy (?:mistake|bad|fault|error)\b", _I)
+# How somebody begins who is about to think again.
+_AGAIN = re.compile(
+    r"^(?:(?:hm+|oh|ah|ok(?:ay)?|well|so|and|but|um|uh|yes|yeah)[\s,.!…]+)*(?:sorry|oops|oh (?:right|wait|sorry|no)|ah (?:right|ok|wait|sorry|no)|"
+    r"no,? wait|wait,? no|(?:hold|hang) on|wait|actually|you(?:'re| are|r) (?:right|correct)|true|fair (?:point|enough)|good point|right|"
+    r"my (?:mistake|bad|fault|error)|i was (?:wrong|mistaken)|i misspoke|correction|on second thoughts?|thinking about it again|"
+    r"i(?:'ve| have)? changed my mind|(?:scratch|scrap|strike|disregard|forget|ignore|never ?mind) (?:that|it|this)|i take (?:that|it) back)\b",
+    _I,
+)
+_AFTER_ALL = re.compile(rf"\b(?:after all|no longer|any ?more)\b|{_CHANGED.pattern}", _I)
+_AS_SAID = re.compile(
+    r"\b(?:(?:as|like) (?:i|we) (?:said|told|agreed)|(?<!what )(?<!thing )(?<!everything )i (?:already )?(?:said|told you))\b(?! wrong)", _I
+)
+# What is said of one occasion is an exception.
+_EXCEPTION = re.compile(
+    r"\b(?:here|there|now|though|this (?:one|time|pr|branch|file|case|once)|(?:just|only) (?:for|in|on)|too|as well|unless|except)\b", _I
+)
+_NOT = re.compile(
+    r"\b(?:don't|do not|dont|doesn't|does not|isn't|aren't|not|never|no longer|no need|needn't|unnecessary|optional|forget|drop|skip|stop|without|"
+    r"avoid|won't|cannot|can't|mustn't|shouldn't)\b",
+    _I,
+)
+_MAY = re.compile(
+    r"\b(?:is|are|was|were|'s) (?:all |totally |perfectly |quite |just )?(?:fine|ok(?:ay)?|allowed|good|alright|all right|possible|right|correct)\b|"
+    r"\b(?:you|we) (?:can|may|should)\b|\bfeel free\b|\bgo ahead\b|^(?:then |please |and |so |just )*do (?!not\b)\w",
+    _I,
+)
+_TURNED_DOWN = re.compile(
+    r"(?:,\s*(?:and )?(?:not|never)|\s(?:instead of|rather than|over)|\w not(?= \S*\d)) "
+    r"(?P<other>(?:(?:on|in|at|to|the|a|an) )*[\w./:#+-]+)",
+    _I,
+)
+_IS_RIGHT = re.compile(r"(?:^|[\s,])(?P<it>[\w./:#+-]+) (?:is|was|were|are) (?:indeed |actually |the )?(?:right|correct)\b", _I)
+_IS_IT = re.compile(
+    r"\b(?:it|that|this)(?:'s| is| was) (?:indeed |actually |really |still )?(?P<is>[\w./:#+-]+)|\b(?:use|keep|take|stay with) "
+    r"(?P<use>[\w./:#+-]+)",
+    _I,
+)
+_CHOOSING = re.compile(r"\b(?:always use|use|prefer|stick (?:to|with)|go with|write|format|log|answer)\b", _I)
+_INSTEAD = re.compile(
+    r"\b(?:use|prefer|take|go with|stick (?:to|with)|make it) (?!(?:the|this|that|a|an|it|your|my|another|one|both|them|these|those)\b)"
+    r"(?P<new>[\w.+#@/-]+(?: [\w.+#@/-]+)?)(?P<tail>[^.!?;]*)",
+    _I,
+)
+_TAIL = re.compile(r"(?:instead|please|then|rather|after all|(?:instead of|rather than) .*|,.*)?\s*", _I)
+_CLAUSE = re.compile(r"[,;:.!…—–]+|\s-+\s|\b(?:and|but|so)\b")
+_IDLE = stemmed_words(
+    "use using please sorry right wrong correct fine ok okay allowed good need needed necessary optional do will any want then actually "
+    "forget drop skip stop always never rule longer all after everywhere anymore instead can may should must own one just really wait oh say "
+    "said way"
+)
+
+
+class Taken(NamedTuple):
+    """A statement that was taken back, by its key, and how certain that is."""
+
+    key: str
+    doubt: Doubt
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    key: str
+    text: str
+    is_alone: bool
+    #: What agents answered since, up to the person's next message; whether that one has come.
+    answered: str = ""
+    is_old: bool = False
+
+
+@dataclass(slots=True)
+class Retractions:
+    """What a person stated in a session, and what of it they take back later.
+
+    Example:
+        >>> session = Retractions()
+        >>> list(session.state("1", "Always squash before merging.", "Always squash before merging."))
+        []
+        >>> list(session.hear("Sorry, I forgot the file.")), list(session.hear("Sorry, I was wrong, don't squash."))
+        ([], [Taken(key='1', doubt='withdrawn')])
+    """
+
+    _stated: list[_Statement] = field(default_factory=list)
+
+    def answer(self, said: str) -> None:
+        """Take in what an agent says."""
+        self._stated = [one if one.is_old else replace(one, answered=f"{one.answered} {said}"[:2_000]) for one in self._stated]
+
+    def state(self, key: str, text: str, message: str) -> Iterator[Taken]:
+        """Take in a statement of a message; yield it where the rest of the message takes it back."""
+        said = _own_sentences(message)
+        place = next((number for number, one in enumerate(said) if text in one or one in text), len(said))
+        statement = _Statement(key, text, len(said) <= 1)
+        doubt = _judge(replace(statement, is_alone=True), said[place + 1 : place + 1 + _SENTENCES])
+        if doubt:
+            yield Taken(key, doubt)
+        else:
+            self._stated = [*self._stated, statement][-_MOST:]
+
+    def hear(self, message: str) -> Iterator[Taken]:
+        """Take in what the person says; yield what of the statements before it takes back."""
+        said = _own_sentences(message)[:_SENTENCES] if len(message) <= _LONGEST else ()
+        judged = [(one, _judge(one, said)) for one in self._stated] if said else []
+        taken = {one.key: doubt for one, doubt in judged if doubt}
+        self._stated = [replace(one, is_old=True) for one in self._stated if one.key not in taken]
+        yield from (Taken(key, doubt) for key, doubt in taken.items())
+
+
+def _own_sentences(message: str) -> tuple[str, ...]:
+    own = read_own_text(message[: 10 * _LONGEST])
+    found = ((own.masked[start:end], own.text[start:end]) for start, end in sentences(own.masked))
+    return tuple(" ".join(text.split()) for masked, text in found if GONE not in masked and QUOTE * 2 not in masked)
+
+
+def _judge(one: _Statement, said: tuple[str, ...]) -> Doubt | None:
+    told = [text for text in said if not text.endswith("?") and not _AS_SAID.search(text)]
+    words = stemmed_set(one.text)
+    about = [found["about"] or found["wrong"] for text in told for found in _ABOUT.finditer(text)]
+    if about:
+        return "withdrawn" if any(_covers(words, text) for text in about) else None
+    is_again = bool(told) and told[0] == said[0] and _AGAIN.match(told[0]) is not None
+    for text in told:
+        if (is_again or _AFTER_ALL.search(text)) and _denies(one.text, words, text):
+            return "withdrawn"
+    if one.is_old or not told or told[0] != said[0]:
+        return None
+    if is_again and any(_replaces(one.text, words, text) for text in told):
+        return _doubt_of(one)
+    if _OWN_WORDS.search(told[0]):
+        return _doubt_of(one)
+    has_to_do = _is_of(one, words)
+    if _POINTING.search(told[0]) and "?" not in one.answered:
+        return _doubt_of(one) if has_to_do else "doubtful"
+    if _CHANGED.search(told[0]):
+        return "doubtful"
+    if _WRONG.search(told[0]):
+        return _of_the_wrong(one, words, told, has_to_do=has_to_do)
+    return None
+
+
+def _of_the_wrong(one: _Statement, words: frozenset[str], told: list[str], *, has_to_do: bool) -> Doubt | None:
+    """Judge a statement by what somebody says who was wrong: nothing more, or what is right."""
+    right = [found["it"] for text in told for found in _IS_RIGHT.finditer(text)]
+    if right:
+        is_other = any(not _stands_in(value, one.text) and stemmed_set(value) & words for value in right)
+        return "withdrawn" if is_other else None
+    has_more = any(not stemmed_set(_WRONG.sub(" ", text)) <= _IDLE for text in told)
+    return None if has_more or not (one.answered.strip() and has_to_do) else _doubt_of(one)
+
+
+def _doubt_of(one: _Statement) -> Doubt:
+    """Return how certain it is that words which only point back mean a statement."""
+    return "withdrawn" if one.is_alone and "?" not in one.answered else "doubtful"
+
+
+def _is_of(one: _Statement, words: frozenset[str]) -> bool:
+    """Tell whether what agents answered to a statement is about nothing else."""
+    return len(one.answered.split()) <= _BRIEF or not words.isdisjoint(stemmed_set(one.answered) - _IDLE)
+
+
+def _denies(kept: str, words: frozenset[str], said: str) -> bool:
+    """Tell whether a sentence says the opposite of a statement, in its words and no others."""
+    if doubts.ONE_OFF.search(said) or _EXCEPTION.search(said):
+        return False
+    other = [found["other"] for found in _TURNED_DOWN.finditer(kept)]
+    if any(_affirms(value, said) for value in other):
+        return True
+    is_negative = _NOT.search(_TURNED_DOWN.sub(" ", kept)) is not None if other else _NOT.search(kept) is not None
+    clauses = [clause.strip() for clause in _CLAUSE.split(said)]
+    return any((_MAY if is_negative else _NOT).search(one) and _covers(words, one) and not (is_negative and _NOT.search(one)) for one in clauses)
+
+
+def _affirms(value: str, said: str) -> bool:
+    found = [one[name] for pattern, names in ((_IS_RIGHT, ("it",)), (_IS_IT, ("is", "use"))) for one in pattern.finditer(said) for name in names]
+    bare = value.rsplit(maxsplit=1)[-1].strip(".,").lower()
+    return any(one and one.strip(".,").lower() == bare for one in found)
+
+
+def _replaces(kept: str, words: frozenset[str], said: str) -> bool:
+    """Tell whether a sentence names another choice in the place of the one that was stated."""
+    found = _INSTEAD.search(said)
+    if found is None or doubts.ONE_OFF.search(said) or _EXCEPTION.search(said) or not _CHOOSING.search(kept):
+        return False
+    tail = found["tail"].strip()
+    new = stemmed_set(found["new"]) - _IDLE
+    is_all = _TAIL.fullmatch(tail) is not None or stemmed_set(tail) <= words
+    return is_all and bool(new) and not new <= words
+
+
+def _covers(words: frozenset[str], said: str) -> bool:
+    """Tell whether all that a clause is about was spoken of."""
+    about = stemmed_set(said) - _IDLE
+    return bool(about) and about <= words
+
+
+def _stands_in(value: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", text, _I) is not None
+
+
+def settle(taken: Iterable[Taken]) -> dict[str, Doubt]:
+    """Return what was taken back by its key; the last word counts."""
+    return {one.key: one.doubt for one in taken}
