@@ -16,8 +16,9 @@ from conftest import NOW, REPOSITORY
 
 from memory_kb.credentials import find_secret
 from memory_kb.learning.intake import Offer
+from memory_kb.learning.lessons import comparable
 from memory_kb.learning.observation.corrections import Did, find_correction
-from memory_kb.learning.observation.failures import normalise, read_failure
+from memory_kb.learning.observation.failures import generalise, read_failure
 from memory_kb.learning.observation.findings import MOST, find_learnings
 from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
 from memory_kb.learning.remember import check_draft, render
@@ -463,15 +464,15 @@ def test_what_is_over_when_it_is_done_is_not_kept(steps: list[tuple[str, ...]]) 
     ],
 )
 def test_messages_are_the_same_each_time(message: str, pattern: str) -> None:
-    assert normalise(message) == pattern
+    assert generalise(message) == pattern
 
 
-def test_the_same_failure_in_two_sessions_says_the_same() -> None:
+def test_the_same_failure_in_two_sessions_is_the_same_lesson() -> None:
     """Or else a second sighting would not reinforce the first (S2-24)."""
 
     def texts(port: str, home: str) -> list[str]:
         failed = f"{home}/db.py:12: could not connect to server: Connection refused on 127.0.0.1:{port} after 3.{port}s"
-        return [offer.draft.text for offer in learned(("-", "pytest", failed), ("+", "docker compose up -d db"), ("+", "pytest"))]
+        return [comparable(offer.draft.text) for offer in learned(("-", "pytest", failed), ("+", "docker compose up -d db"), ("+", "pytest"))]
 
     assert texts("5433", "/home/ana/shop") == texts("6001", "/srv/ci/run-77")
 

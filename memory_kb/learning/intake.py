@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
+from memory_kb.learning.lessons import comparable
 from memory_kb.learning.memories import Memory, last_seen, make_memory, plan_fields, with_words
 from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry, undated
 from memory_kb.learning.twins import find_twin, likeness
@@ -183,7 +184,7 @@ class _Before:
     """
 
     def __init__(self, offers: Sequence[Offer]) -> None:
-        self._words = {offer.draft.text: tokens(undated(offer.draft.text)) for offer in offers}
+        self._words = {offer.draft.text: tokens(comparable(undated(offer.draft.text))) for offer in offers}
         self._frequency = Counter(word for words in self._words.values() for word in words)
         self._by_word: dict[tuple[Location, str, str], list[tuple[int, Taken]]] = {}
         self._count = 0

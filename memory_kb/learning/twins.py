@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from operator import itemgetter
 
+from memory_kb.learning.lessons import comparable
 from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
@@ -79,7 +80,7 @@ def likeness(one: str, other: str) -> float:
         >>> likeness("Wait for 8 seconds " * 20, "Wait for 30 seconds " * 20)
         0.0
     """
-    one, other = undated(one), undated(other)
+    one, other = comparable(undated(one)), comparable(undated(other))
     words, others = (list(dict.fromkeys(_words(text))) for text in (one, other))
     shared = set(words) & set(others)
     if any(map(_is_turning, set(words) ^ set(others))):
@@ -96,7 +97,7 @@ def turning_words(text: str) -> frozenset[str]:
         >>> sorted(turning_words("Don't wait for more than 30 seconds."))
         ['30', 'not']
     """
-    return frozenset(filter(_is_turning, set(_words(text))))
+    return frozenset(filter(_is_turning, set(_words(comparable(text)))))
 
 
 def _words(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memory_kb.learning.episodic.answers import is_bare, is_telling, same_words
 from memory_kb.learning.episodic.diary import ErrorLine
 from memory_kb.learning.episodic.patterns import Told
-from memory_kb.learning.observation.failures import normalise, read_failure
+from memory_kb.learning.observation.failures import generalise, quote, read_failure
 from memory_kb.text import shorten
 
 _CAUSE = re.compile(r"^“(?P<cause>[^”]+)”\s*")
@@ -42,8 +42,8 @@ class Pitfall(NamedTuple):
 
     def is_told_by(self, text: str) -> bool:
         """Tell whether a text warns of this error already: it quotes its message."""
-        said = same_words(text)
-        return any(same_words(message) in said for message in {self.message, normalise(self.message)})
+        told = {message: same_words(make(text)) for make in (str, generalise) for message in (make(self.message), make(quote(self.message)))}
+        return any(same_words(message) in said for message, said in told.items())
 
     @property
     def confidence(self) -> float:

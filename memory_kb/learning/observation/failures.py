@@ -208,6 +208,8 @@ _PARTS = (
     (re.compile(r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", _I), r"\1 <n>"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b"), "<n>"),
 )
+_PLACE = re.compile(r"^(?:[A-Za-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:? ")
+_HOME = re.compile(r"/(?:home|Users)/[^/\s]+/")
 
 
 class Failure(NamedTuple):
@@ -222,6 +224,11 @@ class Failure(NamedTuple):
     sort: str
     seq: int = 0
     advice: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> str:
+        """The message without what differs from one time to the next."""
+        return generalise(self.message)
 
     @property
     def is_about_setup(self) -> bool:
@@ -258,7 +265,7 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
         return found
     telling = next((line for line in map(_clean_whole, _ends(output).splitlines()) if any(one in line for one in advice)), "")
     is_bare = telling and found.sort in ("other", "change") and _BARE.match(found.message) is not None
-    return found._replace(message=normalise(telling) if is_bare else found.message, advice=advice)
+    return found._replace(message=quote(telling) if is_bare else found.message, advice=advice)
 
 
 def _clean_whole(line: str) -> str:
@@ -292,10 +299,8 @@ def _read_failure(output: str, seq: int) -> Failure | None:
     telling = [line for line in lines if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
     if any(_OF_THE_CHANGE.search(line) for line in lines):
         library = next((line for line in telling if re.match(r"[a-z_]\w+(?:\.\w+)+(?:Error|Exception|\b)\S*: ", line)), None)
-        return (
-            Failure(normalise(library), "other", seq) if library else Failure(normalise(telling[0]) if telling else "a check failed", "change", seq)
-        )
-    return Failure(normalise(telling[0]), "other", seq) if telling else None
+        return Failure(quote(library), "other", seq) if library else Failure(quote(telling[0]) if telling else "a check failed", "change", seq)
+    return Failure(quote(telling[0]), "other", seq) if telling else None
 
 
 def _with_code(line: str, lines: list[str]) -> str:
@@ -303,8 +308,8 @@ def _with_code(line: str, lines: list[str]) -> str:
     code = next((one for one in lines if re.fullmatch(r"E[A-Z]{5,}", one)), None)
     if code == line:
         more = next((one for one in lines if one != code and _SETUP_ANY.search(one) and not _ORDERS.search(one)), None)
-        return normalise(f"{code}: {more}" if more else code)
-    return normalise(line)
+        return quote(f"{code}: {more}" if more else code)
+    return quote(line)
 
 
 _SETUP_ANY = re.compile(r"Unsupported URL Type|Unsupported engine|could not resolve|permission denied", _I)
@@ -322,14 +327,25 @@ def _clean(line: str) -> str:
     return text if advice is None else text[: advice.start()] if advice.start() >= _LEAST else ""
 
 
-def normalise(message: str) -> str:
-    """Return an error message without what differs from one time to the next.
+def quote(message: str) -> str:
+    """Return an error message as it was said, without credentials and without the place on this machine it begins with.
 
     Example:
-        >>> normalise("connect to 127.0.0.1:5433 failed after 4.31s in /home/mira/shop/db.py:12")
-        'connect to <address> failed after <n> in <path>'
+        >>> quote("/home/mira/shop/db.py:12: no answer from 127.0.0.1:5433 after 4.31s, see /home/mira/shop/db.log")
+        'no answer from 127.0.0.1:5433 after 4.31s, see ~/shop/db.log'
     """
     text = redact(" ".join(message.split())).text.replace("`", "'")
+    return shorten(_HOME.sub("~/", _PLACE.sub("", text)), _MESSAGE)
+
+
+def generalise(text: str) -> str:
+    """Return a text about an error without what differs from one time to the next.
+
+    Example:
+        >>> generalise("connect to 127.0.0.1:5433 failed after 4.31s in /home/mira/shop/db.py:12")
+        'connect to <address> failed after <n> in <path>'
+    """
+    text = " ".join(text.split())
     for pattern, word in _PARTS:
         text = pattern.sub(word, text)
-    return shorten(re.sub(r"^<path>:? ", "", text), _MESSAGE)
+    return re.sub(r"^<path>:? ", "", text)

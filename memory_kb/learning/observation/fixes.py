@@ -176,8 +176,8 @@ class FixWatch:
                     "form", told, command, (helped,) if helped else (), seqs=(*(one.seq for one in told), *([helped.seq] if helped else []), seq)
                 )
         same = [one for one in attempts if one not in others and (one.failure.sort not in ("change", "passing") or one.failure.advice)]
-        for message in dict.fromkeys(one.failure.message for one in same):
-            equal = [one for one in same if one.failure.message == message]
+        for pattern in dict.fromkeys(one.failure.pattern for one in same):
+            equal = [one for one in same if one.failure.pattern == pattern]
             last = next((one for one in reversed(equal) if _covers(command, one.command)), equal[-1])
             fix = self._explain(last, command, seq)
             if fix:
@@ -238,7 +238,7 @@ class FixWatch:
         """Yield, at the end, what failed again and again for a reason that will still be there."""
         for attempts in self._open.values():
             last = attempts[-1]
-            same = tuple(one for one in attempts if one.failure.message == last.failure.message)
+            same = tuple(one for one in attempts if one.failure.pattern == last.failure.pattern)
             if len(same) >= _UNFIXED and last.failure.sort in _STABLE:
                 yield Fix("none", same, seqs=tuple(one.seq for one in same))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from memory_kb.learning.lessons import comparable
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.twins import likeness, turning_words
 from memory_kb.learning.upkeep.merging import BodyOf, by_rank, longest, merge
@@ -164,7 +165,7 @@ def find_clusters(memories: Sequence[Memory], meanings: Meanings | None = None, 
 
 
 def _what_must_agree(memory: Memory) -> tuple[object, ...]:
-    turning = turning_words(memory.text) | marked_words(memory.text)
+    turning = turning_words(memory.text) | marked_words(comparable(memory.text))
     return memory.place, memory.kind, memory.type, memory.domain, frozenset(memory.applies_to), turning
 
 
@@ -173,7 +174,7 @@ def _cluster(group: Sequence[Memory], meanings: Meanings | None, threshold: floa
     for memory in group:
         # What somebody noted to contradict another is held against each by itself.
         alone = memory.id if any(link.relation == "contradicts" for link in memory.links) else ""
-        same.setdefault((" ".join(memory.text.split()), alone), []).append(memory)
+        same.setdefault((" ".join(comparable(memory.text).split()), alone), []).append(memory)
     members = [tuple(one) for (text, _), one in same.items() if text]
     while len(members) > 1:
         speakers = [longest(by_rank(one)) for one in members]
