@@ -243,7 +243,7 @@ def is_telling(type_: str, message: str) -> bool:
         >>> is_telling("ModuleNotFoundError", "No module named 'redis'")
         True
     """
-    if _GENERIC.search(message):
+    if _GENERIC.search(message) or same_words(message).strip(" .:!") == same_words(type_):
         return False
     plain = _PATH.sub(" ", _QUOTED.sub(" ", message))
     words = [word for word in re.findall(r"[^\W\d_]{3,}", plain) if word.casefold() not in _COMPARING]

@@ -79,6 +79,7 @@ def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
     tells, mistakes of the very change that was being made count only when they were seen in two
     episodes and their cause was named; what comes and goes, in two and with a resolution; what
     tells of machine, tools and set-up, in two or with something that was run; all the rest, in two.
+    Where nothing is known to have helped there is nothing to pass on.
     """
     found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
     for one in episodes:
@@ -101,7 +102,7 @@ def _is_worth(pitfall: Pitfall) -> bool:
         return recurs and any(_CAUSE.match(one) for one in solved)
     if fault.sort == "passing":
         return recurs and any(what_helped(one) for one in solved)
-    return recurs or (fault.is_about_setup and any("ran `" in what_helped(one) and " went through instead" not in one for one in solved))
+    return (recurs and any(what_helped(one) for one in solved)) or (fault.is_about_setup and any("ran `" in what_helped(one) and " went through instead" not in one for one in solved))
 
 
 def what_helped(resolution: str) -> str:

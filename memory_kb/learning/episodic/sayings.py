@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.learning.extraction.conversation import clean
+from memory_kb.learning.speech.doubts import NOT_MEANT
+from memory_kb.learning.speech.phrases import OBLIGING, PLAIN_VERB
 from memory_kb.learning.speech.ownwords import GONE, read_own_text, sentences
 from memory_kb.text import shorten
 
@@ -67,12 +69,13 @@ _LESSON = re.compile(
     _I,
 )
 _RULE = re.compile(
-    r"^(?:[\w' ]{1,30}: )?(?:(?:please|and|also|but|no|note|btw|ok(?:ay)?|remember|actually)[,:]? )*(?:(?:in this (?:repo|project"
-    r"|codebase|service|package)|here)[,]? (?:we|you|the|all|every)\b"
-    r"|(?:always|never) (?!mind\b|again\b|\w*[^s\W]s\b)\w|we (?:always|never|don't|do not|only|use|keep)\b|(?:you|we) must\b|don't ever\b)"
-    r"|\bwe (?:always|never|only|go with|went with|don't ever|no longer)\b|\bin this (?:repo|project|codebase|workspace|service)\b"
-    r"|^don't\b.*\bever\b|^(?:i|we) prefer\b"
-    r"|\b(?:is|are|comes?|come) (?:auto-?)?generated (?:from|with|by)\b|\b(?:on purpose|by design|intentional(?:ly)?|deliberate(?:ly)?)\b",
+    rf"^(?:[\w' ]{{1,30}}: )?(?:(?:please|and|also|but|no|note|btw|ok(?:ay)?|remember|actually)[,:]? )*(?:(?:in this (?:repo|project"
+    rf"|codebase|service|package)|here)[,]? (?:we|you|the|all|every)\b"
+    rf"|(?:always|never) (?!mind\b|again\b|\w*[^s\W]s\b)(?={PLAIN_VERB})\w|we (?:always|never|don't|do not|only|use|keep)\b|(?:you|we) must "
+    rf"(?:(?:always|never|not|also) )*{OBLIGING}|don't ever\b)"
+    rf"|\bwe (?:always|never|only|go with|went with|don't ever|no longer)\b|\bin this (?:repo|project|codebase|workspace|service)\b"
+    rf"|^don't\b.*\bever\b|^(?:i|we) prefer\b"
+    rf"|\b(?:is|are|comes?|come) (?:auto-?)?generated (?:from|with|by)\b|\b(?:on purpose|by design|intentional(?:ly)?|deliberate(?:ly)?)\b",
     _I,
 )
 # How it was done somewhere else, or once.
@@ -106,7 +109,20 @@ _CORRECTION = re.compile(
     r"i (?:said|told|asked|meant|didn't ask)|still (?:fail|broken|not|wrong|the same|red|doesn't)|it(?:'s| is)? (?:still|doesn't|does not)\b)",
     _I,
 )
-_CALMING = re.compile(r"^(?:please )?(?:don't|do not) (?:worry|bother|forget|think|know|mind|see|care)\b", _I)
+_CALMING = re.compile(
+    r"^(?:please )?(?:don't|do not) (?:worry|bother|forget|think|know|mind|see|care)\b|\bnever ?mind\b|\bthinking aloud\b|"
+    r"\b(?:don't|do not) (?:do|change|touch) (?:anything|a thing)\b|\b(?:don't|do not) have to\b",
+    _I,
+)
+# What somebody else holds, and not the person who tells of it.
+_HEARSAY = re.compile(
+    r"\b(?:colleagues?|friends?|team ?mates?|co-?workers?|buddy|brother|sister|wife|husband|people|folks|guys?|someone|somebody|everybody|blogs?|"
+    r"articles?|books?|posts?|tweets?|videos?|reddit|stack ?overflow|chatgpt|copilot)\b(?: [\w'-]+){0,3}? "
+    r"(?:says?|said|thinks?|thought|claims?|claimed|insists?|insisted|tells?|told|believes?|argues?|argued|wrote|writes|recommends?|suggests?)\b"
+    r"|\bi (?:once |have |just )?(?:read|heard|was told)\b|^(?:he|she|they|(?-i:[A-Z][a-z]+)(?: from \w+)?) (?:always |once )?"
+    r"(?:says?|said|thinks?|thought|claims?|insists?|believes?|argues?) ",
+    _I,
+)
 # What somebody tells of what is, not of what must be.
 _REPORT = re.compile(
     r"^(?:(?:hm+|well|ok(?:ay)?|so|but)[,]? )*(?:i|you|it|that|this|they|he|she)\b"
@@ -126,7 +142,8 @@ _COMPLAINT = re.compile(
     _I,
 )
 _CONSTRAINT = re.compile(
-    r"\b(?:must(?: not|n't)?|don't|do not|never|without|only (?:use|touch|change|edit|in|if|when)|no (?:new|more|changes|downtime"
+    rf"\b(?:must(?: not|n't)? {OBLIGING}|don't|do not|never (?={PLAIN_VERB})|without|only (?:use|touch|change|edit|in|if|when)|no (?:new|more|"
+    rf"changes|downtime"
     r"|breaking)|has to|have to|"
     r"needs to (?:stay|remain|keep)|keep (?:the|it|all)|at most|at least|no later than|should not|shouldn't)\b",
     _I,
@@ -194,11 +211,18 @@ def read_person(message: str) -> Sayings:
     long = tuple(text for text in told if len(text.split()) >= _FEWEST)
     return Sayings(
         decisions=tuple(text for text in long if _WILL.search(text) and not _VAGUE.search(text)),
-        lessons=tuple(text for text in long if (_RULE.search(text) and not _ELSEWHERE.search(text)) or _LESSON.search(text)),
-        constraints=tuple(text for text in long if _CONSTRAINT.search(text) and not _REPORT.match(text) and not _CALMING.match(text)),
+        lessons=tuple(text for text in long if (_RULE.search(text) and not _is_not_asked(text)) or _LESSON.search(text)),
+        constraints=tuple(
+            text for text in long if _CONSTRAINT.search(text) and not (_REPORT.match(text) or _CALMING.search(text) or _is_not_asked(text))
+        ),
         retraction=" ".join(said) if any(map(RETRACTION.search, said)) else None,
         correction=first if len(first.split()) > 2 and not said[0].endswith("?") and _CORRECTION.search(first) else None,
     )
+
+
+def _is_not_asked(text: str) -> bool:
+    """Tell whether a sentence is about another place, is somebody else's view, or is not meant."""
+    return any(one.search(text) for one in (_ELSEWHERE, _HEARSAY, NOT_MEANT))
 
 
 def mood(message: str) -> int:

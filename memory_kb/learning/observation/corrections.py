@@ -30,6 +30,7 @@ _AGAINST = re.compile(
     r"instead\b|use\b|(?:btw|by the way),? next time\b|next time\b|i (?:really )?(?:don't|do not) (?:like|want)\b)",
     _I,
 )
+_TELLING = re.compile(_LEAD + r"(?:we (?:don't|do not|never)|never|don't|do not|dont|instead|use|(?:(?:btw|by the way),? )?next time)\b", _I)
 _DISLIKE = re.compile(r"\bi (?:really )?(?:don't|do not) (?:like|want) (?:that |it when )?you\b|\byou should(?:n't| not) have\b", _I)
 _OBJECTION = re.compile(
     r"^(?:(?:(?:no)+|yes|yeah|yep|right|exactly|correct|(?:one|two|three|a few|some) (?:more )?(?:things?|mistakes?|notes?|points?|"
@@ -161,6 +162,7 @@ class Correction(NamedTuple):
         title: the sentence that says most.
         context: what it was said of.
         direction: for an escalation, `More autonomous`, `Escalate more`, or both.
+        is_against: whether they object to something, rather than tell how things are done.
     """
 
     scope: str
@@ -168,6 +170,7 @@ class Correction(NamedTuple):
     title: str
     context: str = ""
     direction: str = ""
+    is_against: bool = True
 
 
 def find_correction(message: str, did: tuple[Did, ...]) -> Correction | None:
@@ -200,7 +203,14 @@ def find_correction(message: str, did: tuple[Did, ...]) -> Correction | None:
     unasked = next((number for number, one in enumerate(said) if _UNASKED.search(one)), None)
     if unasked is not None:
         return _about_unasked(said[unasked:], did)
-    return _about_work(said, did)
+    found = _about_work(said, did)
+    is_told = not found or any(_objects(one) for one in everything[:3]) or bool(found.context) or any(one.is_refused for one in did[-2:])
+    return found if is_told or found is None else found._replace(is_against=False)
+
+
+def _objects(sentence: str) -> bool:
+    """Tell whether a sentence is against something, and not only says how things are done."""
+    return (_AGAINST.match(sentence) is not None and _TELLING.match(sentence) is None) or _DISLIKE.search(sentence) is not None
 
 
 def _about_asking(said: tuple[str, ...]) -> Correction:

@@ -58,6 +58,7 @@ _LANGUAGE_OF_TOOL = {
 }
 _WORD = re.compile(r"[A-Za-z][\w+-]*")
 _LEADING = re.compile(r"^(?:(?:ok(?:ay)?|so|then|and|yes|yeah|right|good|agreed|well|alright|great|fine)[,.!:]?\s+)+", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE)
 _GIT_PLACES = ("push", "commit", "merge", "rebase")
 
 
@@ -155,7 +156,7 @@ def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> F
         directions = correction.direction
         lines: tuple[tuple[str, str], ...] = (("Direction", directions), ("Signal", correction.signal))
         return Finding("escalation", "preference", correction.title, lines, (seq,), "The user said when to ask.", tags, is_proxy=True)
-    category = "Boundary Deviation" if correction.scope == "intent-alignment" else "Corrections"
+    category = "Boundary Deviation" if correction.scope == "intent-alignment" else "Corrections" if correction.is_against else "Preferences"
     lines = (
         ("Category", category),
         ("Signal", correction.signal),
@@ -163,13 +164,14 @@ def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> F
     )
     lines = tuple((label, words.replace("had refused: ", "was refused to ")) for label, words in lines)
     seqs = (seq, *(one.seq for one in did if f"`{one.target}`" in correction.context))
-    reason = "The user rejected what the agent did and said what holds instead."
+    reason = "The user rejected what the agent did and said what holds instead." if correction.is_against else "The user said what holds."
     return Finding(correction.scope, "preference", correction.title, lines, seqs, reason, tags, _globs(correction.signal, about, files))
 
 
 def from_decision(decision: Decision, seq: int, who: str, task: str | None) -> Finding:
     """Return a decision, letter for letter, with the task in which it was made."""
-    lines = [("Decision", decision.sentence)]
+    sentence = _unlabelled(decision.sentence)
+    lines = [("Decision", sentence)]
     if decision.reason:
         lines.append(("Reason", decision.reason))
     lines.append(("Context", f"decided by {who}{f' in: {shorten(task, 100)}' if task else ''}"))
@@ -177,13 +179,25 @@ def from_decision(decision: Decision, seq: int, who: str, task: str | None) -> F
     return Finding(
         "intent-alignment",
         "decision",
-        _decided(decision.sentence),
+        _decided(sentence),
         tuple(lines),
         (seq,),
         f"A decision stated by {who}, with its reason.",
         tags,
         mark="/decision",
     )
+
+
+def _unlabelled(sentence: str) -> str:
+    """Return a decision without the words that only call it one.
+
+    Example:
+        >>> _unlabelled("Decision: once_cell, because the MSRV is 1.77."), _unlabelled("decision is: no ORM, because it hides queries.")
+        ('once_cell, because the MSRV is 1.77.', 'No ORM, because it hides queries.')
+    """
+    bare = _LABEL.sub("", sentence, count=1)
+    first = bare.split(" ", maxsplit=1)[0].rstrip(",")
+    return bare[:1].upper() + bare[1:] if bare != sentence and first.replace("-", "").isalpha() and first not in TOOLS else bare
 
 
 def _decided(sentence: str) -> str:

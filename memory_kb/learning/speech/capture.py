@@ -125,10 +125,12 @@ class _Candidate(NamedTuple):
 def _candidates(own: OwnText) -> Iterator[_Candidate]:
     """Yield what the sentences of a message hold, each at most one."""
     has_order, before = False, None
-    for place, span in enumerate(sentences(own.masked)):
+    spans = tuple(sentences(own.masked))
+    is_asking = any(_is_question(own.masked[slice(*span)]) for span in spans)
+    for place, span in enumerate(spans):
         masked, text = own.masked[slice(*span)], own.text[slice(*span)]
-        is_question = masked.rstrip("\"')*_ ").endswith("?")
-        if not is_question:
+        is_question = _is_question(masked)
+        if not is_question and not (is_asking and phrases.OWN_HABIT.match(masked)):
             request = _read_request(masked, text) or (_read_request_back(own, before, span) if before else None)
             found = request or _read_sentence(masked, text, has_order=has_order) or (_read_about_it(own, before, span) if before else None)
             if found is None and before and phrases.GROUND.match(own.masked, *before):
@@ -140,6 +142,10 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
                 yield _Candidate(-1 if request else _ORDER.index(found.pattern), place, found)
         has_order = has_order or doubts.ORDER.match(masked) is not None
         before = None if is_question else span
+
+
+def _is_question(masked: str) -> bool:
+    return masked.rstrip("\"')*_ ").endswith("?")
 
 
 def _read_request(masked: str, text: str) -> Capture | None:
@@ -182,6 +188,9 @@ def _read_sentence(masked: str, text: str, *, has_order: bool, may_point: bool =
         return None
     if found and has_order and found.pattern == "constraint" and doubts.SPECIFIC.match(masked):
         return None
+    tail = doubts.NOW_TO_DO.search(masked, masked.find(",")) if found and found.pattern != "correction" and "," in masked else None
+    if found and tail and len(masked[: tail.start()].split()) >= _BRIEF:
+        return replace(found, text=text[: tail.start()], span=found.span[: max(MIN_SPAN, tail.start() - text.find(found.span))])
     return found
 
 
@@ -190,7 +199,9 @@ def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None
     for pattern in order:
         for expression in _EXPRESSIONS[pattern]:
             found = expression.match(masked)
-            if found and (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
+            if found is None or (pattern == "preference" and " " not in found["span"] and not phrases.LONE_VERB.match(found["span"])):
+                continue
+            if (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
 

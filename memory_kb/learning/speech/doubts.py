@@ -64,6 +64,12 @@ NOT_MEANT = _search(
     r"\b(?:what could (?:possibly )?go wrong|(?:brilliant|great|genius) idea|hence|which is (?:annoying|why)|so (?:i|it|that's))\b",
     r"(?<!\S)/s(?!\S)|[🙄😂🤣😅😉🙃]",
 )
+#: After a rule: what is to be done about it now.
+NOW_TO_DO = re.compile(
+    rf",? (?:and |so |then |please )*\b{any_of('add write create fix make put do move remove delete change update rename mend include')} "
+    r"(?:one|it|them|that|this|some|those|these)\b(?!.*\b(?:instead|rather|first|before|when|whenever|if)\b)[^;]*$",
+    re.IGNORECASE,
+)
 #: At the beginning of what is captured: it points at something, where the thing itself should be named.
 POINTING = _search(
     r"(?:\S+ )?that \w+(?:\s*$| (?:with|to|on|in) )",

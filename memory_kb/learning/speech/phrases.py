@@ -164,6 +164,21 @@ CONSTRAINT = _compile(
     rf"(?:it is|it's) (?:strictly )?required (?:that|to) (?=.*\b(?:all|every|each|any|always|never)\b){_SHORT}",
     rf"under no circumstances,? (?:(?:may|should|must) )?{_SHORT}",
 )
+#: A verb in its plain form, as it follows `always` and `never` where they begin a rule.
+PLAIN_VERB = rf"{_ADVERB}{_VERB}"
+#: What follows `must` where it obliges somebody to something.
+OBLIGING = rf"(?!see\b|hear\b|try\b){_BINDING}"
+#: The habit of one person, which is a rule only where they are not just asking.
+OWN_HABIT = re.compile(rf"{LEAD}i (?:always|never) (?!(?:want|need|expect|prefer|like|accept)\b)", re.IGNORECASE)
+#: What makes a rule with nothing but `always` or `never` before it.
+LONE_VERB = re.compile(
+    any_of(
+        "squash rebase merge commit push force-push deploy ship vendor mock stub lint format amend fork branch inline minify transpile tag sign pin "
+        "cache log test document paginate escape quote review monkeypatch hardcode hard-code cherry-pick stash hotfix memoi[sz]e typecheck"
+    )
+    + r"\b",
+    re.IGNORECASE,
+)
 #: A sentence with one of these is tried as a constraint first (S1-19).
 STRICT = re.compile(r"\b(?:must|required|(?:don't|do not|dont) ever|under no circumstances)\b", re.IGNORECASE)
 
