@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memory_kb.learning.extraction.conversation import clean
@@ -149,6 +149,23 @@ _CONSTRAINT = re.compile(
     _I,
 )
 
+# What follows an objection and says how things are, and what asks for something now or is about the two who speak.
+_FACTS = 3
+_POINTING = re.compile(r"(?:it|this|that|they|these|those)\b", _I)
+_FACT = re.compile(
+    r"\b(?:is|are|was|were|isn't|aren't|has|have|must|may|can(?:not|'t)?|should|does|doesn't|do not|don't|never|always|only)\b|"
+    r"\b(?:live|belong|go|come|run|stay|depend)s? (?:in|on|at|to|from|by|with|through|next|under|into|via)\b|"
+    r"^(?:[\w`'./-]+ ){1,5}?[\w-]{2,}s (?:in|on|at|to|from|by|with|through|for|the|a|an|all|only|no|every)\b",
+    _I,
+)
+_NO_FACT = re.compile(
+    r"(?:(?:and|so|but|then|now|ok(?:ay)?|just|also|hm+|well)[,:]? )*(?:i|i'm|i'll|i've|i'd|let|let's|please|can|could|would|will|thanks?|sorry|"
+    r"try|look|check|see|open|read|run|go|do|don't|stop|wait|use|put|add|make|move|remove|delete|change|revert|undo|fix|rename|start|show|tell|write|"
+    r"you(?:'re|'ve| are| have| did| should| can| could| just| also)?|that's all|(?:it|this|that) (?:still|doesn't|does not|fails?|broke|is "
+    r"(?:still|wrong|"
+    r"broken|not what)))\b",
+    _I,
+)
 
 #: How somebody takes back what they decided.
 RETRACTION = re.compile(
@@ -167,7 +184,10 @@ _LISTED = re.compile(
 
 
 class Sayings(NamedTuple):
-    """What a message holds that is worth keeping, each a sentence as it was said."""
+    """What a message holds that is worth keeping, each a sentence as it was said.
+
+    `fact` is what a `correction` goes on to tell of how things are.
+    """
 
     decisions: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
@@ -175,6 +195,7 @@ class Sayings(NamedTuple):
     done: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     correction: str | None = None
+    fact: str | None = None
     retraction: str | None = None
     stuck: tuple[str, ...] = ()
 
@@ -209,15 +230,33 @@ def read_person(message: str) -> Sayings:
     told = tuple(text for text in said if not text.endswith("?"))
     first = " ".join(said[: 1 if said and len(said[0].split()) > 2 else 2])
     long = tuple(text for text in told if len(text.split()) >= _FEWEST)
+    correction = first if len(first.split()) > 2 and not said[0].endswith("?") and _CORRECTION.search(first) else None
+    lessons = tuple(text for text in long if (_RULE.search(text) and not _is_not_asked(text)) or _LESSON.search(text))
     return Sayings(
         decisions=tuple(text for text in long if _WILL.search(text) and not _VAGUE.search(text)),
-        lessons=tuple(text for text in long if (_RULE.search(text) and not _is_not_asked(text)) or _LESSON.search(text)),
+        lessons=lessons,
         constraints=tuple(
             text for text in long if _CONSTRAINT.search(text) and not (_REPORT.match(text) or _CALMING.search(text) or _is_not_asked(text))
         ),
         retraction=" ".join(said) if any(map(RETRACTION.search, said)) else None,
-        correction=first if len(first.split()) > 2 and not said[0].endswith("?") and _CORRECTION.search(first) else None,
+        correction=correction,
+        fact=_fact(correction, [text for text in said if text not in lessons or _POINTING.match(text)]) if correction else None,
     )
+
+
+def _fact(correction: str, said: Sequence[str]) -> str | None:
+    """Return the sentences after a correction that tell how things are.
+
+    Example:
+        >>> _fact("Nope, wrong bucket.", ["Nope, wrong bucket.", "The CI bucket is `up-ci-eu`.", "Please try it again."])
+        'The CI bucket is `up-ci-eu`.'
+    """
+    told: list[str] = []
+    for text in [text for text in said if text not in correction][:_FACTS]:
+        if _NO_FACT.match(text) or not _FACT.search(text) or text.endswith("?") or len(" ".join((correction, *told, text))) > _LONGEST:
+            break
+        told.append(text)
+    return " ".join(told) or None
 
 
 def _is_not_asked(text: str) -> bool:

@@ -244,7 +244,7 @@ class _Tracer:
             if said.retraction:
                 self.words.reconsider(said.retraction)
             if said.correction and (known.actions or self.words.has_proposed):
-                self.words.add("corrections", said.correction)
+                self.words.add("corrections", f"{said.correction} {said.fact or ''}".strip())
                 self.words.retract(said.correction)
         self.words.stand()
         taken = list(self.retractions.hear(text))
