@@ -111,10 +111,16 @@ def _first(items: Sequence[str]) -> tuple[str, ...]:
 
 def _hard(mishaps: Sequence[Mishap]) -> list[str]:
     return [
-        f"{_name(mishap)} in `{mishap.shown.replace('`', '')}`" + (" was not solved" if mishap.resolution is None else f" came {mishap.count} times")
+        f"{_name(mishap)} in `{mishap.shown.replace('`', '')}` {_end(mishap)}"
         for mishap in mishaps
         if mishap.resolution is None or mishap.count >= 3
     ]
+
+
+def _end(mishap: Mishap) -> str:
+    if mishap.is_left:
+        return "was not tried again"
+    return "was not solved" if mishap.resolution is None else f"came {mishap.count} times"
 
 
 def _name(mishap: Mishap) -> str:

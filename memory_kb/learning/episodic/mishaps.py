@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memory_kb.learning.episodic.answers import Answer, Fault
-from memory_kb.learning.episodic.toolcalls import CHECKS, Call
+from memory_kb.learning.episodic.toolcalls import CHECKS, Call, bare_command
 from memory_kb.learning.observation.failures import read_failure
 from memory_kb.retrieval.similarity import word_set
 from memory_kb.text import jaccard
@@ -17,6 +18,17 @@ _MISHAPS, _CHANGES = 40, 6
 #: From here on two lines for the shell are the same one, mended.
 _SAME_LINE = 0.6
 _NO_PROGRAM = ("missing program", "missing script", "missing package")
+_ADDRESS = re.compile(r"://|^localhost\b|\w:\d{2,5}\b")
+_NO_NAME = ("missing script", "missing program")
+#: What a project calls the script that runs it.
+_SERVING = ("dev", "start", "serve", "develop", "watch", "preview")
+#: So many letters two names share that one of them may be the other, cut or written in full.
+_ALIKE = 3
+_UNKNOWN = re.compile(
+    r"\b(?:not found|no such|unknown|unrecogni[sz]ed|invalid|no [\w ]{1,30} (?:named|called)|(?:does not|doesn't) exist|not a valid|unexpected|"
+    r"did you mean|not defined)\b",
+    re.IGNORECASE,
+)
 _MANAGERS = {"js": ("npm", "yarn", "pnpm", "bun"), "python": ("pip", "pip3", "uv", "poetry", "pdm")}
 
 
@@ -29,6 +41,11 @@ class Mishap:
     count: int = 1
     resolution: str | None = None
     cause: str | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it was something that does not exist and that nobody called for again."""
+        return self.resolution is None and self.count == 1 and _why_not_run(self.fault) in _NO_NAME
 
 
 @dataclass
@@ -146,16 +163,47 @@ def covers(call: Call, failed: Call, fault: Fault | None) -> bool:
 
 def _covers(call: Call, failed: Call, fault: Fault | None) -> bool:
     if call.family != failed.family:
+        if fault is not None and _is_other_script(call, failed, fault):
+            return True
         never_ran = fault is not None and call.kind == failed.kind and call.kind in ("test", "build") and _why_not_run(fault) in _NO_PROGRAM
         return never_ran or (call.kind == failed.kind == "install" and _packages(call) == _packages(failed))
     if call.shown == failed.shown or call.kind == "lint" or call.kind == failed.kind == "install" or call.family.startswith("git "):
         return True
+    differing = _differing(call, failed)
+    if differing and len(differing) == 1 and _is_put_right(*differing[0], fault):
+        return True
+    if call.kind not in CHECKS and differing is not None and len(differing) <= 1 and not any(_ADDRESS.search(one) for one, _ in differing):
+        return not differing
     if call.kind not in CHECKS:
         return jaccard(word_set(call.shown), word_set(failed.shown)) >= _SAME_LINE
     if not call.targets:
         return True
     wanted = (fault.places if fault else ()) or failed.targets
     return bool(wanted) and all(any(_is_within(one, target) for target in call.targets) for one in wanted)
+
+
+def _differing(call: Call, failed: Call) -> list[tuple[str, str]] | None:
+    """Return the words in which two lines of as many words differ, or None where they have not as many."""
+    words, before = bare_command(call.shown).split(), bare_command(failed.shown).split()
+    if len(words) != len(before):
+        return None
+    return [(one, other) for one, other in zip(words, before, strict=True) if one != other]
+
+
+def _is_put_right(word: str, before: str, fault: Fault | None) -> bool:
+    """Tell whether a word stands where another one was that the error does not know."""
+    if fault is None or not _UNKNOWN.search(fault.message):
+        return False
+    name = before.rpartition("/")[2]
+    is_longer = min(len(word), len(before)) >= _ALIKE and (word.startswith(before) or before.startswith(word))
+    return is_longer or re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", fault.message) is not None
+
+
+def _is_other_script(call: Call, failed: Call, fault: Fault) -> bool:
+    """Tell whether a script that serves the project ran, where one of another name is missing."""
+    families = (call.family.split(), failed.family.split())
+    are_serving = all(family[0] in _MANAGERS["js"] and family[-1] in _SERVING for family in families)
+    return are_serving and _why_not_run(fault) in _NO_NAME
 
 
 def did_not_run(fault: Fault) -> bool:

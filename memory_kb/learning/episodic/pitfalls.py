@@ -102,7 +102,9 @@ def _is_worth(pitfall: Pitfall) -> bool:
         return recurs and any(_CAUSE.match(one) for one in solved)
     if fault.sort == "passing":
         return recurs and any(what_helped(one) for one in solved)
-    return (recurs and any(what_helped(one) for one in solved)) or (fault.is_about_setup and any("ran `" in what_helped(one) and " went through instead" not in one for one in solved))
+    helped = [what_helped(one) for one in solved]
+    was_run = any("ran `" in done and " went through instead" not in one for done, one in zip(helped, solved, strict=True))
+    return (recurs and any(helped)) or (fault.is_about_setup and was_run)
 
 
 def what_helped(resolution: str) -> str:

@@ -30,7 +30,8 @@ _PREFIX = re.compile(
     r"bundle\s+exec|python\S*\s+-m)\s+)+"
 )
 _WITH_SUBCOMMAND = frozenset(
-    "git npm yarn pnpm bun cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry gh glab dotnet mvn gradle "  # noqa: SIM905
+    "git npm yarn pnpm bun cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry gh glab dotnet mvn "
+    "gradle "  # noqa: SIM905
     "./gradlew mix swift bundle systemctl brew apt apt-get composer php manage.py flutter deno fly heroku gcloud aws az ansible".split()
 )
 # Programs that take options before the subcommand, and options that take a value there.
@@ -186,13 +187,23 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     return first._replace(also=tuple(call for call in calls if call is not first and call.kind != "look")[:8])
 
 
+def bare_command(shown: str) -> str:
+    """Return a command without the settings and runners before it.
+
+    Example:
+        >>> bare_command("KEY=a.txt sops -d x.yaml"), bare_command("uv run pytest -q")
+        ('sops -d x.yaml', 'pytest -q')
+    """
+    return _PREFIX.sub("", shown + " ").strip() or shown
+
+
 def _is_aside(part: str) -> bool:
     return part.split(maxsplit=1)[0] in ("cd", "export", "source", ".", "set", "#", "then", "fi", "do", "done", "else", "pushd", "popd")
 
 
 def _read_simple(part: str, cwd: str | None) -> Call:
     part = re.sub(r"\s+\d?>{1,2}\s*(?:&\d|\S+)", "", re.split(r"(?<!\|)\|(?!\|)", part, maxsplit=1)[0]).strip()
-    bare = _PREFIX.sub("", part + " ").strip() or part
+    bare = bare_command(part)
     try:
         words = shlex.split(bare)
     except ValueError:

@@ -90,7 +90,8 @@ _ABOUT_SETUP = (
     (
         "missing script",
         (
-            r"Missing script|Couldn't find a script|Script not found|No such (?:script|target|task|command)|No rule to make target|"
+            r"Missing script|\bCommand \"[\w:.-]+\" not found|Couldn't find a script|Script not found|No such (?:script|target|task|command)|No "
+            r"rule to make target|"
             r"Unknown (?:task|command|subcommand)|no test specified"
         ),
     ),
