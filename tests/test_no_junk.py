@@ -98,8 +98,8 @@ def found(*said: tuple[str, str]) -> list[Offer]:
 
 
 def test_only_what_corrects_something_is_a_correction() -> None:
-    (told,) = found(("user", "In this repo we never vendor dependencies; go.sum is enough."))
-    (corrected,) = found(("user", "No, stop. In this repo we never vendor dependencies; go.sum is enough."))
+    (told,) = found(("user", "We never vendor dependencies in this repo; go.sum is enough."))
+    (corrected,) = found(("user", "No, stop. We never vendor dependencies in this repo; go.sum is enough."))
     assert "**Category:** Preferences" in told.draft.text
     assert "**Category:** Corrections" in corrected.draft.text
 

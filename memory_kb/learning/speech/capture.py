@@ -17,7 +17,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.entry import Span
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.remember import Draft
-from memory_kb.learning.speech import doubts, phrases
+from memory_kb.learning.speech import doubts, phrases, standing
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
 from memory_kb.model import Location
@@ -38,6 +38,8 @@ _KINDS = {"preference": "preference", "correction": "fact", "constraint": "polic
 #: Page order (S1-18).
 _ORDER = tuple(_KINDS)
 _EXPRESSIONS = {"preference": phrases.PREFERENCE, "correction": phrases.CORRECTION, "constraint": phrases.CONSTRAINT}
+#: What is standing by other words is read last.
+_STANDING = (("constraint", standing.CONSTRAINT), ("preference", standing.PREFERENCE))
 _ENDS = " \t\r\n"
 _LEAD = re.compile(rf"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*{phrases.LEAD}", re.IGNORECASE)
 
@@ -186,6 +188,8 @@ def _read_sentence(masked: str, text: str, *, has_order: bool, may_point: bool =
     found = _match(masked, text, may_point=may_point)
     if found and may_point and found.pattern == "correction":
         return None
+    if found is None and not has_order and not may_point:
+        found = _match_standing(masked, text)
     if found and has_order and found.pattern == "constraint" and doubts.SPECIFIC.match(masked):
         return None
     tail = doubts.NOW_TO_DO.search(masked, masked.find(",")) if found and found.pattern != "correction" and "," in masked else None
@@ -202,6 +206,16 @@ def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None
             if found is None or (pattern == "preference" and " " not in found["span"] and not phrases.LONE_VERB.match(found["span"])):
                 continue
             if (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
+                return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
+    return None
+
+
+def _match_standing(masked: str, text: str) -> Capture | None:
+    """Return the instruction that a sentence is, where its own words say that it holds for more than once."""
+    for pattern, expressions in _STANDING:
+        for expression in expressions:
+            found = expression.match(masked)
+            if found and not doubts.POINTING.match(found["span"]) and not _is_undone(pattern, masked[found.start("span") :]):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
 

@@ -22,7 +22,7 @@ def any_of(words: str) -> str:
     return f"(?:{'|'.join(words.split())})".replace("_", " ")
 
 
-def _compile(*patterns: str) -> tuple[re.Pattern[str], ...]:
+def compile_all(*patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(LEAD + pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns)
 
 
@@ -40,7 +40,7 @@ _SETTING = (
 )
 # The thing itself goes to the end of its clause, and of a correction to the end of the sentence.
 _CLAUSE_END = r"(?=[,;:!?](?:\s|$)|\.+[\s\"')]*$|\s[—–-]+\s|\s\(|\s*$)"
-_SHORT = rf"(?P<span>\S.{{4,79}}?){_CLAUSE_END}"
+SHORT = rf"(?P<span>\S.{{4,79}}?){_CLAUSE_END}"
 _LONG = r"(?P<span>\S.{4,99}?)(?=[;!?](?:\s|$)|\.+[\s\"')]*$|\s*$)"
 
 # -- preferences ---------------------------------------------------------------------------
@@ -89,38 +89,38 @@ _HABIT = any_of(
 )
 _WOULD_DO = any_of("have use keep see write read avoid get you_(?:didn't|did_not|don't|do_not|not|never|always|used|asked|kept)")
 
-PREFERENCE = _compile(
-    rf"{_SETTING}(?:(?:let's|you should|we should) )?(?:always|never(?: ever)?) (?={_ADVERB}{_VERB}){_SHORT}",
-    rf"{_SETTING}(?:i|we) {_ADVERB}prefer (?:that )?{_STANDING}{_SHORT}",
-    rf"{_SETTING}{_WISH} {_ADVERB}prefer (?!{_ANY_OLD}\b)(?:that )?{_STANDING}{_SHORT}",
-    rf"{_SETTING}{_WISH} {_ADVERB}rather {_WOULD_DO} (?!the\b){_STANDING}{_SHORT}",
-    rf"(?:my|our) {_ADVERB}(?:preference|convention|rule|policy|standard) (?:is|would be) (?:that |for |to )?{_STANDING}{_SHORT}",
-    rf"prefer (?=\S.{{1,60}} (?:over|to) ){_STANDING}{_SHORT}",
+PREFERENCE = compile_all(
+    rf"{_SETTING}(?:(?:let's|you should|we should) )?(?:always|never(?: ever)?) (?={_ADVERB}{_VERB}){SHORT}",
+    rf"{_SETTING}(?:i|we) {_ADVERB}prefer (?:that )?{_STANDING}{SHORT}",
+    rf"{_SETTING}{_WISH} {_ADVERB}prefer (?!{_ANY_OLD}\b)(?:that )?{_STANDING}{SHORT}",
+    rf"{_SETTING}{_WISH} {_ADVERB}rather {_WOULD_DO} (?!the\b){_STANDING}{SHORT}",
+    rf"(?:my|our) {_ADVERB}(?:preference|convention|rule|policy|standard) (?:is|would be) (?:that |for |to )?{_STANDING}{SHORT}",
+    rf"prefer (?=\S.{{1,60}} (?:over|to) ){_STANDING}{SHORT}",
     rf"(?:i|we) (?:really |much )?like (?P<span>\S.{{1,50}} (?:better|more) than .{{2,40}}?){_CLAUSE_END}",
-    rf"(?:we (?:always|never)|i always|i never(?= (?:want|need|accept|merge|push|commit)\b)) (?!.*\bwrong\b)(?={_HABIT}\b){_SHORT}",
+    rf"(?:we (?:always|never)|i always|i never(?= (?:want|need|accept|merge|push|commit)\b)) (?!.*\bwrong\b)(?={_HABIT}\b){SHORT}",
     r"(?:from now on|from here on(?: out)?|going forward|in (?:the )?future|henceforth)[,:]? (?:please )?"
     rf"(?!{any_of('''continue proceed go just work let wait i'll we'll stop take''')}\b)"
-    rf"(?:(?:always|never|only|don't|do not|prefer) )?(?={_VERB}){_SHORT}",
-    rf"for (?:all|every|each|any|new) [^,.:;?!\n]{{2,50}}, (?:please )?(?=(?:use|prefer|follow|avoid|stick to)\b){_SHORT}",
+    rf"(?:(?:always|never|only|don't|do not|prefer) )?(?={_VERB}){SHORT}",
+    rf"for (?:all|every|each|any|new) [^,.:;?!\n]{{2,50}}, (?:please )?(?=(?:use|prefer|follow|avoid|stick to)\b){SHORT}",
     rf"(?={_VERB})(?P<span>\S.{{4,79}}?),? always[.!]*\s*$",
     r"(?:don't|do not|avoid|stop) (?P<span>\S.{4,79}?), (?:i|we) (?:find|hate|dislike|prefer|don't like|can't stand)\b",
     rf"our (?:house |code |coding |writing |naming |docs? |documentation |commit |branch )?(?:style|naming|convention|policy|"
-    rf"rule)s?(?: here)?\s*: {_SHORT}",
+    rf"rule)s?(?: here)?\s*: {SHORT}",
     rf"(?:[^,;:?!\n]{{3,80}}, )*?(?:because |since |as )?we (?:only |always )?(?:use|write|run|follow|keep) "
     rf"(?P<span>\S.{{2,60}}? (?:everywhere|throughout|across the board|for everything)){_CLAUSE_END}",
     rf"(?!{_REPORTING})(?!(?:the|this|that|these|those|there)\b)(?:[\w`'{CODE}/-]+ ){{0,3}}?[\w`'{CODE}/-]+s "
     rf"(?P<span>(?:have to|must|need to|should|are) (?:always )?(?:be |go |come |happen )?(?:\w+ ){{0,2}}?(?:by|in|on|from|with|via|through|as|to) "
     rf"[^,;?!\n]{{2,50}}, (?:never|not) (?!yet\b|really\b|sure\b)[^,;?!\n]{{2,50}}?){_CLAUSE_END}",
     rf"(?P<span>(?!{_REPORTING})\S[^?!\n]{{3,90}}?\bonly\b[^?!\n]{{2,60}}?, (?:and )?never\b[^?!,;\n]{{2,50}}?){_CLAUSE_END}",
-    rf"(?!{_REPORTING})[^?!\n]{{3,140}}?(?:[,;:]|[,;]? (?:so|and|but)|\s[—–-]+) (?:please |pls )?(?:always|never) (?={_ADVERB}{_VERB}){_SHORT}",
+    rf"(?!{_REPORTING})[^?!\n]{{3,140}}?(?:[,;:]|[,;]? (?:so|and|but)|\s[—–-]+) (?:please |pls )?(?:always|never) (?={_ADVERB}{_VERB}){SHORT}",
 )
 
 # -- constraints ---------------------------------------------------------------------------
 
-_PARTICIPLE = r"(?:\w+(?:ed|en|wn|lt|nt)|been|had|done|gone|come|run|broke|cut|set|made|kept)"
+PARTICIPLE = r"(?:\w+(?:ed|en|wn|lt|nt)|been|had|done|gone|come|run|broke|cut|set|made|kept)"
 # Not what must be the case, or must happen now.
 _BINDING = (
-    rf"(?!(?:still |also |just )?have {_PARTICIPLE}\b|(?:admit|say|suddenly|stop|forget|give up|think|be careful|be able to)\b|"
+    rf"(?!(?:still |also |just )?have {PARTICIPLE}\b|(?:admit|say|suddenly|stop|forget|give up|think|be careful|be able to)\b|"
     rf"be (?:\w+ing|{any_of('stuck off overloaded gone full confused tired wrong crazy broken missing down happy flaky mad nice fun')})\b)"
 )
 # The people who use what is being made: what they must do is a feature of it.
@@ -150,19 +150,19 @@ _NOUNS = rf"(?:{_NOUN} ){{0,4}}?"
 _FIRMLY = r"(?:(?:not|never|always|only|also) )?"
 _WHOEVER = any_of("you we agents contributors nobody everyone everybody anyone")
 
-CONSTRAINT = _compile(
-    rf"{_SETTING}(?:you |we )?(?:don't|do not|dont) ever (?!(?:worry|mind|give up)\b){_SHORT}",
-    rf"{_SETTING}{_WHOEVER} must (?:always|never|not(?: ever)?) {_BINDING}{_SHORT}",
-    rf"{_SETTING}{_UNIVERSAL} must {_FIRMLY}{_BINDING}{_SHORT}",
-    rf"{_SETTING}no [^,;:.?!\n]{{2,50}}? (?:may|can) (?:ever )?be {_SHORT}",
-    rf"{_SETTING}(?:our )?{_BARE}{_NOUNS}{_NOUN}(?<!s) must (?:not|never|always|only) {_SHORT}",
-    rf"{_SETTING}our (?!(?:\w+ )?{_USERS} must\b){_NOUNS}{_NOUN} must {_BINDING}{_SHORT}",
-    rf"{_SETTING}{_BARE}{_NOUNS}{_NOUN}(?<!s)s must {_FIRMLY}{_BINDING}{_SHORT}",
+CONSTRAINT = compile_all(
+    rf"{_SETTING}(?:you |we )?(?:don't|do not|dont) ever (?!(?:worry|mind|give up)\b){SHORT}",
+    rf"{_SETTING}{_WHOEVER} must (?:always|never|not(?: ever)?) {_BINDING}{SHORT}",
+    rf"{_SETTING}{_UNIVERSAL} must {_FIRMLY}{_BINDING}{SHORT}",
+    rf"{_SETTING}no [^,;:.?!\n]{{2,50}}? (?:may|can) (?:ever )?be {SHORT}",
+    rf"{_SETTING}(?:our )?{_BARE}{_NOUNS}{_NOUN}(?<!s) must (?:not|never|always|only) {SHORT}",
+    rf"{_SETTING}our (?!(?:\w+ )?{_USERS} must\b){_NOUNS}{_NOUN} must {_BINDING}{SHORT}",
+    rf"{_SETTING}{_BARE}{_NOUNS}{_NOUN}(?<!s)s must {_FIRMLY}{_BINDING}{SHORT}",
     rf"{_SETTING}(?!{any_of('the this that these those my your its what which if it there')}\b)[\w{CODE}][^,;:.?!\n]{{2,60}}? (?:is|are) "
     r"(?:always |strictly )?required (?=(?:on|for|in|with|from|by) (?:all|every|each|any|new)\b|before (?!that|you|we|this|i)\w|at all times|"
-    rf"by (?:law|policy|compliance)){_SHORT}",
-    rf"(?:it is|it's) (?:strictly )?required (?:that|to) (?=.*\b(?:all|every|each|any|always|never)\b){_SHORT}",
-    rf"under no circumstances,? (?:(?:may|should|must) )?{_SHORT}",
+    rf"by (?:law|policy|compliance)){SHORT}",
+    rf"(?:it is|it's) (?:strictly )?required (?:that|to) (?=.*\b(?:all|every|each|any|always|never)\b){SHORT}",
+    rf"under no circumstances,? (?:(?:may|should|must) )?{SHORT}",
 )
 #: A verb in its plain form, as it follows `always` and `never` where they begin a rule.
 PLAIN_VERB = rf"{_ADVERB}{_VERB}"
@@ -231,7 +231,7 @@ _STATEMENTS = (
     rf"{_LASTING}{_SUBJECT}(?:(?:don't|doesn't|do not|does not|only|always|never|all|both) )?{_HOLDS} \S",
     rf"{_LASTING}{_SUBJECT}(?:is|are) (?:(?:always|only|never|all|also|now) )?{_IS_MADE}\b",
     rf"{_LASTING}{_SUBJECT}(?:is|are) (?!still|now|already|too|just|fine|ok\b|(?:the |an? )?{_TROUBLE}\b).{{2,60}}?{_CONTRAST}",
-    rf"{_LASTING}(?!(?:the|an?|some|all|both)\b){_SUBJECT}are (?:(?:all|always|only|never) )?{_PARTICIPLE} {_BY}\b",
+    rf"{_LASTING}(?!(?:the|an?|some|all|both)\b){_SUBJECT}are (?:(?:all|always|only|never) )?{PARTICIPLE} {_BY}\b",
     rf"{_LASTING}(?:the|our) {_SUBJECT}(?!is\b|was\b|has\b)\w+s \S.{{1,50}}?,? not (?:to|on|in|at|by|from|with|via|through|the)\b",
     rf"{_LASTING}our (?:[\w-]+ ){{1,4}}?is {_NAME}",
     rf"(?:the|our) (?:[\w-]+ ){{0,5}}?{_MEASURE}(?: \w+)? (?:is|are) (?:(?:currently|now|set to|at|about|called) )?{_NAME}",
@@ -247,7 +247,7 @@ _NO_THING = any_of(
 )
 _WORD = rf"[\w.+#{CODE}-]+"
 
-CORRECTION = _compile(
+CORRECTION = compile_all(
     rf"{_OPPOSING}(?=(?:{'|'.join(_STATEMENTS)})){_LONG}",
     rf"(?P<span>not (?!{_NO_THING}\b){_WORD}(?: {_WORD}){{0,2}} but {_WORD} "
     r"(?:(?:is|are) (?:what|the|used|our)|runs?|handles?|serves?|builds?)\b[^;!?\n]{2,80}?)(?=\.?\s*$|[;!?])",
@@ -283,7 +283,7 @@ REQUEST_BACK = re.compile(
 #: A rule about something that the sentence before it names.
 ABOUT_IT = re.compile(
     LEAD + r"(?:for|in|on|with|at) (?:that|those|such) (?!(?:file|function|method|class|line|case|one|page|test|branch|commit)\b)\w+,? "
-    rf"(?:please )?(?:always|never) (?={_ADVERB}{_VERB}){_SHORT}",
+    rf"(?:please )?(?:always|never) (?={_ADVERB}{_VERB}){SHORT}",
     re.IGNORECASE | re.DOTALL,
 )
 #: A sentence that says what something is, so that the next one may be short.
