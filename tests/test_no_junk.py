@@ -119,6 +119,15 @@ def test_an_error_that_only_repeats_its_name_tells_nothing(error: Any, is_worth:
     assert is_telling(*error) == is_worth
 
 
+def test_a_program_that_was_not_installed_yet_is_no_pitfall(folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+    kb = open_kb(folder)
+    missing, ready = bash("npm start", "sh: 1: vite: not found", ok=False), bash("npm start", "ready")
+    write_session(kb, "one", user("Start the dashboard and look at it."), missing, bash("npm install", "added 812 packages"), ready, user("thanks"))
+    kb.reflect("one")
+    kb.consolidate()
+    assert [memory for memory in kb._memories() if memory.kind == "pitfall"] == []
+
+
 @pytest.mark.parametrize("helps", [True, False])
 def test_an_error_that_nothing_helped_against_is_no_pitfall(helps: bool, folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
     kb = open_kb(folder)

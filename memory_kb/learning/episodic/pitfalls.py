@@ -11,12 +11,14 @@ from memory_kb.learning.episodic.answers import is_bare, is_telling, same_words
 from memory_kb.learning.episodic.diary import ErrorLine
 from memory_kb.learning.episodic.patterns import Told
 from memory_kb.learning.observation.failures import generalise, quote, read_failure
+from memory_kb.learning.observation.fixes import KNOWN
 from memory_kb.text import shorten
 
 _CAUSE = re.compile(r"^“(?P<cause>[^”]+)”\s*")
 _END = re.compile(
     r";? ?(?:then )?`(?P<call>[^`]+)` (?:went through|failed with something else)(?: later| when it was run again, nothing was changed)?\.?$"
 )
+_RUN = re.compile(r"\bran `([^`]+)`")
 _INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
 # What came over the network and was run is nothing to pass on.
 _FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
@@ -79,7 +81,8 @@ def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
     tells, mistakes of the very change that was being made count only when they were seen in two
     episodes and their cause was named; what comes and goes, in two and with a resolution; what
     tells of machine, tools and set-up, in two or with something that was run; all the rest, in two.
-    Where nothing is known to have helped there is nothing to pass on.
+    Where nothing is known to have helped there is nothing to pass on, nor where a program was
+    missing until everything was installed.
     """
     found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
     for one in episodes:
@@ -104,7 +107,18 @@ def _is_worth(pitfall: Pitfall) -> bool:
         return recurs and any(what_helped(one) for one in solved)
     helped = [what_helped(one) for one in solved]
     was_run = any("ran `" in done and " went through instead" not in one for done, one in zip(helped, solved, strict=True))
-    return (recurs and any(helped)) or (fault.is_about_setup and was_run)
+    is_fresh = fault.sort in ("missing program", "missing package") and any(map(_is_set_up, helped))
+    return (recurs and any(helped)) or (fault.is_about_setup and was_run and not is_fresh)
+
+
+def _is_set_up(done: str) -> bool:
+    """Tell whether what helped was what everybody runs in a fresh checkout.
+
+    Example:
+        >>> _is_set_up("ran `npm install`"), _is_set_up("ran `npm install vite`"), _is_set_up("ran `make up`")
+        (True, False, False)
+    """
+    return any(KNOWN.fullmatch(run) for run in _RUN.findall(done))
 
 
 def what_helped(resolution: str) -> str:

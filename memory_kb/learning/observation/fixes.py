@@ -56,8 +56,8 @@ _LONG_VALUE = re.compile(
     r"[A-Za-z_]\w*(?==\S{41}))=(?:\"[^\"]*\"|'[^']*'|\S+)"
 )
 _HOME = re.compile(r"/(?:home|Users)/[^/\s]+/")
-# What everybody runs in a fresh checkout.
-_KNOWN = re.compile(r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poetry|uv) (?:init|install|i|ci|sync)\b(?!.* --(?:extra|group|with))")
+#: What everybody runs in a fresh checkout.
+KNOWN = re.compile(r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poetry|uv) (?:init|install|i|ci|sync)\b(?!.* --(?:extra|group|with))")
 _FIRST = re.compile(r"\b(?:first|before|beforehand)\b", re.IGNORECASE)
 _FETCHED = re.compile(r"\bcurl\b|\bwget\b|base64|\|\s*(?:ba|z)?sh\b|--no-verify|https?://")
 
@@ -229,7 +229,7 @@ class FixWatch:
         if len(between) != 1 or attempt.failure.sort != "other":
             return None
         command = between[0].command
-        if command is None or command.family == attempt.command.family or _KNOWN.match(_bare(command)):
+        if command is None or command.family == attempt.command.family or KNOWN.match(_bare(command)):
             return None
         is_install = command.family.rpartition(" ")[2] in ("install", "add", "sync", "ci")
         return between[0] if PREPARES.search(_bare(command)) and not is_install else None
@@ -257,7 +257,7 @@ def _is_advised(command: Command, failed: Command, advice: tuple[str, ...]) -> b
     """Tell whether the output of what failed names this command, and not every user of the tool knows it."""
     return (
         _teaches(command)
-        and not _KNOWN.match(_bare(command))
+        and not KNOWN.match(_bare(command))
         and command.family != failed.family
         and any(f"{_bare(command)} ".startswith(f"{one} ") for one in advice)
     )
