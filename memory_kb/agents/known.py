@@ -8,6 +8,29 @@ from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
 
 NAMES = ("claude-code", "codex", "cursor", "gemini-cli", "opencode", "vscode")
+#: What they call themselves as MCP clients, and what models call them.
+_OTHER_NAMES = {
+    "claude": "claude-code",
+    "codex-cli": "codex",
+    "codex-mcp-client": "codex",
+    "cursor-agent": "cursor",
+    "cursor-vscode": "cursor",
+    "gemini": "gemini-cli",
+    "gemini-cli-mcp-client": "gemini-cli",
+    "gemini-cli-mcp-client-memory-kb": "gemini-cli",
+    "visual-studio-code": "vscode",
+}
+
+
+def recognise(word: str) -> str | None:
+    """Return which of our agents somebody means, or None where it is another.
+
+    Example:
+        >>> recognise("Claude Code"), recognise("codex-mcp-client"), recognise("claude-reviewer")
+        ('claude-code', 'codex', None)
+    """
+    name = "-".join(word.casefold().replace("_", " ").replace("-", " ").split())
+    return name if name in NAMES else _OTHER_NAMES.get(name)
 
 
 def find_agent(name: str) -> Agent:

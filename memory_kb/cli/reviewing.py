@@ -151,7 +151,8 @@ def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, used:
     """Say how TASK went for AGENT; the rules, pitfalls and skills it was shown are credited, each once.
 
     Without --used all of them get the outcome, but no pitfall is blamed for a failure. With it, or where the agent wrote
-    [memory-kb: helpful ID] or [memory-kb: harmful ID] in its session, only those are credited.
+    [memory-kb: helpful ID] or [memory-kb: harmful ID] in its session, only those are credited. A task that nothing was shown for by
+    name is credited with what hooks showed in its session: the one that AGENT has running, or had last.
 
     \b
     memory-kb outcome coder fix-login success

@@ -67,6 +67,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "goal": ("current_goal",),
     "completed": ("completed_tasks", "done"),
     "run": ("run_id", "id"),
+    "session": ("session_id", "conversation_id"),
     "summary": ("text", "content"),
 }
 

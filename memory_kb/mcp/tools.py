@@ -143,7 +143,9 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
 
 
 def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
-    report = kb.outcome(given.get("agent") or caller.agent, given["task"].strip(), given["outcome"], used=given.get("used", ()))
+    report = kb.outcome(
+        given.get("agent") or caller.agent, given["task"].strip(), given["outcome"], used=given.get("used", ()), session=given.get("session")
+    )
     data = {
         "agent": report.agent,
         "task": report.task,
@@ -222,6 +224,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("task", description="As given to memory_context.", is_required=True),
             Argument("outcome", description="success, failure or mixed.", is_required=True),
             Argument("used", "list", "Ids of the entries that you used."),
+            Argument("session", is_hidden=True),
         ),
         _outcome,
         is_destructive=True,

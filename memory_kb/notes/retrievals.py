@@ -27,6 +27,7 @@ class Retrieval:
         ts: when, in UTC, as events have it.
         verb: `search`, `context`, or another that showed them.
         ids: the entries, each once, in the order in which they were shown.
+        task: what they were shown for; hooks name none, as nobody knows yet what it will be called.
         injected: whether they were put before an agent unasked.
     """
 
@@ -38,6 +39,11 @@ class Retrieval:
     agent: str | None = None
     task: str | None = None
     injected: bool = False
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether a hook showed them, so that they belong to the session and to no task by name."""
+        return self.injected and self.task is None and self.session is not None
 
 
 @dataclass(frozen=True, slots=True)

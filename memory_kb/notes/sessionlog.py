@@ -14,6 +14,8 @@ from memory_kb.notes.events import MAX_LINE, Event, NoEvent, format_event, parse
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0
+#: The folder of the signs that agents' hooks began a session and nobody ended it.
+HOOKED = ".hooked"
 _SUFFIX = ".jsonl"
 _TAIL = 65_536
 

@@ -138,19 +138,15 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         return Done(f"{told}{asked}", done.runs, is_skipped=bool(away) and not any(run.changes for run in done.runs))
 
     def _feedback_step(self, session: str, end: Event | None, *, dry_run: bool) -> Done:
-        """Credit what the session's agents were shown, when somebody said how it went."""
-        from memory_kb.notes.retrievals import RetrievalLog
-
+        """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
         told = (end.args or {}).get("outcome") if end else None
-        if told not in ("success", "failure", "mixed", "partial"):
+        word = {"partial": "mixed"}.get(str(told), str(told)) if told in ("success", "failure", "mixed", "partial") else None
+        again = self._reconsider_session(session, word, dry_run=dry_run) if word else ()
+        runs = self._credit_session(session, word, dry_run=dry_run)
+        if word is None and not any(run.changes for run in runs):
             return Done("nobody said how it went", is_skipped=True)
-        shown = [one for one in RetrievalLog(self.machine / "log").read() if one.session == session and one.injected and one.agent and one.task]
-        pairs = dict.fromkeys((one.agent or "", one.task or "") for one in shown)
-        word = "mixed" if told == "partial" else str(told)
-        again = tuple(self._reconsider(agent, task, word, session, dry_run=dry_run) for agent, task in pairs)
-        runs = tuple(self.outcome(agent, task, word, session=session, dry_run=dry_run).run for agent, task in pairs)
-        told = say_changes(again, "credited otherwise than before", "credited otherwise than before")
-        return Done("; ".join(filter(None, (told, say_changes(runs, "credited", "credited")))), (*again, *runs))
+        said_again = say_changes(again, "credited otherwise than before", "credited otherwise than before")
+        return Done("; ".join(filter(None, (said_again, say_changes(runs, "credited", "credited")))), (*again, *runs))
 
     def _reinforcement_step(self, session: str, *, dry_run: bool) -> Done:
         run = self.reinforce(session, dry_run=dry_run)

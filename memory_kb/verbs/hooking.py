@@ -39,7 +39,6 @@ _IDLE_SECONDS = 3_600.0
 _GIT_SECONDS = 0.3
 #: The end of the log of retrievals that is looked through, in bytes.
 _MAX_LOG = 8_000_000
-_OPEN = ".hooked"
 _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
@@ -107,7 +106,9 @@ class Hooking(OpenVault):
             self.settings = settings
 
     def _open_mark(self, session: str) -> Path:
-        return self._sessions.folder / _OPEN / session
+        from memory_kb.notes.sessionlog import HOOKED
+
+        return self._sessions.folder / HOOKED / session
 
     def _log_call(self, event: str, call: Call, agent: Agent) -> bool:
         """Append what happened to the session; tell whether it was there already, seconds ago.
@@ -157,7 +158,7 @@ class Hooking(OpenVault):
         left = _without(material, shown, is_first=not shown)
         context = _fit(build_fresh_context(left, (), self._clock().date(), self.settings.context, self._assess))
         if context.text:
-            self._log_retrieval("context", context.ids, query=wanted.task, session=call.session, agent=agent.name, task=event, injected=True)
+            self._log_retrieval("context", context.ids, query=wanted.task, session=call.session, agent=agent.name, injected=True)
         return context.text
 
     def _assess(self, memory: Memory) -> Standing:

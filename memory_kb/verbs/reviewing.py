@@ -1,28 +1,26 @@
-"""What waits for a person's judgment, and what became of a task."""
+"""What waits for a person's judgment."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING, FilterWords, make_filters
-from memory_kb.verbs.rules import Rules, read_outcome
+from memory_kb.verbs.crediting import Crediting
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.rules.inversion import ScanReport
-    from memory_kb.learning.rules.outcomes import Account, Crediting, OutcomeReport
     from memory_kb.learning.rules.review import Ground, ReviewItem, ReviewView
     from memory_kb.reports import RunReport
 
 
-class Reviewing(Rules):
-    """The verbs review list, show, scan, approve and reject, and outcome."""
+class Reviewing(Crediting):
+    """The verbs review list, show, scan, approve and reject."""
 
     def review_list(self, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
         """Return what waits for a judgment: proposals first, then live entries with flags.
@@ -100,128 +98,6 @@ class Reviewing(Rules):
         with self._planning(dry_run=dry_run):
             found = self._find_all(wanted)
             return self.run_plan("review reject", plan_rejection(found, reason, self._ground()), dry_run=dry_run)
-
-    def outcome(
-        self, agent: str, task: str, outcome: str, *, used: Sequence[str] = (), session: str | None = None, dry_run: bool = False
-    ) -> OutcomeReport:
-        """Say how a task went; the rules, pitfalls and skills that its agent was shown are credited for it.
-
-        Without `used` all that was shown gets the outcome, pitfalls no failure. With it, or where
-        the agent itself said what helped (`[memory-kb: helpful ID]`), those are credited and the
-        others only settle. Each entry is credited once for a task of an agent; a task that was
-        shown nothing changes nothing.
-
-        Args:
-            agent: who did it, as it was named when it was shown something.
-            task: the task, named in the same way.
-            outcome: `success`, `failure` or `mixed`.
-            used: the entries that were used, by their ids.
-            session: only what was shown in this session.
-            dry_run: whether only to tell what would change.
-
-        Raises:
-            UsageError: there is no such outcome.
-            UnknownEntry: one that was used does not exist.
-            UnreadableInput: a file cannot be written; everything is as it was.
-        """
-        from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS, OutcomeReport, find_credited, find_injected, plan_outcome
-        from memory_kb.notes.outcomes import OutcomeLog
-        from memory_kb.notes.retrievals import RetrievalLog
-        from memory_kb.reports import RunReport
-
-        word, today = read_outcome(outcome), self._today()
-        reason = f"{agent} on {task}: {word}."
-        with self._planning(dry_run=dry_run):
-            if not dry_run:
-                self.recover()
-            shown = find_injected(RetrievalLog(self.machine / "log").read(), agent, task, session)
-            if not shown.ids:
-                where = f" in session {session}" if session else ""
-                notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
-                return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
-            account = self._hear(word, shown.ids, used, dict.fromkeys((*shown.sessions, *([session] if session else []))))
-            memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
-            told = list(OutcomeLog(self.machine / "log").read(agent, task))
-            known = find_credited(told, self._undone() if told else (), memories)
-            asked = dict.fromkeys((*account.used, *shown.ids))
-            wanted = [one for one in asked if one not in known]
-            plan = plan_outcome(memories, wanted, account, today, reason)
-            run = self._credit(
-                plan, (agent, task, word, session), lambda entries: plan_outcome(entries, wanted, account, today, reason), dry_run=dry_run
-            )
-        left = {conflict.id for conflict in run.conflicts}
-        credits_ = tuple(one for one in plan.credits if one.id not in left)
-        notice = "" if plan.credits else "All of it was credited before." if known else "None of what was shown is a rule, pitfall or skill in use."
-        return OutcomeReport(agent, task, word, credits_, tuple(one for one in asked if one in known), notice, run)
-
-    def _reconsider(self, agent: str, task: str, outcome: str, session: str, *, dry_run: bool = False) -> RunReport:
-        """Settle what a session credited again, where it is now said to have gone otherwise.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
-        """
-        from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS
-        from memory_kb.learning.rules.secondthoughts import find_former, plan_second_thoughts
-        from memory_kb.notes.outcomes import OutcomeLog
-        from memory_kb.reports import RunReport
-
-        word, today = read_outcome(outcome), self._today()
-        reason = f"{agent} on {task}: {word}."
-        with self._planning(dry_run=dry_run):
-            memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
-            former = find_former(OutcomeLog(self.machine / "log").read(agent, task), self._undone(), memories, session, word)
-            if not former:
-                return RunReport(None, "outcome")
-            account = self._hear(word, tuple(former), (), (session,))
-
-            def plan(entries: Sequence[Memory]) -> Crediting:
-                return plan_second_thoughts(entries, former, account, today, reason)
-
-            return self._credit(plan(memories), (agent, task, word, session), plan, dry_run=dry_run)
-
-    def _hear(self, outcome: str, shown: Sequence[str], used: Sequence[str], sessions: Iterable[str]) -> Account:
-        """Return what is known of how a task went, by its sessions and by whoever tells."""
-        from memory_kb.learning.rules.outcomes import Account, find_marks, resolve_marks
-        from memory_kb.notes.sessionlog import SessionFiles
-
-        files = SessionFiles(self.machine)
-        marks: dict[str, str] = {}
-        for session in set(files.ids()).intersection(sessions):
-            marks |= find_marks(files.read(session))
-        names = (used,) if isinstance(used, str) else used
-        full = tuple(next((one for one in shown if one == name), None) or self._find(name).id for name in names)
-        return Account(outcome, full, resolve_marks(marks, shown))
-
-    def _credit(
-        self, plan: Crediting, about: tuple[str, str, str, str | None], planner: Callable[[Sequence[Memory]], Crediting], *, dry_run: bool
-    ) -> RunReport:
-        """Write credits down, then into the notes, then that it is done."""
-        from memory_kb.notes.events import format_time
-        from memory_kb.notes.outcomes import Outcome, OutcomeLog
-        from memory_kb.reports import RunReport
-
-        if not plan.marks:
-            return RunReport(None, "outcome")
-        if dry_run:
-            return self.run_plan("outcome", plan.changes, dry_run=True)
-        agent, task, word, session = about
-        log = OutcomeLog(self.machine / "log")
-        begun = Outcome(format_time(self._clock()), agent, task, word, plan.marks, session)
-        log.append(begun)
-        run, left = None, set[str | None](plan.marks)
-        try:
-            run = self._carry_out("outcome", lambda memories: planner(memories).changes, plan.changes)
-            left = {conflict.id for conflict in run.conflicts}
-        finally:
-            kept = {name: mark for name, mark in plan.marks.items() if name not in left}
-            log.append(replace(begun, marks=kept, run=run.run if run else None, is_done=True))
-        return run
-
-    def _undone(self) -> frozenset[str]:
-        """Return the runs that were taken back."""
-        from memory_kb.notes.undoing import undone_by
-
-        return frozenset(undone_by(self._decisions.undoings()))
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
         """Return entries that are named, each once."""

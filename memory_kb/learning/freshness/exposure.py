@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.learning.memories import Memory
+from memory_kb.learning.rules.confidence import OUTCOMES
 from memory_kb.notes.outcomes import Outcome
 from memory_kb.notes.retrievals import Retrieval
 from memory_kb.text import count_tokens
@@ -137,10 +138,8 @@ def trace_exposure(
 
 
 def _make_showing(entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]) -> Showing:
-    told = [
-        one for one in outcomes if (one.agent, one.task) == (shown.agent, shown.task) and one.session in (None, shown.session) and one.ts >= shown.ts
-    ]
-    first = min(told, key=lambda one: one.ts, default=None)
+    told = [one for one in outcomes if _is_about(one, shown) and one.ts >= shown.ts]
+    first = min((one for one in told if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
     credited = (one.marks[entry_id].credit for one in told if entry_id in one.marks and one.run not in undone)
     return Showing(
         ts=shown.ts,
@@ -156,9 +155,16 @@ def _make_showing(entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], 
     )
 
 
+def _is_about(outcome: Outcome, shown: Retrieval) -> bool:
+    """Tell whether an outcome is of the task that something was shown for, or of the session that hooks showed it in."""
+    if shown.is_hooked:
+        return outcome.session == shown.session
+    return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
+
+
 def _add_up(showings: Sequence[Showing], tokens: int) -> Totals:
     injected = sum(one.injected for one in showings)
-    tasks = {(one.agent, one.task): one.outcome for one in showings if one.outcome}
+    tasks = {(one.agent, one.task or one.session): one.outcome for one in showings if one.outcome}
     sessions = {one.session: one.session_outcome for one in showings if one.session}
     return Totals(
         shown=len(showings),

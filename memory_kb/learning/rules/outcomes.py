@@ -172,20 +172,20 @@ def choose_credit(memory: Memory, account: Account) -> str:
     return "mixed" if memory.kind == "pitfall" and account.outcome == "failure" else account.outcome
 
 
-def find_credited(outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory]) -> frozenset[str]:
-    """Return the entries that an agent's task has credited already.
+def find_credits(outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
+    """Return the entries that some outcomes have credited already, each with what it got.
 
     Runs that were taken back do not count. An outcome that was never confirmed was killed on the
     way; whether its notes were written, the counter of each entry tells.
     """
     entries = {memory.id: memory for memory in in_force(memories)}
     held = list(outcomes)
-    credited: set[str] = set()
+    credited: set[tuple[str, str]] = set()
     for outcome, following in zip(held, [*held[1:], None], strict=False):
         if outcome.is_done:
-            credited.update(outcome.marks if outcome.run not in undone else ())
+            credited.update((name, mark.credit) for name, mark in outcome.marks.items() if outcome.run not in undone)
         elif following is None or not following.is_done:
-            credited.update(name for name, mark in outcome.marks.items() if name in entries and is_written(entries[name], mark))
+            credited.update((name, mark.credit) for name, mark in outcome.marks.items() if name in entries and is_written(entries[name], mark))
     return frozenset(credited)
 
 

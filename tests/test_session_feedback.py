@@ -1,0 +1,239 @@
+"""What comes of what hooks showed: outcomes told of a session's tasks, and marks that count when it is over."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import NOW, Files, Run
+from mcp_client import ask, inside
+from mcp_client import run as run_async
+from support import entry, notes_of
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents.known import find_agent
+from memory_kb.agents.payloads import read_call
+from memory_kb.learning.rules.sessionshare import measure_likeness
+
+MakeVault = Callable[[Files], Path]
+OpenKB = Callable[..., KnowledgeBase]
+Say = Callable[..., str]
+STATE = {"confidence": 0.5, "success_count": 1, "failure_count": 1, "last_applied": f"'{NOW.date()}'"}
+FILES: Files = {
+    "memory/config.yaml": "",
+    "memory/rules/retry.md": entry("Retry the wombat upload test twice.", id="rule-retry", kind="rule", **STATE),
+    "memory/rules/sleep.md": entry("The wombat upload test sleeps too long.", id="pit-sleep", kind="pitfall", **STATE),
+    "memory/rules/invoice.md": entry("Invoices of the quokka service have numbers.", id="rule-invoice", kind="rule", **STATE),
+    "memory/rules/other.md": entry("Numbats eat termites.", id="rule-other", kind="rule", **STATE),
+}
+TASK = "Fix the wombat upload test"
+SUCCESS, FAILURE, UNTOUCHED = (2, 1), (1, 2), (1, 1)
+
+
+@pytest.fixture
+def folder(vault: MakeVault) -> Path:
+    return vault(FILES)
+
+
+@pytest.fixture
+def kb(folder: Path, open_kb: OpenKB) -> KnowledgeBase:
+    return open_kb(folder)
+
+
+@pytest.fixture
+def say(kb: KnowledgeBase) -> Say:
+    """A function that calls a hook as an agent does, in this process."""
+
+    def call(event: str, session: str = "s1", *, agent: str = "claude-code", **words: Any) -> str:
+        values = {"session_id": session, "cwd": str(kb.vault.folder), **words}
+        chosen = find_agent(agent)
+        done = kb.hook(event, read_call(chosen, event, json.dumps(values).encode()), chosen)
+        kb.hook_finish(done.over)
+        return done.output
+
+    return call
+
+
+def counts(folder: Path, name: str) -> tuple[int, int]:
+    fields = yaml.safe_load((folder / f"memory/rules/{name}.md").read_text().split("---\n")[1])
+    return fields["success_count"], fields["failure_count"]
+
+
+def test_an_outcome_credits_what_hooks_showed_in_the_session(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    assert "Retry the wombat" in say("prompt", prompt=TASK)
+    report = kb.outcome("claude-code", TASK, "success")
+    assert {one.id for one in report.credits} == {"rule-retry", "pit-sleep"}
+    assert report.notice == "Nothing was shown for this task by name; this is what hooks showed in session s1."
+    assert (counts(folder, "retry"), counts(folder, "other")) == (SUCCESS, UNTOUCHED)
+    assert kb.outcome("claude-code", TASK, "success").notice == "All of it was credited before."
+    assert kb.outcome("claude-code", "the upload test is mended", "failure").credits == ()
+    assert counts(folder, "retry") == SUCCESS
+
+
+def test_what_the_session_is_shown_later_is_for_the_next_task(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    kb.outcome("claude-code", TASK, "success")
+    say("prompt", prompt="Now number the invoices of the quokka service")
+    report = kb.outcome("claude-code", "number the invoices", "failure")
+    assert [one.id for one in report.credits] == ["rule-invoice"]
+    assert (counts(folder, "retry"), counts(folder, "invoice")) == (SUCCESS, FAILURE)
+
+
+def test_each_session_counts_by_itself(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    for number in range(3):
+        say("prompt", f"s{number}", prompt=TASK)
+        kb.outcome("claude-code", f"{TASK}, part {number}", "success")
+        say("session-end", f"s{number}")
+    assert counts(folder, "retry") == (4, 1)
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "Claude Code", "claude"])
+def test_agents_are_known_by_what_they_call_themselves(folder: Path, kb: KnowledgeBase, say: Say, agent: str) -> None:
+    say("prompt", prompt=TASK)
+    assert kb.outcome(agent, "the task in other words", "success").credits
+    assert counts(folder, "retry") == SUCCESS
+
+
+@pytest.mark.parametrize(("agent", "session"), [("codex", None), ("claude-reviewer", None), ("nobody", None), ("claude-code", "elsewhere")])
+def test_a_stranger_changes_nothing(folder: Path, kb: KnowledgeBase, say: Say, agent: str, session: str | None) -> None:
+    say("prompt", prompt=TASK)
+    before = notes_of(folder)
+    report = kb.outcome(agent, TASK, "failure", session=session)
+    assert (report.run.run, report.credits) == (None, ())
+    assert report.notice.startswith(f"Nothing was shown to {agent} for {TASK}")
+    assert notes_of(folder) == before
+
+
+def test_whoever_names_the_session_need_not_be_its_agent(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    assert kb.outcome("orchestrator", "job 7", "success", session="s1").credits
+    assert counts(folder, "retry") == SUCCESS
+
+
+def test_what_was_shown_by_name_goes_before(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    kb.context("number the invoices of the quokka service", agent="claude-code", session="other")
+    report = kb.outcome("claude-code", "number the invoices of the quokka service", "success")
+    assert (counts(folder, "retry"), counts(folder, "invoice"), report.notice) == (UNTOUCHED, SUCCESS, "")
+
+
+def test_of_sessions_that_run_the_one_that_was_asked_is_meant(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", "a", prompt="Number the invoices of the quokka service")
+    say("prompt", "b", prompt=TASK)
+    say("prompt", "c", prompt="Something else altogether")
+    kb.outcome("claude-code", "number the invoices of the quokka service, please", "failure")
+    assert (counts(folder, "retry"), counts(folder, "invoice")) == (UNTOUCHED, FAILURE)
+
+
+def test_a_session_that_was_shown_nothing_lends_from_no_other(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", "old", prompt=TASK)
+    say("session-end", "old")
+    say("prompt", "new", prompt="Translate the greeting")
+    assert kb.outcome("claude-code", "Translate the greeting", "failure").credits == ()
+    assert counts(folder, "retry") == UNTOUCHED
+
+
+def test_a_session_that_is_over_counts_for_a_day(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    say("session-end")
+    log = kb.machine / "log/retrievals.jsonl"
+    text = log.read_text()
+    log.write_text(text.replace(NOW.date().isoformat(), "2026-10-01"))
+    assert kb.outcome("claude-code", "something else", "success").credits == ()
+    log.write_text(text)
+    assert kb.outcome("claude-code", "something else", "success").credits
+    assert counts(folder, "retry") == SUCCESS
+
+
+def test_marks_count_when_a_session_ends_without_an_outcome(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    say("stop", last_assistant_message="Done. [memory-kb: helpful rule-ret] [memory-kb: harmful pit-sleep, rule-other]")
+    say("session-end")
+    found = {name: counts(folder, name) for name in ("retry", "sleep", "other", "invoice")}
+    assert found == {"retry": SUCCESS, "sleep": FAILURE, "other": UNTOUCHED, "invoice": UNTOUCHED}
+    say("prompt", prompt="Once more")
+    say("session-end")
+    assert kb.outcome("claude-code", TASK, "success").credits == ()
+    assert {name: counts(folder, name) for name in found} == found
+    showing = kb.exposure("rule-retry").showings[0]
+    assert (showing.outcome, showing.credit) == (None, "success")
+
+
+def test_a_mark_after_the_outcome_counts_where_it_says_something_else(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    kb.outcome("claude-code", TASK, "failure")
+    assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, UNTOUCHED)
+    say("stop", last_assistant_message="[memory-kb: harmful rule-retry] [memory-kb: helpful pit-sleep]")
+    say("session-end")
+    assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, SUCCESS)
+
+
+def test_an_outcome_at_the_end_of_a_session_is_for_what_hooks_showed(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    kb.session_end("s1", outcome="failure")
+    kb.session_end("s1")
+    assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (FAILURE, UNTOUCHED, UNTOUCHED)
+    assert kb.exposure("rule-retry").totals.outcomes == {"failure": 1}
+
+
+def test_marks_of_what_was_shown_by_name_count_at_the_end_too(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    kb.context("the wombat upload", agent="coder", session="s1")
+    say("stop", last_assistant_message="[memory-kb: helpful rule-retry]")
+    say("session-end")
+    assert counts(folder, "retry") == SUCCESS
+    kb.outcome("coder", "the wombat upload", "failure")
+    assert counts(folder, "retry") == SUCCESS
+
+
+def test_a_mark_that_was_taken_back_does_not_come_again(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+    say("prompt", prompt=TASK)
+    say("stop", last_assistant_message="[memory-kb: helpful rule-retry]")
+    kb.session_end("s1")
+    assert counts(folder, "retry") == SUCCESS
+    kb.undo_session("s1")
+    assert counts(folder, "retry") == UNTOUCHED
+    kb.session_end("s1")
+    assert counts(folder, "retry") == UNTOUCHED
+
+
+def test_a_client_tells_the_outcome_of_a_hooked_session(folder: Path, home: Path, kb: KnowledgeBase, say: Say) -> None:
+    """The server does not know which session its client is in."""
+    say("prompt", prompt=TASK)
+
+    async def talk() -> None:
+        async with inside(folder, home) as client:
+            told = await ask(client, "memory_outcome", agent="claude-code", task="The upload test is mended", outcome="success")
+            assert told.text.startswith("2 credited. Nothing was shown for this task by name")
+            again = await ask(client, "memory_outcome", agent="other", task="x", outcome="success", session_id="s1")
+            assert again.text == "0 credited. All of it was credited before."
+
+    run_async(talk)
+    assert counts(folder, "retry") == SUCCESS
+
+
+def test_the_commands_as_an_agent_calls_them(folder: Path, run: Run) -> None:
+    base = {"session_id": "s1", "cwd": str(folder)}
+    env = {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
+    told = [
+        ("prompt", {"prompt": TASK}),
+        ("stop", {"last_assistant_message": "[memory-kb: helpful rule-retry]"}),
+        ("session-end", {"reason": "exit"}),
+    ]
+    for event, words in told:
+        assert run("hook", event, stdin=json.dumps(base | words), env=env).returncode == 0
+    for _ in range(600):
+        if counts(folder, "retry") != UNTOUCHED:
+            break
+        time.sleep(0.05)
+    assert counts(folder, "retry") == SUCCESS
+
+
+def test_words_are_what_likeness_is_about() -> None:
+    assert measure_likeness("", ["", "x"]) == 0
+    assert measure_likeness("fix it", []) == 0
