@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file the task is about. May be given again.")
 @click.option("--agent", help="Who gets it, for `outcome` later.")
 @click.option("--job", help="The job it belongs to.")
-@click.option("--task", "task_id", help="The task of that job.")
+@click.option("--task", "task_id", help="What the task is called, for `outcome` later; with --job the task of that job.")
 @click.option("--session", metavar="ID", help="The session it happens in [default: $MEMORY_KB_SESSION].")
 @click.pass_obj
 def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, **chosen: Any) -> None:

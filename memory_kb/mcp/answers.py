@@ -94,6 +94,19 @@ def tell_entry(view: EntryView, max_chars: int = 0) -> Answer:
     return quote(f"The entry as it stands in {as_line(view.path, 200)}.{cut}", [f"{head}\n{as_block(text)}"], data)
 
 
+def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> Answer:
+    """Return several entries whole, in the order in which they were asked for, as far as they fit."""
+    left = min(max_chars or MAX_WHOLE, MAX_WHOLE)
+    blocks, values = [], list[dict[str, Any]]()
+    for view in views:
+        text, cut = cut_text(view.text or "", left)
+        left -= len(text)
+        values.append(entry_values(view) | {"is_cut": bool(cut)})
+        blocks.append(f"{_head(view.title, view.id, view.kind, view.status, f'{view.path}:{view.line}')}\n{as_block(text)}{cut}")
+    notes = "".join(f"\nNote: {as_line(one, 300)}" for one in missing)
+    return quote(f"{len(views)} entries as they stand in their files.{notes}", blocks, {"entries": values, "missing": list(missing)})
+
+
 def cut_text(text: str, limit: int) -> tuple[str, str]:
     """Return a text within a limit, and a sentence if it was cut.
 

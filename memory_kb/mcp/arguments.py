@@ -37,8 +37,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "kind": ("category", "memory_type", "type"),
     "type": ("task_type",),
     "limit": ("n", "k", "top_k", "topk", "max_results", "num_results", "count", "size", "results"),
-    "max_chars": ("max_characters", "max_length", "budget", "chars"),
-    "title": ("name", "heading", "subject"),
+    "max_chars": ("max_characters", "max_length", "chars"),
+    "max_tokens": ("token_budget", "tokens", "token_limit", "budget"),
+    "layer": ("layers", "memory_layer"),
+    "title": ("name", "heading", "subject", "key"),
     "name": ("title", "skill", "skill_name", "procedure", "procedure_name", "workflow"),
     "tags": ("tag", "labels", "keywords"),
     "labels": ("label", "tags", "tag"),
@@ -78,6 +80,7 @@ class Argument(NamedTuple):
     Attributes:
         kind: `text`, `number`, `flag` or `list`.
         is_hidden: accepted but not declared, which saves tokens.
+        instead: arguments that a call may give in the place of one that is required.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Argument(NamedTuple):
     description: str = ""
     is_required: bool = False
     is_hidden: bool = False
+    instead: tuple[str, ...] = ()
 
 
 def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
@@ -118,7 +122,8 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
         value = _read(meant, present[name])
         if found.setdefault(meant.name, value) != value:
             raise UsageError(f"{meant.name} is given twice, also as {_show(name)}", "give it once")
-    missing = [one.name for one in arguments if one.is_required and found.get(one.name) in (None, "", [])]
+    given_names = {name for name, value in found.items() if value not in ("", [])}
+    missing = [one.name for one in arguments if one.is_required and given_names.isdisjoint((one.name, *one.instead))]
     if missing:
         raise UsageError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", say_accepted(arguments))
     return found

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line
-from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import Answer
 from memory_kb.mcp.arguments import Argument
-from memory_kb.words import SCOPE_ALIASES, SCOPES
+from memory_kb.mcp.recalling import LIMIT, MAX_CHARS, MAX_LIMIT, recall, split_scope
+from memory_kb.words import KIND_OF_TYPE
 
 Given = Mapping[str, Any]
-#: Hits and characters of a recall that names neither (S1-27).
-_LIMIT, _MAX_LIMIT, _MAX_CHARS = 8, 100, 8_000
 _KINDS = "policy, preference, architecture, decision, fact, rule, pitfall"
 _JOB = (Argument("job", is_hidden=True), Argument("task", is_hidden=True))
 
@@ -45,54 +43,29 @@ class Tool(NamedTuple):
     is_idempotent: bool = False
 
 
-def split_scope(word: str | None) -> tuple[str | None, str | None]:
-    """Return the level that a scope names, or the glob of files (C-12).
-
-    Example:
-        >>> split_scope("global"), split_scope("src/api/**"), split_scope(None)
-        (('global', None), (None, 'src/api/**'), (None, None))
-    """
-    level = (word or "").strip().lower()
-    if not level:
-        return None, None
-    return (level, None) if level in (*SCOPES, *SCOPE_ALIASES) else (None, (word or "").strip())
-
-
 def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     level, glob = split_scope(given.get("scope"))
     names = ("title", "priority", "source", "job", "task")
     chosen = {name: given[name] for name in names if given.get(name)}
     if given.get("kind"):
-        chosen["kind"] = given["kind"].lower()
+        word = given["kind"].strip().lower()
+        chosen["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
     return answers.tell_learned(kb.learn(given["text"], tags=given.get("tags", ()), applies_to=applies_to, scope=level or "project", **chosen))
 
 
 def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    if given.get("id"):
-        return answers.tell_entry(kb.show(given["id"].strip()), max(0, given.get("max_chars", 0)))
-    level, glob = split_scope(given.get("scope"))
-    filters: dict[str, Any] = {name: given[name] for name in ("kind", "type", "job", "task") if given.get(name)}
-    file = given.get("file") or glob
-    filters |= {"scope": level} if level else {}
-    filters |= {"file": file} if file else {}
-    query = given.get("query", "").strip()
-    limit = min(_MAX_LIMIT, max(1, given.get("limit", _LIMIT)))
-    if query or file:
-        max_chars = given.get("max_chars", 0) if given.get("max_chars", 0) > 0 else _MAX_CHARS
-        return answers.tell_search(kb.search(query, limit=limit, max_chars=max_chars, **filters), query or str(file))
-    if not filters:
-        raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
-    return answers.tell_list(kb.list(**filters), limit)
+    return recall(kb, given)
 
 
 def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     agent = given.get("agent") or caller.agent
-    names = ("labels", "type", "files", "job", "task_id")
-    context = kb.context(given["task"], agent=agent, **{name: given[name] for name in names if given.get(name)})
+    names = ("labels", "type", "files", "job", "task_id", "session")
+    task = given.get("task") or given.get("task_id", "")
+    context = kb.context(task, agent=agent, **{name: given[name] for name in names if given.get(name)})
     data = {
         "agent": agent,
-        "task": given["task"].strip(),
+        "task": task.strip(),
         "sections": [{"name": one.name, "ids": one.ids, "tokens": one.tokens} for one in context.sections],
         "relevant_patterns": [answers.plain(one) for one in context.relevant_patterns],
         "avoid_these": [answers.plain(one) for one in context.avoid_these],
@@ -129,23 +102,23 @@ def _tell_skill(done: Any) -> Answer:
 
 
 def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    found = kb.skills_search(given.get("query", ""), limit=min(_MAX_LIMIT, max(1, given.get("limit", 5))))
+    found = kb.skills_search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     names = ("id", "name", "description", "tags", "success_count", "failure_count", "path")
     data = {"skills": [{name: getattr(one, name) for name in names} for one in found.skills], "degraded": found.degraded}
     if not found.skills:
         return Answer("No skill fits. create_skill keeps one.", data)
     blocks = [
         f"### {as_line(one.name, 120)} ({answers.tell_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
-        f"{as_block(answers.cut_text(one.text, _MAX_CHARS)[0])}"
+        f"{as_block(answers.cut_text(one.text, MAX_CHARS)[0])}"
         for one in found.skills
     ]
     return answers.quote(f"{len(blocks)} skills, in the order to try them.", blocks, data)
 
 
 def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
-    report = kb.outcome(
-        given.get("agent") or caller.agent, given["task"].strip(), given["outcome"], used=given.get("used", ()), session=given.get("session")
-    )
+    agent, names = given.get("agent") or caller.agent, ("used", "task_id", "session")
+    task = given.get("task") or given.get("task_id", "")
+    report = kb.outcome(agent, task.strip(), given["outcome"], **{name: given[name] for name in names if given.get(name)})
     data = {
         "agent": report.agent,
         "task": report.task,
@@ -172,13 +145,14 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "memory_context",
         "Before a task: what is known that matters for it (policies, rules, learnings, pitfalls, skills). Call it first.",
         (
-            Argument("task", description="What is to be done, in words.", is_required=True),
+            Argument("task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")),
             Argument("labels", "list", "Kinds of work, e.g. testing; they choose the rules."),
             Argument("type", description="One more label, e.g. bug."),
             Argument("files", "list", "Paths the task is about."),
             Argument("agent", description="Who you are, for memory_outcome later."),
             Argument("job", is_hidden=True),
             Argument("task_id", is_hidden=True),
+            Argument("session", is_hidden=True),
         ),
         _context,
         is_reading=True,
@@ -193,8 +167,11 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("type", "list", "Only these: declarative, procedural, directive, corrective."),
             Argument("scope", description="task, job, project or global; anything else is a file."),
             Argument("file", description="Only what applies to this path."),
-            Argument("limit", "number", f"Default {_LIMIT}."),
-            Argument("max_chars", "number", f"Default {_MAX_CHARS}."),
+            Argument("limit", "number", f"Default {LIMIT}."),
+            Argument("max_chars", "number", f"Default {MAX_CHARS}."),
+            Argument("max_tokens", "number", is_hidden=True),
+            Argument("ids", "list", is_hidden=True),
+            Argument("layer", "list", is_hidden=True),
             *_JOB,
         ),
         _recall,
@@ -212,6 +189,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("applies_to", "list", "Globs of files it is about."),
             Argument("scope", description="project (default) or global; anything else is a glob."),
             Argument("source", description="user_explicit if the person said it, observed, inferred, external_unverified."),
+            Argument("agent", is_hidden=True),
             *_JOB,
         ),
         _learn,
@@ -221,9 +199,10 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "After a task: how it went. What you were shown for it gains or loses confidence.",
         (
             Argument("agent", description="As given to memory_context."),
-            Argument("task", description="As given to memory_context.", is_required=True),
+            Argument("task", description="As given to memory_context.", is_required=True, instead=("task_id",)),
             Argument("outcome", description="success, failure or mixed.", is_required=True),
             Argument("used", "list", "Ids of the entries that you used."),
+            Argument("task_id", is_hidden=True),
             Argument("session", is_hidden=True),
         ),
         _outcome,

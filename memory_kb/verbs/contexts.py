@@ -49,18 +49,19 @@ class Contexts(Keeping, Searching):
             type: one more label, such as `bug`.
             files: paths relative to the project that the task is about.
             agent: who gets it, for the outcome later.
-            job: the job it belongs to, and `task_id` the task of that job; siblings are hidden.
+            job: the job it belongs to; siblings are hidden.
+            task_id: what the task is called, for the outcome later; with a job also the task of it.
             session: the session it happens in.
 
         Raises:
-            UsageError: there is nothing to go by, or a task is named without its job.
+            UsageError: there is nothing to go by, or a job or its task cannot be called so.
         """
         from memory_kb.context.freshness import build_fresh_context
         from memory_kb.context.gathering import Wanted
 
         if not task.strip() and not files:
             raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
-        place = make_place("project", job, task_id)
+        place = make_place("project", job, task_id if job else None)
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), tuple(map(_clean_path, files)), place)
         material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
         today = self._clock().date()

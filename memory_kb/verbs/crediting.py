@@ -30,7 +30,15 @@ class Crediting(Rules):
     """The verb outcome, and what a session's end makes of what hooks showed."""
 
     def outcome(
-        self, agent: str, task: str, outcome: str, *, used: Sequence[str] = (), session: str | None = None, dry_run: bool = False
+        self,
+        agent: str,
+        task: str,
+        outcome: str,
+        *,
+        used: Sequence[str] = (),
+        task_id: str | None = None,
+        session: str | None = None,
+        dry_run: bool = False,
     ) -> OutcomeReport:
         """Say how a task went; the rules, pitfalls and skills that its agent was shown are credited for it.
 
@@ -48,6 +56,7 @@ class Crediting(Rules):
             task: the task, named in the same way.
             outcome: `success`, `failure` or `mixed`.
             used: the entries that were used, by their ids.
+            task_id: what the task is called, where `context` was told that too.
             session: only what was shown in this session.
             dry_run: whether only to tell what would change.
 
@@ -63,7 +72,7 @@ class Crediting(Rules):
         with self._planning(dry_run=dry_run):
             if not dry_run:
                 self.recover()
-            showing = self._find_showing(agent, task, session)
+            showing = self._find_showing(agent, task, session, task_id)
             if showing is None:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
@@ -159,15 +168,16 @@ class Crediting(Rules):
 
         return list(RetrievalLog(self.machine / "log").read())
 
-    def _find_showing(self, agent: str, task: str, session: str | None) -> Showing | None:
+    def _find_showing(self, agent: str, task: str, session: str | None, task_id: str | None = None) -> Showing | None:
         """Return what an agent was shown for a task: by name, else by hooks in its session."""
         from memory_kb.learning.rules.outcomes import Injected, find_injected
         from memory_kb.learning.rules.sessionshare import Showing, find_shares
 
         retrievals = self._retrievals()
-        shown = find_injected(retrievals, agent, task, session)
-        if shown.ids:
-            return Showing(agent, task, shown)
+        for name in filter(None, (task_id, task)):
+            shown = find_injected(retrievals, agent, name, session)
+            if shown.ids:
+                return Showing(agent, name, shown)
         chosen = self._find_session(retrievals, agent, task, session)
         shares = find_shares(retrievals, chosen) if chosen else ()
         if not shares:

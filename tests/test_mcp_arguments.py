@@ -1,0 +1,164 @@
+"""What the tools take beside what they declare: the words of other memory servers, by the SDK's own client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Files, Run
+from mcp_client import Told, ask, inside, run
+from support import entry
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import UsageError
+from memory_kb.mcp.recalling import sort_words
+from memory_kb.text import count_tokens
+
+MakeVault = Callable[[Files], Path]
+Asks = Callable[..., list[Told]]
+WOMBAT = "The wombat service needs a warm cache. "
+FILES: Files = {
+    "memory/config.yaml": "",
+    "memory/learnings/policy.md": entry("Wombats are fed at noon.", id="pol-1", kind="policy"),
+    "memory/learnings/fact.md": entry("Wombats live in burrows.", id="fact-1", kind="fact"),
+    "memory/skills/feed.md": entry("# Skill: feed\n\nFeed the wombats with hay.", id="skill-1", kind="skill"),
+    "memory/episodes/2026-11-01/ep.md": entry("The wombats broke out.", id="ep-1", kind="episode"),
+    **{f"memory/learnings/long{number}.md": entry(f"Quokka number {number}. {WOMBAT * 12}", id=f"long-{number}") for number in range(6)},
+}
+
+
+@pytest.fixture(autouse=True)
+def _set_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("MEMORY_KB")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def folder(vault: MakeVault) -> Path:
+    return vault(FILES)
+
+
+@pytest.fixture
+def asks(folder: Path, home: Path) -> Asks:
+    """A function that calls tools one after the other and returns what they told."""
+
+    def call(*calls: tuple[str, Mapping[str, Any]]) -> list[Told]:
+        told: list[Told] = []
+
+        async def work() -> None:
+            async with inside(folder, home) as client:
+                told.extend([await ask(client, tool, **arguments) for tool, arguments in calls])
+
+        run(work)
+        return told
+
+    return call
+
+
+def test_learn_takes_a_key_and_a_value(folder: Path, asks: Asks, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+    words = {"key": "cache choice", "value": "We keep sessions in Redis.", "type": "decision", "agent": "coder", "scope": "project"}
+    first, second = asks(("memory_learn", words), ("memory_learn", {"value": "Deploy on Mondays.", "type": "procedural", "scope": "all"}))
+    kb = open_kb(folder)
+    view, other = kb.show(first.data["id"]), kb.show(second.data["id"])
+    assert (view.title, view.kind, other.kind, other.scope) == ("cache choice", "decision", "rule", "project")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ({"type": "policy"}, {"pol-1"}),
+        ({"type": "workflow"}, {"skill-1"}),
+        ({"type": ["Policy", "fact"]}, {"pol-1", "fact-1"}),
+        ({"type": "directive"}, {"pol-1"}),
+        ({"kind": "directive"}, {"pol-1"}),
+        ({"type": "all", "scope": "all"}, {"pol-1", "fact-1", "skill-1", "ep-1"}),
+        ({"layer": "all"}, {"pol-1", "fact-1", "skill-1", "ep-1"}),
+        ({"layer": "episodic"}, {"ep-1"}),
+        ({"layer": "Semantic"}, {"pol-1", "fact-1"}),
+        ({"layer": "procedural", "type": "workflow"}, {"skill-1"}),
+        ({"layers": ["episodic", "procedural"]}, {"skill-1", "ep-1"}),
+    ],
+)
+def test_recall_filters_by_type_and_layer(words: Mapping[str, Any], found: set[str], asks: Asks) -> None:
+    (told,) = asks(("memory_recall", {"query": "wombats", **words}))
+    assert {hit["id"] for hit in told.data["hits"]} - {f"long-{number}" for number in range(6)} == found
+
+
+def test_recall_without_a_query_lists_a_layer(asks: Asks) -> None:
+    (told,) = asks(("memory_recall", {"layer": "episodic"}))
+    assert [one["id"] for one in told.data["entries"]] == ["ep-1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"layer": "cortical"}, "unknown layer 'cortical'; it may be all, semantic"),
+        ({"layer": "episodic", "type": "policy"}, "nothing of kind policy is in layer episodic"),
+        ({"type": "nonsense"}, "unknown kind 'nonsense'; it may be policy"),
+        ({"layer": "all"}, "there is nothing to look for"),
+    ],
+)
+def test_recall_says_what_a_filter_may_be(words: Mapping[str, Any], said: str, asks: Asks) -> None:
+    (told,) = asks(("memory_recall", words if words == {"layer": "all"} else {"query": "wombats", **words}))
+    assert told.is_error
+    assert said in told.text
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "token_budget", "tokenBudget", "budget"])
+def test_recall_keeps_to_a_budget_of_tokens(name: str, asks: Asks) -> None:
+    whole, some, least = asks(
+        ("memory_recall", {"query": "quokka number"}), *(("memory_recall", {"query": "quokka number", name: limit}) for limit in (400, 1))
+    )
+    assert count_tokens(whole.text) > 600
+    assert 1 <= len(some.data["hits"]) < len(whole.data["hits"])
+    assert count_tokens(some.text) <= 400
+    assert len(least.data["hits"]) <= 1
+
+
+def test_recall_gives_several_entries_by_their_ids(asks: Asks) -> None:
+    both, listed, some, none, one = asks(
+        ("memory_recall", {"ids": ["fact-1", "pol-1"]}),
+        ("memory_recall", {"id": ["fact-1", "pol-1"]}),
+        ("memory_recall", {"memory_ids": "fact-1, gone"}),
+        ("memory_recall", {"ids": ["gone", "lost"]}),
+        ("memory_recall", {"ids": ["pol-1"], "max_tokens": 10}),
+    )
+    assert [view["id"] for view in both.data["entries"]] == ["fact-1", "pol-1"]
+    assert "live in burrows" in both.text and "fed at noon" in both.text and both.text == listed.text
+    assert [view["id"] for view in some.data["entries"]] == ["fact-1"] and "Note: no entry 'gone'" in some.text
+    assert none.is_error and "no entry 'lost'" in none.text
+    assert one.data["id"] == "pol-1" and one.data["is_cut"]
+
+
+def test_a_context_needs_only_files(asks: Asks) -> None:
+    told, nothing = asks(("memory_context", {"files": ["src/wombat.py"]}), ("memory_context", {"labels": ["x"]}))
+    assert not told.is_error and "fed at noon" in told.text
+    assert nothing.is_error and nothing.text.startswith("task is missing")
+
+
+@pytest.mark.parametrize("context", [{"task": "feed the wombats", "task_id": "T-77"}, {"task_id": "T-77"}, {"task": "feed the wombats"}])
+@pytest.mark.parametrize("outcome", [{"task": "feed the wombats", "task_id": "T-77"}, {"task_id": "T-77"}])
+def test_an_id_names_the_task_of_an_agent_without_a_job(context: Mapping[str, Any], outcome: Mapping[str, Any], asks: Asks) -> None:
+    told, done = asks(("memory_context", {"agent": "coder", **context}), ("memory_outcome", {"agent": "coder", "outcome": "success", **outcome}))
+    assert not told.is_error and "fed at noon" in told.text
+    is_known = ("task_id" in context and "task_id" in outcome) or (context == {"task": "feed the wombats"} and "task" in outcome)
+    assert ("Nothing was shown" in done.text) != is_known, done.text
+
+
+def test_a_task_without_a_job_hides_nothing(folder: Path, open_kb: Callable[[Path], KnowledgeBase], run: Run) -> None:
+    (folder / "memory/jobs/zoo/tasks/feed/learnings").mkdir(parents=True)
+    (folder / "memory/jobs/zoo/tasks/feed/learnings/a.md").write_text(entry("Wombats of the zoo eat grass.", id="zoo-1", kind="rule"))
+    told = run("--vault", folder, "context", "what do wombats eat", "--task", "feed", "--agent", "coder")
+    assert (told.returncode, "eat grass" in told.stdout) == (0, True)
+    assert run("--vault", folder, "outcome", "coder", "feed", "success").stderr.startswith("`memory-kb undo")
+    with pytest.raises(UsageError):
+        open_kb(folder).context("x", job="../up", task_id="y")
+    with pytest.raises(UsageError):
+        open_kb(folder).context("x", job="zoo", task_id="../up")
+
+
+def test_words_that_mean_nothing_are_left_to_the_filters() -> None:
+    assert sort_words(["nonsense"], [], ["episodic"]) == {"kind": ["nonsense"]}
