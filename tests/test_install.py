@@ -187,7 +187,7 @@ def test_a_damaged_file_is_one_sentence_and_nothing_is_written(name: str, text: 
     assert tree(folder) == before
 
 
-@pytest.mark.parametrize("text", ["mcp_servers = {docs = {}}\n", "mcp_servers = 1\n", 'x = "open\n', "[mcp_servers]\nmemory-kb = {command = 'x'}\n"])
+@pytest.mark.parametrize("text", ["mcp_servers = {docs = {}}\n", "mcp_servers = 1\n", 'x = "open\n'])
 def test_toml_that_no_table_can_be_added_to_is_left(text: str, folder: Path, open_kb: Open) -> None:
     before = make(folder, {".codex/config.toml": text})
     with pytest.raises(CannotSplice, match=r"\.codex/config\.toml"):

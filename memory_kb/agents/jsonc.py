@@ -204,10 +204,10 @@ class _Document:
 
     def require(self, start: int, key: Key) -> None:
         """Raise unless what stands here can take the key."""
-        wanted, kind = ("[", "list") if key == -1 else ("{", "object")
+        wanted, kind = ("[", "a list") if key == -1 else ("{", "an object")
         if self.plain[start] != wanted:
             line = self.text.count("\n", 0, start) + 1
-            raise CannotSplice(f"{self.name}:{line}: a {kind} was expected here")
+            raise CannotSplice(f"{self.name}:{line}: {kind} was expected here")
 
     def comma_after(self, offset: int) -> int | None:
         """Return where the comma behind a value is, were it only one before a closing bracket."""

@@ -37,7 +37,7 @@ class Traces:
             self.file.unlink(missing_ok=True)
             return
         part = self.file.with_name(f"{_NAME}.{os.getpid()}.tmp")
-        fields = ("after", "before", "spans", "made", "folders", "agents")
+        fields = ("after", "before", "spans", "made", "folders", "agents", "put")
         shown = {name: {field: getattr(trace, field) for field in fields} for name, trace in sorted(traces.items())}
         part.write_text(json.dumps(shown, indent=1), encoding="utf-8")
         os.replace(part, self.file)
@@ -51,4 +51,5 @@ def _make(value: Mapping[str, Any]) -> Trace:
         tuple(tuple(map(str, path)) for path in value["made"]),
         int(value["folders"]),
         tuple(map(str, value["agents"])),
+        None if value.get("put") is None else tuple(tuple(map(str, path)) for path in value["put"]),
     )

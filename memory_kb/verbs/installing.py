@@ -59,8 +59,9 @@ class Installing(Keeping):
         """Write memory-kb into the configuration of an agent: its server, its hooks, and a few lines of instructions.
 
         Everything else in those files stays byte for byte; what is there already is not written
-        again. A file inside the vault's folder is written as a run, which `undo` takes back; for
-        those elsewhere `uninstall` is the way back.
+        again, and a server of our name that somebody wrote by hand stays. A file inside the vault's
+        folder is written as a run, which `undo` takes back; for those elsewhere `uninstall` is the
+        way back.
 
         Args:
             agent: one of `memory_kb.agents.known.NAMES`.
@@ -81,11 +82,11 @@ class Installing(Keeping):
         return replace(report, notices=(*report.notices, *(self._remarks(target) if report.changes else ())))
 
     def _put_in(self, target: _Target, *, dry_run: bool) -> RunReport:
-        from memory_kb.agents.planning import put_in
+        from memory_kb.agents.planning import find_left, put_in
         from memory_kb.notes.changes import count_missing, read_if_there
 
         traces = self._traces(target.scope)
-        known, edits = traces.read(), list[_Edit]()
+        known, edits, left = traces.read(), list[_Edit](), list[str]()
         for wanted in target.files:
             file, shown = self._place(target, wanted)
             before = read_if_there(shown, file)
@@ -93,9 +94,10 @@ class Installing(Keeping):
             if before is None:
                 trace = replace(trace, folders=count_missing(file))
             known[str(file)] = replace(trace, agents=tuple(dict.fromkeys((*trace.agents, target.agent.name))))
+            left += [shown] if find_left(shown, after, wanted.parts, trace) else []
             if before != after:
                 edits.append(_Edit(file, shown, before, after, 0, f"Installed into {target.agent.title}."))
-        report = self._write_edits("install", edits, dry_run=dry_run)
+        report = _say_left(self._write_edits("install", edits, dry_run=dry_run), left, "to have ours, take it out and install again")
         if not (dry_run or report.conflicts):
             self._keep(traces, target.scope, known)
         return report
@@ -104,7 +106,8 @@ class Installing(Keeping):
         """Take memory-kb out of the configuration of an agent.
 
         A file that nobody wrote to since is what it was before, byte for byte; from another only
-        our own parts go. What another agent uses as well stays until that one is uninstalled.
+        our own parts go, and a server of our name that somebody wrote by hand stays. What another
+        agent uses as well stays until that one is uninstalled.
 
         Raises:
             UsageError: we do not know the agent, or not in that scope.
@@ -116,11 +119,11 @@ class Installing(Keeping):
             return self._take_out(target, dry_run=dry_run)
 
     def _take_out(self, target: _Target, *, dry_run: bool) -> RunReport:
-        from memory_kb.agents.planning import take_out
+        from memory_kb.agents.planning import find_left, take_out
         from memory_kb.notes.changes import read_if_there
 
         traces = self._traces(target.scope)
-        known, edits = traces.read(), list[_Edit]()
+        known, edits, left = traces.read(), list[_Edit](), list[str]()
         for wanted in target.files:
             file, shown = self._place(target, wanted)
             trace = known.pop(str(file), None)
@@ -130,9 +133,10 @@ class Installing(Keeping):
                 known[str(file)] = replace(trace, agents=others)
             elif before is not None:
                 after = take_out(shown, before, wanted.parts, trace)
+                left += [shown] if find_left(shown, after, wanted.parts) else []
                 if before != after:
                     edits.append(_Edit(file, shown, before, after, trace.folders if trace else 0, f"Taken out of {target.agent.title}."))
-        report = self._write_edits("uninstall", edits, dry_run=dry_run)
+        report = _say_left(self._write_edits("uninstall", edits, dry_run=dry_run), left, "take it out by hand if it is to go")
         if not (dry_run or report.conflicts):
             self._keep(traces, target.scope, known)
         return report
@@ -258,6 +262,12 @@ class Installing(Keeping):
             yield "memory-kb is not on your PATH, and what a project's files say is what everybody runs: put it there"
         if target.agent.name == "codex" and target.scope == "project":
             yield "Codex reads a project's .codex folder once you trust the project"
+
+
+def _say_left(report: RunReport, left: Sequence[str], advice: str) -> RunReport:
+    """Return a report that tells of servers that somebody wrote by hand under our name."""
+    told = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in left)
+    return replace(report, notices=(*report.notices, *told))
 
 
 def _change(edit: _Edit) -> Change:
