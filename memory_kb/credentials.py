@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (what, re.compile(pattern))
-    for what, pattern in (
-        ("a private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
-        ("an AWS access key", r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
-        ("a GitHub token", r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
-        ("a GitLab token", r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"),
-        ("a Slack token", r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("a Stripe key", r"(?<![A-Za-z0-9])[rs]k_live_[A-Za-z0-9]{16,}"),
-        ("an API key", r"(?<![A-Za-z0-9])sk-(?:ant-|proj-|svcacct-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}"),
-        ("a Google API key", r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}"),
-        ("an npm token", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
-        ("a PyPI token", r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{50,}"),
-        ("a Hugging Face token", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
-        ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})"),
-        ("a signed web token", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+_SHAPES: tuple[tuple[str, str], ...] = (
+    ("a private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    ("an AWS access key", r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    ("a GitHub token", r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
+    ("a GitLab token", r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"),
+    ("a Slack token", r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("a Stripe key", r"(?<![A-Za-z0-9])[rs]k_live_[A-Za-z0-9]{16,}"),
+    ("an API key", r"(?<![A-Za-z0-9])sk-(?:ant-|proj-|svcacct-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}"),
+    ("a Google API key", r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}"),
+    ("an npm token", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
+    ("a PyPI token", r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{50,}"),
+    ("a Hugging Face token", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
+    ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})"),
+    ("a signed web token", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    (
+        "a password in an address",
+        r"(?<![A-Za-z0-9])[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,200}:(?!\*+@|\$|\{|<|x+@|password@|pass@|secret@)(?P<value>[^\s/@]{3,200})@",
+    ),
+    (
+        "a password or key",
         (
-            "a password in an address",
-            r"(?<![A-Za-z0-9])[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,200}:(?!\*+@|\$|\{|<|x+@|password@|pass@|secret@)(?P<value>[^\s/@]{3,200})@",
+            r"(?i)(?<![A-Za-z0-9])(?:[A-Za-z0-9]{1,30}[_-]){0,4}"
+            r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)[\"']?\s{0,9}[:=]\s{0,9}[\"']?"
+            r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=-]{8,})"
         ),
+    ),
+    (
+        "a password",
         (
-            "a password or key",
-            (
-                r"(?i)(?<![A-Za-z0-9])(?:[A-Za-z0-9]{1,30}[_-]){0,4}"
-                r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|auth[_-]?token)[\"']?\s{0,9}[:=]\s{0,9}[\"']?"
-                r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=-]{8,})"
-            ),
+            r"(?i)(?<![A-Za-z0-9])(?:password|passwd|passphrase|passwort|pwd)[\"'`]?\s{1,3}(?:for [\w@.-]{1,40} )?(?:is|lautet|ist)\s{1,3}[\"'`]?"
+            r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|\S{0,80}(?:hashed|encoded|encrypted|based|characters?)\b)"
+            r"(?=[^\s\"'`]{0,200}[0-9])(?=[^\s\"'`]{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=$-]{8,}[A-Za-z0-9+/_!@#%^&*~=$-])"
         ),
-        (
-            "a password",
-            (
-                r"(?i)(?<![A-Za-z0-9])(?:password|passwd|passphrase|passwort|pwd)[\"'`]?\s{1,3}(?:for [\w@.-]{1,40} )?(?:is|lautet|ist)\s{1,3}[\"'`]?"
-                r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|\S{0,80}(?:hashed|encoded|encrypted|based|characters?)\b)"
-                r"(?=[^\s\"'`]{0,200}[0-9])(?=[^\s\"'`]{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=$-]{8,}[A-Za-z0-9+/_!@#%^&*~=$-])"
-            ),
-        ),
-    )
+    ),
 )
 #: What a text must hold, letter for letter, for a shape to be worth looking for.
 _SIGNS = {
@@ -59,6 +57,12 @@ _SIGNS = {
     "a Hugging Face token": ("hf_",),
     "a signed web token": ("eyJ",),
     "a password in an address": ("://",),
+}
+#: Likewise in any case of letters.
+_WORDS = {
+    "a bearer token": ("bearer",),
+    "a password or key": ("password", "passwd", "pwd", "secret", "token", "key"),
+    "a password": ("password", "passwd", "passphrase", "passwort", "pwd"),
 }
 
 
@@ -77,13 +81,19 @@ def find_secret(text: str) -> str | None:
 
 
 def _shapes_for(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield the shapes that the text could hold; looking for a sign is far cheaper than for a shape."""
-    for what, shape in _SHAPES:
-        if any(sign in text for sign in _SIGNS.get(what, ("",))):
-            yield what, shape
+    """Yield the shapes that the text could hold; looking for a sign is far cheaper than for a shape, or than to compile one."""
+    folded = text.casefold()
+    for what, pattern in _SHAPES:
+        if any(sign in text for sign in _SIGNS.get(what, ())) or any(word in folded for word in _WORDS.get(what, ())):
+            yield what, _compile(pattern)
 
 
-_KEY_BODY = re.compile(
+@functools.cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+_KEY_BODY = (
     r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"
     r"(?:(?:\\r|\\n|\s)*(?:[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info):[^\n]*|[A-Za-z0-9+/=]{1,76}(?=(?:\\r|\\n|\s)*-----END)))*"
     r"(?:(?:\\r|\\n|\s)*-----END (?:[A-Z]+ )*PRIVATE KEY-----)?"
@@ -109,7 +119,7 @@ def redact(text: str) -> Redacted:
         if not shape.search(text):
             continue
         found.append(what)
-        text = (_KEY_BODY if what == "a private key" else shape).sub(lambda match, what=what: _blank(match, what), text)  # type: ignore[misc]
+        text = (_compile(_KEY_BODY) if what == "a private key" else shape).sub(lambda match, what=what: _blank(match, what), text)  # type: ignore[misc]
     return Redacted(text, tuple(found))
 
 

@@ -16,6 +16,8 @@ from memory_kb.notes import jsonlines
 _NAME = "retrievals.jsonl"
 #: Longer queries are cut; the log is for counting, not for reading again.
 _MAX_QUERY = 500
+#: How much further is looked for credentials, so that none is cut in halves.
+_EDGE = 1_000
 _TEXTS = ("ts", "session", "agent", "task", "verb", "query")
 
 
@@ -68,9 +70,12 @@ class RetrievalLog:
         self.file = folder / _NAME
 
     def append(self, retrieval: Retrieval) -> None:
-        """Write down what was shown, if that can be written: nothing that is read fails for it."""
+        """Write down what was shown, if that can be written: nothing that is read fails for it.
+
+        Credentials are taken out of what was asked.
+        """
         with contextlib.suppress(OSError):
-            self._append({**_known(retrieval), "query": retrieval.query and retrieval.query[:_MAX_QUERY], "ids": list(retrieval.ids)})
+            self._append({**_known(retrieval), **_cleaned(retrieval), "ids": list(retrieval.ids)})
 
     def credit(self, ts: str, counted: Iterable[Credit]) -> None:
         """Write down what is about to be counted, or is.
@@ -121,3 +126,11 @@ class RetrievalLog:
 def _known(retrieval: Retrieval) -> dict[str, Any]:
     values = {one.name: getattr(retrieval, one.name) for one in fields(retrieval)}
     return {name: value for name, value in values.items() if value is not None and value is not False}
+
+
+def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
+    from memory_kb.credentials import redact
+
+    query, task = retrieval.query, retrieval.task
+    texts = {"query": query and redact(query[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY], "task": task and redact(task).text}
+    return {name: text for name, text in texts.items() if text is not None}

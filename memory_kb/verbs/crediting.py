@@ -65,10 +65,12 @@ class Crediting(Rules):
             UnknownEntry: one that was used does not exist.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
+        from memory_kb.credentials import redact
         from memory_kb.learning.rules.outcomes import OutcomeReport
         from memory_kb.reports import RunReport
 
         word = read_outcome(outcome)
+        task, task_id = redact(task).text, task_id and redact(task_id).text
         with self._planning(dry_run=dry_run):
             if not dry_run:
                 self.recover()
