@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 #: The name under which the server is registered.
 SERVER = "memory-kb"
@@ -12,8 +11,7 @@ SERVER = "memory-kb"
 EVENTS = ("session-start", "prompt", "tool", "stop", "session-end")
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(NamedTuple):
     """A moment in the life of a session: what the agent calls it, and what we do.
 
     `timeout` is in the agent's own unit; None leaves it to the agent.
@@ -24,8 +22,7 @@ class Hook:
     timeout: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(NamedTuple):
     """An agent as data.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
@@ -21,8 +20,7 @@ _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """What a hook is told.
 
     Attributes:
@@ -81,6 +79,8 @@ def name_session(agent: Agent, named: str) -> str:
     try:
         return check_id(named)
     except UsageError:
+        import hashlib
+
         digest = hashlib.sha256(named.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
         return f"{agent.name}-{digest[:16]}"
 

@@ -8,6 +8,27 @@ from collections.abc import Sequence
 from memory_kb.model import Filters
 from memory_kb.words import SEARCHED_STATUSES, WORKING_KINDS
 
+#: The kinds that have an index of their own, as it names them.
+_FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
+
+
+def is_narrow(filters: Filters) -> bool:
+    """Tell whether filters let through only what has an index of its own and is little in most vaults.
+
+    Example:
+        >>> is_narrow(Filters(kinds=("skill",))), is_narrow(Filters(kinds=("skill", "rule"))), is_narrow(Filters(learning_types=("proxy",)))
+        (True, False, True)
+    """
+    return _has_few_kinds(filters) or _has_few_types(filters)
+
+
+def _has_few_kinds(filters: Filters) -> bool:
+    return bool(filters.kinds) and _FEW_KINDS.issuperset(filters.kinds)
+
+
+def _has_few_types(filters: Filters) -> bool:
+    return bool(filters.learning_types) and "task" not in filters.learning_types
+
 
 def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     """Return a condition with named values for some filters.
@@ -29,6 +50,11 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
         conditions.append(f"{table}.{column} IN (SELECT value FROM json_each(:{name}))")
         values[name] = json.dumps(list(allowed))
 
+    # Said again in the words of a partial index, so that SQLite knows that it may be used.
+    if _has_few_kinds(filters):
+        conditions.append(f"{table}.kind IN ({_quoted(_FEW_KINDS)})")
+    if _has_few_types(filters):
+        conditions.append(f"{table}.learning_type <> 'task'")
     if filters.kinds:
         within("kind", "kinds", filters.kinds)
     else:

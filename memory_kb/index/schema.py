@@ -67,6 +67,9 @@ CREATE TABLE chunks (
 );
 CREATE INDEX chunks_source ON chunks (source);
 CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task) WHERE part = 0;
+-- What every context asks for by itself, and what most vaults hold little of.
+CREATE INDEX chunks_few_kinds ON chunks (kind) WHERE kind IN ('architecture', 'policy', 'preference', 'skill');
+CREATE INDEX chunks_few_types ON chunks (learning_type) WHERE learning_type <> 'task';
 """
 
 _TEXTS = """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.globs import fits_any
-from memory_kb.index.conditions import visible, where
+from memory_kb.index.conditions import is_narrow, visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
 from memory_kb.locks import hold_lock
 from memory_kb.model import Filters, Problem
@@ -144,6 +144,8 @@ class SqliteIndex:
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
     def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+        if is_narrow(filters):
+            return self._match_few(expression, weights, filters, limit)
         best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match ORDER BY 2, 1"
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         ranks = dict(self._connection.execute(f"{best} LIMIT {2 * limit}", {"match": expression}).fetchall())
@@ -160,6 +162,17 @@ class SqliteIndex:
         rows = self._connection.execute(
             f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}) f CROSS JOIN chunks c ON c.rowid = f.rowid "
             f"WHERE {condition} ORDER BY f.rank, f.rowid LIMIT :limit",
+            {**values, "match": expression, "limit": limit},
+        )
+        return list(map(Candidate._make, rows))
+
+    def _match_few(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+        """Rank only what passes filters that let little through."""
+        condition, values = where(filters, "c")
+        rows = self._connection.execute(
+            f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM (SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts "
+            f"WHERE chunks_fts MATCH :match AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})) f "
+            "CROSS JOIN chunks c ON c.rowid = f.rowid ORDER BY f.rank, f.rowid LIMIT :limit",
             {**values, "match": expression, "limit": limit},
         )
         return list(map(Candidate._make, rows))

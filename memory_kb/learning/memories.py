@@ -8,15 +8,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.entry import Link
 from memory_kb.model import Location
 from memory_kb.notes.fields import Fields, parse_date, read_fields, read_text, read_words
-from memory_kb.notes.plans import Change, set_fields
-from memory_kb.notes.splice import Value
 from memory_kb.ports import StoredMemory
 from memory_kb.words import LIVE_STATUSES
+
+if TYPE_CHECKING:
+    from memory_kb.notes.plans import Change
+    from memory_kb.notes.splice import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,9 @@ def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Cha
         >>> plan_fields(memory, {"status": "retired"}, "It is over.").action.values
         (('status', 'retired'),)
     """
+    # Whoever only reads memories, as hooks do, has no use for plans.
+    from memory_kb.notes.plans import set_fields
+
     new = {name: value for name, value in values.items() if name not in memory.metadata or memory.metadata[name] != value}
     if not new:
         return None

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory_kb.notes import jsonlines
 
@@ -21,8 +20,7 @@ _EDGE = 1_000
 _TEXTS = ("ts", "session", "agent", "task", "verb", "query")
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(NamedTuple):
     """Some entries that were shown at a moment; what is not known is None.
 
     Attributes:
@@ -48,8 +46,7 @@ class Retrieval:
         return self.injected and self.task is None and self.session is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(NamedTuple):
     """Entries that are counted for a session, or for a day outside any.
 
     Attributes:
@@ -124,8 +121,7 @@ class RetrievalLog:
 
 
 def _known(retrieval: Retrieval) -> dict[str, Any]:
-    values = {one.name: getattr(retrieval, one.name) for one in fields(retrieval)}
-    return {name: value for name, value in values.items() if value is not None and value is not False}
+    return {name: value for name, value in retrieval._asdict().items() if value is not None and value is not False}
 
 
 def _cleaned(retrieval: Retrieval) -> dict[str, Any]:

@@ -47,8 +47,8 @@ class Lifecycle(Keeping):
             )
             if counted and not dry_run:
                 left = {conflict.id for conflict in report.conflicts}
-                kept = (replace(one, counts={name: count for name, count in one.counts.items() if name not in left}) for one in counted)
-                log.credit(format_time(now), (replace(one, is_done=True) for one in kept))
+                kept = (one._replace(counts={name: count for name, count in one.counts.items() if name not in left}) for one in counted)
+                log.credit(format_time(now), (one._replace(is_done=True) for one in kept))
         return report
 
     def stage_show(self, job: str | None = None) -> str:

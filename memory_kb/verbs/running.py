@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date
 from typing import TYPE_CHECKING
@@ -99,6 +98,8 @@ class Running(OpenVault):
         return made
 
     def _make_run(self, verb: str, made: Composition) -> Run:
+        import uuid
+
         from memory_kb.notes.applying import Run, make_edit
         from memory_kb.notes.changes import mode_of
         from memory_kb.notes.decisions import Decision

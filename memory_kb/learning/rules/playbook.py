@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import TYPE_CHECKING
 
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.rules.confidence import OUTCOMES, read_evidence, settle
-from memory_kb.notes.plans import Change
-from memory_kb.notes.splice import Value
 from memory_kb.text import count_tokens
 from memory_kb.words import SCOPES
+
+if TYPE_CHECKING:
+    from memory_kb.notes.plans import Change
+    from memory_kb.notes.splice import Value
 
 #: The kinds that the playbook holds.
 RULE_KINDS = ("rule", "pitfall")

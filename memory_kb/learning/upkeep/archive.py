@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.model import Location
-from memory_kb.notes.plans import Change, move
 from memory_kb.retrieval.scoring import activation
+
+if TYPE_CHECKING:
+    from memory_kb.notes.plans import Change
 
 #: How much an entry of each kind weighs (requirements §6.1).
 TYPE_WEIGHTS = {
@@ -82,5 +85,7 @@ def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str, 
     suffix = "" if safe[:8] in name or safe[-8:] in name else f"-{safe}"
     to = f"{folder}archive/{today:%Y-%m}/{name}{suffix}.md"
     together = f"archive {memory.path} {memory.id}"
+    from memory_kb.notes.plans import move
+
     marked = plan_fields(memory, {"status": status}, reason)
     return tuple(change.joined(together) for change in (marked, move(memory, to, reason, memory.id)) if change)
