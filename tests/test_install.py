@@ -117,7 +117,7 @@ def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open
     call = {"type": "command", "command": "memory-kb hook prompt --agent claude-code", "timeout": 10}
     assert hooks["UserPromptSubmit"] == [{"hooks": [call]}]
     assert load(folder, ".codex/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["command"] == "memory-kb hook stop --agent codex"
-    assert load(folder, ".cursor/mcp.json")["mcpServers"]["memory-kb"]["args"] == ["mcp", "--vault", str(folder)]
+    assert load(folder, ".cursor/mcp.json")["mcpServers"]["memory-kb"]["args"] == ["mcp", "--vault", "${workspaceFolder}"]
     cursor = load(folder, ".cursor/hooks.json")
     assert (cursor["version"], cursor["hooks"]["beforeSubmitPrompt"]) == (1, [{"command": "memory-kb hook prompt --agent cursor"}])
     gemini = load(folder, ".gemini/settings.json")

@@ -33,8 +33,8 @@ class Agent(NamedTuple):
         is_flat: whether a hook is a command, rather than a group of commands.
         defaults: members that the file of hooks must have, with their values.
         rules: the Markdown file that the agent reads at the start, likewise.
-        vault: what stands for the project in an argument: nothing where servers are started in
-            it, `absolute` where nobody says where they are, or the agent's own variable.
+        vault: the agent's own variable for the project's folder in an argument; nothing where servers
+            are started in that folder.
         context_key: where additional context goes in an answer: "" for Claude Code's form.
         takes_prompt_context: whether context may be added to a prompt.
     """

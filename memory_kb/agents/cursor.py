@@ -18,7 +18,7 @@ AGENT = Agent(
     is_flat=True,
     defaults=(("version", 1),),
     rules=("AGENTS.md", None),
-    vault="absolute",
+    vault="${workspaceFolder}",
     context_key="additional_context",
     takes_prompt_context=False,
 )

@@ -195,8 +195,8 @@ class Installing(Keeping):
         is_found = scope == "user" or root.is_relative_to(self.vault.folder)
         hook_vault = place if is_named or not is_found else ""
         server_vault = hook_vault
-        if scope == "project" and agent.vault and not hook_vault:
-            server_vault = agent.vault if agent.vault != "absolute" and root == self.vault.folder else place
+        if scope == "project" and agent.vault and not is_named:
+            server_vault = _from_project(agent.vault, root, self.vault.folder) or place
         command = ("memory-kb",) if scope == "project" else find_command(self._environ.get("PATH"))
         return Setup(command, server_vault, hook_vault, is_windows=os.name == "nt")
 
@@ -262,6 +262,14 @@ class Installing(Keeping):
             yield "memory-kb is not on your PATH, and what a project's files say is what everybody runs: put it there"
         if target.agent.name == "codex" and target.scope == "project":
             yield "Codex reads a project's .codex folder once you trust the project"
+
+
+def _from_project(variable: str, root: Path, vault: Path) -> str | None:
+    """Return a vault by an agent's variable for the project, which holds in every clone; None where they lie apart."""
+    if not (root.is_relative_to(vault) or vault.is_relative_to(root)):
+        return None
+    way = Path(os.path.relpath(vault, root)).as_posix()
+    return variable if way == "." else f"{variable}/{way}"
 
 
 def _say_left(report: RunReport, left: Sequence[str], advice: str) -> RunReport:

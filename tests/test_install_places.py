@@ -1,0 +1,65 @@
+"""What a project's files say of where the vault is: nothing that another clone lacks, where the agent allows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import write_files
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents.known import NAMES
+
+Open = Callable[[Path], KnowledgeBase]
+WITH_A_VARIABLE = [("cursor", ".cursor/mcp.json", "mcpServers"), ("vscode", ".vscode/mcp.json", "servers")]
+
+
+def arguments(file: Path, group: str) -> list[str]:
+    found = json.loads(file.read_text())[group]["memory-kb"]["args"]
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.parametrize("agent", NAMES)
+def test_nothing_of_this_machine_is_in_them(agent: str, folder: Path, open_kb: Open) -> None:
+    open_kb(folder).install(agent)
+    written = [file for file in folder.rglob("*") if file.is_file() and "memory" not in file.relative_to(folder).parts]
+    assert written
+    assert [file.name for file in written if str(folder) in file.read_text() or str(Path.home()) in file.read_text()] == []
+
+
+@pytest.mark.parametrize(("agent", "file", "group"), WITH_A_VARIABLE)
+def test_the_agent_s_variable_leads_to_the_vault(agent: str, file: str, group: str, folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    (folder / "apps/web").mkdir(parents=True)
+    far = tmp_path / "elsewhere"
+    far.mkdir()
+    kb = open_kb(folder)
+    named = {}
+    for place in (folder, folder / "apps/web", tmp_path, far):
+        kb.install(agent, folder=place)
+        named[place.name] = arguments(place / file, group)[1:]
+        kb.uninstall(agent, folder=place)
+        assert not (place / file).exists()
+    assert named == {
+        "vault": ["--vault", "${workspaceFolder}"],
+        "web": ["--vault", "${workspaceFolder}/../.."],
+        tmp_path.name: ["--vault", "${workspaceFolder}/vault"],
+        "elsewhere": ["--vault", str(folder)],
+    }
+
+
+@pytest.mark.parametrize(("agent", "file", "group"), WITH_A_VARIABLE)
+def test_a_vault_that_is_pinned_is_named_in_full(agent: str, file: str, group: str, folder: Path, open_kb: Open) -> None:
+    open_kb(folder).install(agent, pin=True)
+    assert arguments(folder / file, group) == ["mcp", "--vault", str(folder)]
+
+
+def test_a_path_that_an_earlier_version_wrote_is_replaced(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    kb.install("cursor", pin=True)
+    record = folder / "memory/.memory-kb/installs.json"
+    write_files(folder, {"memory/.memory-kb/installs.json": record.read_text().replace('"put"', '"other"')})
+    kb.install("cursor")
+    assert arguments(folder / ".cursor/mcp.json", "mcpServers") == ["mcp", "--vault", "${workspaceFolder}"]
