@@ -48,6 +48,8 @@ class TextScore(NamedTuple):
 
 def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, TextScore]:
     """Return the text score of every candidate, by key."""
+    if not candidates:
+        return {}
     keys = [candidate.key for candidate in candidates]
     around = sorted({place for key in keys for place in (key - 1, key, key + 1)})
     context = dict.fromkeys(keys, 0.0)
