@@ -145,11 +145,11 @@ def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
     entry = find(vault, index, wanted)
     entries = list(index.entries(EVERYTHING))
     names = name_entries(entries)
+    linking = index.linking_contents()
     outgoing = tuple(
         Reference(relation, target, view(names[target.casefold()]) if target.casefold() in names else None)
-        for relation, target in links_of(entry, index.contents(entry))
+        for relation, target in links_of(entry, linking.get((entry.source, entry.entry_id), ""))
     )
-    linking = index.linking_contents()
     incoming = tuple(
         Reference(relation, target, view(other))
         for other in entries

@@ -296,13 +296,18 @@ class SqliteIndex:
         return list(map(Chunk._make, rows))
 
     def linking_contents(self) -> dict[tuple[str, str], str]:
-        """Return the texts that hold a wikilink, by `(source, entry id)`."""
-        found: dict[tuple[str, str], str] = {}
-        for source, entry_id, content in self._connection.execute(
-            "SELECT source, entry_id, content FROM chunks WHERE instr(content, '[[') ORDER BY source, position"
-        ):
-            found[source, entry_id] = f"{found.get((source, entry_id), '')}{content}\n"
-        return found
+        """Return the texts that hold a wikilink, by `(source, entry id)`, their chunks as far apart as in the file."""
+        found: dict[tuple[str, str], list[str]] = {}
+        behind = 0
+        rows = self._connection.execute(
+            "SELECT source, entry_id, line, content FROM chunks WHERE (source, entry_id) IN "
+            "(SELECT source, entry_id FROM chunks WHERE instr(content, '[[')) ORDER BY source, position"
+        )
+        for source, entry_id, line, content in rows:
+            pieces = found.setdefault((source, entry_id), [])
+            pieces += ["\n" * (line - behind) or " " if pieces else "", content]
+            behind = line + content.count("\n")
+        return {key: "".join(pieces) for key, pieces in found.items()}
 
     def all_contents(self) -> Iterator[tuple[str, int, str]]:
         """Yield every chunk's source, first line and text."""

@@ -7,16 +7,24 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from memory_kb.entry import Span
+from memory_kb.notes.codespans import find_code
 
+#: What stands in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
+_SHELL_SIGN = r"!?[ \t]*(?:-[A-Za-z]{1,2}[ \t]|[\"']?\$)|[^\[\]\n]*?[ \t](?:[=!]=|=~|=|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|&&)[ \t]"
+_SHELL_TEST = rf"(?=[ \t][^\[\]\n]*[ \t]\]\])[ \t]+(?:{_SHELL_SIGN})"
+_NUMBERS = r"-?[\d.]+[ \t]*,[-\d \t,.:]*\]\]"
+_SUBSCRIPT = r"(?<=[A-Za-z0-9_)]\[\[)(?:[-\d:., \t]+|\"[^\"\n]*\"|'[^'\n]*')\]\]"
 #: The target in the first group, then heading or block, then what is shown.
-WIKILINK = re.compile(r"\[\[([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
+WIKILINK = re.compile(rf"\[\[(?!{_SHELL_TEST}|{_NUMBERS}|{_SUBSCRIPT})([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
 _ATTACHMENT = re.compile(
     r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
     re.IGNORECASE,
 )
+_SIGN = re.compile(r"[^\n]")
+#: Backslashes in a row that are counted.
+_MOST_SIGNS = 16
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"(?<![\w#/&\[(])#([^\W\d_][\w/-]*|\d+[^\W\d_/-][\w/-]*)", re.MULTILINE)
-_CODE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
 
 
 class Wikilink(NamedTuple):
@@ -43,20 +51,32 @@ class Wikilink(NamedTuple):
 
 
 def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterator[Wikilink]:
-    """Yield the links of a text, or of a stretch of it, in their order.
+    """Yield the links of a text, or of a stretch of it, in their order; code, comments and escaped brackets hold none.
 
     Example:
-        >>> [(link.target, link.anchor, link.is_embed) for link in find_wikilinks("See [[A#Why|here]] and ![[b.png]].")]
+        >>> [(link.target, link.anchor, link.is_embed) for link in find_wikilinks("See [[A#Why|here]] and ![[b.png]], `[[c]]`.")]
         [('A', 'Why', False), ('b.png', '', True)]
     """
-    for found in WIKILINK.finditer(text, start, len(text) if end is None else end):
+    stop = len(text) if end is None else end
+    if text.find("[[", start, stop) < 0:
+        return
+    hidden = find_code(text[start:stop])
+    code = next(hidden, None)
+    for found in WIKILINK.finditer(text, start, stop):
+        while code and code.end <= found.start() - start:
+            code = next(hidden, None)
         named = found[1]
-        if not named.strip():
+        if not named.strip() or (code and code.start <= found.start() - start) or _is_escaped(text, found.start(), start):
             continue
         begin = found.start(1) + len(named) - len(named.lstrip())
-        is_embed = found.start() > 0 and text[found.start() - 1] == "!"
+        is_embed = found.start() > start and text[found.start() - 1] == "!"
         whole = Span(found.start() - is_embed, found.end())
         yield Wikilink(named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed)
+
+
+def _is_escaped(text: str, place: int, start: int) -> bool:
+    before = text[max(start, place - _MOST_SIGNS) : place]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
 def rewrite_targets(text: str, new_name: Callable[[str], str | None]) -> str:
@@ -96,5 +116,14 @@ def find_block_ids(text: str) -> tuple[str, ...]:
 
 
 def without_code(text: str) -> str:
-    """Return a text with blanks in the place of its code, so that all else stands where it stood."""
-    return _CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text) if "`" in text or "~~~" in text else text
+    """Return a text with blanks in the place of its code and comments, so that all else stands where it stood.
+
+    Example:
+        >>> without_code("See `#no` #yes")
+        'See       #yes'
+    """
+    pieces, done = [], 0
+    for span in find_code(text):
+        pieces += [text[done : span.start], _SIGN.sub(" ", text[span.start : span.end])]
+        done = span.end
+    return "".join((*pieces, text[done:]))

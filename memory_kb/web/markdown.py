@@ -74,7 +74,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
     if not state.src.startswith("[[", state.pos):
         return False
     found = WIKILINK.match(state.src, state.pos, state.posMax)
-    if found is None or not found[1].strip():
+    if found is None or not found[1].strip() or _is_in_comment(state.src, state.pos):
         return False
     if not silent:
         target, shown = found[1].strip(), (found[3] or "").lstrip("\\").removeprefix("|").strip()
@@ -85,6 +85,11 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
         state.push("link_close", "a", -1)
     state.pos = found.end()
     return True
+
+
+def _is_in_comment(text: str, place: int) -> bool:
+    start = text.rfind("<!--", 0, place)
+    return start >= 0 and 0 <= text.find("-->", start) > place
 
 
 def _open_link(renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]) -> str:

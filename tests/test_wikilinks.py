@@ -1,0 +1,129 @@
+"""Links in notes: what is one, what only looks like one, and that everybody who asks agrees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from memory_kb import KnowledgeBase
+from memory_kb.notes.codespans import find_code
+from memory_kb.notes.wikilinks import find_tags, find_wikilinks, rewrite_targets
+from memory_kb.web.markdown import Place, render
+
+if TYPE_CHECKING:
+    from conftest import Files
+
+CODE = """Use `[[code]]` in a template, and ``a ` [[two]] ticks``.
+
+```sh
+if [[ -f x ]]; then echo [[fence]]; fi
+```
+
+    indented [[indented]]
+
+- item
+
+  ~~~
+  [[in the item]]
+  ~~~
+
+  goes on with [[real]]
+
+      [[deep]]
+
+> ```
+> [[quoted fence]]
+> ```
+> quoted [[also real]]
+
+Prose: if [[ -z $A ]] or [[ $x == y* ]] or [[ a && b ]]; m = [[1, 2]]; a[[0, 1]] and df[["name"]] and x[[1]].
+Escaped \\[[escaped]] but not \\\\[[third]]. <!-- [[comment]] --> A lone ` tick, [[fourth|4]] ![[fifth]]
+
+Another ` tick.
+
+<!--
+[[hidden]]
+-->
+[[ sixth ]] 見[[2024]]
+"""
+NAMES = ["real", "also real", "third", "fourth", "fifth", "sixth", "2024"]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "---\ntitle: a ` tick [[not a\n---\n"])
+def test_code_holds_no_links(newline: str, before: str) -> None:
+    text = (before + CODE).replace("\n", newline)
+    links = list(find_wikilinks(text))
+    assert [link.target for link in links] == NAMES
+    assert [text[link.span.start : link.span.end] for link in links] == NAMES
+    assert [text[link.whole.start : link.whole.end] for link in links][-3:] == ["![[fifth]]", "[[ sixth ]]", "[[2024]]"]
+    start, end = text.index("Prose"), text.index("Another")
+    assert [link.target for link in find_wikilinks(text, start, end)] == ["third", "fourth", "fifth"]
+
+
+def test_a_rename_leaves_code_alone() -> None:
+    renamed = rewrite_targets(CODE, lambda name: f"{name}!")
+    assert renamed == re.sub(rf"(?<!\d)({'|'.join(NAMES)})(?=\||\]\]| \]\])", r"\1!", CODE)
+
+
+def test_pages_show_the_same_links() -> None:
+    shown = re.findall(r"href=\"/go\?to=([^\"]+)\" class=\"wiki\">", render(CODE, Place("a.md")))
+    assert [name.replace("+", " ").replace("%20", " ") for name in shown] == NAMES
+
+
+def test_tags_in_code_and_comments_are_none() -> None:
+    assert find_tags("#one `#two` <!-- #three --> a ` tick\n\n#four and a ` tick\n\n- x\n  ```\n  #five\n  ```\n  #six") == ("one", "four", "six")
+
+
+def test_the_index_and_lint_agree(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+    """A fence too long for one chunk of the index goes on in the next."""
+    long = "```sh\n" + "echo one two three four five six [[shell]]\n\n" * 100 + "```\n\nSee [[b]] and `[[c]]`.\n"
+    folder = vault(
+        {
+            "memory/learnings/a.md": f"---\nid: a\nkind: fact\n---\n{long}",
+            "memory/learnings/b.md": f"---\nid: b\nkind: fact\n---\n{CODE}",
+            "memory/learnings/c.md": "---\nid: c\nkind: fact\n---\nNothing.\n",
+        }
+    )
+    with open_kb(folder) as kb:
+        kb.sync()
+        told = [re.findall(r"wikilink to '(.*)' leads", problem.message)[0] for problem in kb.lint()]
+        assert told == sorted(NAMES)
+        assert [link.target for link in kb.links("a").outgoing] == ["b"]
+        assert [link.target for link in kb.links("b").outgoing] == NAMES
+        assert kb.links("c").incoming == ()
+        kb.rename("c", "see")
+        assert "`[[c]]`" in (folder / "memory/learnings/a.md").read_text(encoding="utf-8")
+
+
+# -- against CommonMark ----------------------------------------------------------------------
+
+_LINES = (
+    *("`x{}`", "text {}", "``d ` {}``", "# head {}", "", "", "    indented {}", "\ttab {}", "   three {}", "      deep {}"),
+    *("```sh", "```", "~~~", "  ```", "- ```", "> ```", "- item {}", "  more {}", "1. number {}", "  - sub {}", "* star {}"),
+    *("> quote {}", "---", "<!-- c {} -->", "<!-- open {}\n{}\n\nclose -->"),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(_LINES), min_size=1, max_size=9))
+def test_code_is_where_commonmark_has_it(lines: list[str]) -> None:
+    text = "".join(f"{line}\n".replace("{}", f"W{number}W") for number, line in enumerate(lines))
+    found = {word for span in find_code(text) for word in re.findall(r"W\d+W", text[span.start : span.end])}
+    assert found == _code_of(text)
+
+
+def _code_of(text: str) -> set[str]:
+    held = []
+    for token in MarkdownIt("commonmark").parse(text):
+        held += [token.content + token.info] if token.type in ("fence", "code_block") else []
+        held += re.findall(r"<!--.*?-->", token.content, re.DOTALL) if token.type == "html_block" else []
+        held += [child.content for child in token.children or () if child.type in ("code_inline", "html_inline")]
+    return set(re.findall(r"W\d+W", " ".join(held)))
