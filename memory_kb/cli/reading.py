@@ -103,6 +103,8 @@ def _open_at(options: Options, revision: str | None, part: type[_V]) -> Iterator
         return
     with options.open() as whole, whole.at(revision) as past:
         assert isinstance(past, part)
+        for warning in past.warnings:
+            say(f"warning: at {revision}, {one_line(warning)}")
         yield past
 
 

@@ -19,6 +19,8 @@ MOST_KEPT = 8
 _BATCH = 500
 #: The file of a vault's standing queries.
 QUERIES = "queries.yaml"
+#: The file of a vault's own settings.
+SETTINGS = "config.yaml"
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 
 
@@ -52,6 +54,22 @@ def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) 
     notes = place / "notes"
     inside = notes / "memory" if vault.memory else None
     return Past(vault._replace(folder=notes, memory=inside, machine=place / "machine"), place / "machine")
+
+
+def settings_file(repository: Repository, revision: str, vault: Vault, past: Past) -> Path:
+    """Return a file with the settings that stood in a revision; where there were none, there is no such file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = past.machine.parent / SETTINGS
+    if not file.exists():
+        data = repository.blob(revision, f"{prefix_of(repository, vault)}memory/{SETTINGS}")
+        if data is not None:
+            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
+                stream.write(data)
+            os.replace(stream.name, file)
+    return file
 
 
 def prune(machine: Path, keep: Path | None = None, most: int = MOST_KEPT) -> None:

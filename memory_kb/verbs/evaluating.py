@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from memory_kb.retrieval.finding import Request
     from memory_kb.retrieval.measures import File, Outcome, Row
 
+#: A path, perhaps a line, and what is said of it.
+_PLACE = re.compile(r"([^\s:]+):(?:(\d+):)? (.*)", re.DOTALL)
 #: Further than this the rank of an expected entry is not looked for.
 _DEPTH = 50
 #: So many times as many proposals are tried as are wanted.
@@ -113,8 +116,8 @@ class Evaluating(Contexts, Versioning):
     def ci(self, range: str | None = None, *, staged: bool = False, max_tokens: int | None = None, strict: bool = False) -> CiReport:
         """Tell what a change of the notes does to recall, to contexts, and to what is wrong with them.
 
-        The queries are those of the later revision; the global home plays no part, and the ages
-        of both count to today. What was wrong before already fails nothing.
+        The queries are those of the later revision, the settings those of each, under the person's own; the
+        global home plays no part, and the ages of both count to today. What was wrong before already fails nothing.
 
         Args:
             range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
@@ -209,7 +212,7 @@ class Evaluating(Contexts, Versioning):
         from memory_kb.model import Problem
 
         memories = tuple(map(make_memory, index.memories(EVERYTHING)))
-        problems = list(cross_check(self.vault, index))
+        problems = [_unusable(one) for one in self.warnings] + list(cross_check(self.vault, index))
         flagged = {one.path for one in problems if "looks like" in one.message}
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
         for one in find_contradictions(memories):
@@ -231,6 +234,14 @@ class Evaluating(Contexts, Versioning):
                 if line.startswith(("<<<<<<< ", ">>>>>>> ")):
                     yield Problem(file.path, number, "a conflict of a merge is not settled here")
                     break
+
+
+def _unusable(warning: str) -> Problem:
+    """Return what is wrong with the settings of a revision, at the line that it names."""
+    from memory_kb.model import Problem
+
+    found = _PLACE.match(warning)
+    return Problem(found[1], int(found[2] or 1), found[3]) if found else Problem("memory/config.yaml", 1, warning)
 
 
 def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[str, str]]:

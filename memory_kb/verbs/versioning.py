@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from memory_kb.errors import GitFailed, MemoryKBError, NoRepository
-from memory_kb.settings import LoadedSettings
+from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository
+from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.verbs.installing import find_command
 from memory_kb.verbs.reading import Reading
 from memory_kb.verbs.undoing import Undoing
@@ -186,8 +187,8 @@ class Versioning(Reading, Undoing):
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.
 
-        Ages count to the day of the commit, the global home is as it is now, and what has no
-        vector in this vault's cache is found by its words.
+        Ages count to the day of the commit, the vault's own settings are those of the revision, the
+        global home is as it is now, and what has no vector in this vault's cache is found by its words.
 
         Raises:
             UsageError: there is no such revision.
@@ -205,18 +206,33 @@ class Versioning(Reading, Undoing):
 
     def _open_past(self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None) -> Self:
         """Return the vault of a commit or tree; with another home than ours, that one."""
-        from memory_kb.notes.revisions import lay_out
+        from memory_kb.notes.revisions import lay_out, settings_file
 
         try:
             place = lay_out(repository, revision, self.vault, self.machine)
+            loaded = LoadedSettings(self.settings, ())
+            if self.vault.memory:
+                loaded = self._settings_of(settings_file(repository, revision, self.vault, place))
         except OSError as exc:
             raise GitFailed(f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk") from exc
         vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
         environ = {name: value for name, value in self._environ.items() if name != "MEMORY_KB_SESSION"}
-        past = type(self)(vault, LoadedSettings(self.settings, ()), place.machine, clock, environ, self.vault.folder)
+        past = type(self)(vault, loaded, place.machine, clock, environ, self.vault.folder)
         if self._may_embed:
             self._lend_meaning(past)
         return past
+
+    def _settings_of(self, file: Path) -> LoadedSettings:
+        """Return the settings of a revision's file under the person's own; models and where things lie are as now."""
+        own = self.vault.home / file.name
+        warnings: tuple[str, ...] = ()
+        try:
+            settings = load_settings(own, file, self._environ).settings
+        except InvalidSettings as exc:
+            settings = load_settings(own, file / "nothing", self._environ).settings
+            warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
+        index = settings.index._replace(path=self.settings.index.path)
+        return LoadedSettings(replace(settings, index=index, embeddings=self.settings.embeddings, llm=self.settings.llm), warnings)
 
     def _lend_meaning(self, past: Self) -> None:
         """Let a vault of the past use the vectors that this one has."""
