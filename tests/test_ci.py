@@ -30,7 +30,7 @@ QUERIES = """# What everybody should find.
 - question: zebra stripes
   expect: [z1]
 - question: how do otters swim
-  expect: [o1-long-enough, nobody]
+  expect: [o1-long-enough]
   task: teach an otter to swim
   max_tokens: 300
 """
@@ -99,7 +99,10 @@ def test_lost_recall_fails_and_names_the_query(clone: Clone) -> None:
 def test_a_new_query_that_finds_nothing_fails_and_one_that_is_gone_is_told(clone: Clone) -> None:
     change(clone, {"memory/queries.yaml": "- question: how do quolls hunt\n  expect: q1\n"})
     report = report_of(clone)
-    assert messages(report) == ["the new query 'how do quolls hunt' finds none of q1 among its first 10 hits"]
+    assert messages(report) == [
+        "the new query 'how do quolls hunt' finds none of q1 among its first 10 hits",
+        "'how do quolls hunt' expects 'q1', and no entry is called that",
+    ]
     assert report["unasked"] == ["zebra stripes", "how do otters swim"]
 
 
@@ -237,7 +240,7 @@ def test_eval_measures_beside_grep_and_counts_as_no_use(vault: MakeVault, run: R
     assert [one["rank"] for one in report["queries"]] == [1, 1]
     assert not (folder / "memory/.memory-kb/log/retrievals.jsonl").exists()
     table = run("--vault", folder, "eval").stdout.splitlines()
-    assert table[0].split() == ["recall@1", "recall@5", "recall@10", "MRR"]
+    assert table[0].split() == ["recall@1", "recall@5", "recall@10", "hit@10", "MRR"]
 
 
 def test_eval_ends_with_seven_where_something_is_missed(vault: MakeVault, run: Run) -> None:
@@ -256,7 +259,7 @@ def test_eval_ends_with_seven_where_something_is_missed(vault: MakeVault, run: R
 def test_the_sample_vault_answers_its_standing_queries(run: Run, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "sample_vault/project", tmp_path / "sample", ignore=shutil.ignore_patterns(".memory-kb"))
     report = json.loads(run("--vault", tmp_path / "sample", "eval", "--json").stdout)
-    assert (len(report["queries"]), report["rows"][0]["recall"]["10"]) == (10, 1.0)
+    assert (len(report["queries"]), report["rows"][0]["hits"]["10"], report["problems"]) == (10, 1.0, [])
 
 
 def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault, run: Run) -> None:

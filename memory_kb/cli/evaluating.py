@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def eval_verb(options: Options, /, propose: int | None) -> int:
     """Ask the standing queries of queries.yaml and measure what is found, beside grep.
 
-    Exits with 7 when a query finds none of what it expects. Nothing of it counts as use of the notes.
+    Exits with 7 when a query finds none of what it expects, or expects what is nowhere. recall@N is the share of the expected entries among
+    the first N hits, hit@N the share of the questions that find one of theirs there. Nothing of it counts as use of the notes.
 
     \b
     memory-kb eval
@@ -65,7 +66,8 @@ def _eval_as_json(report: EvalReport) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    return {"name": row.name, "questions": row.questions, "recall": {str(cut): value for cut, value in row.recall.items()}, "mrr": row.mrr}
+    recall, hits = ({str(cut): value for cut, value in shares.items()} for shares in (row.recall, row.hits))
+    return {"name": row.name, "questions": row.questions, "recall": recall, "hits": hits, "mrr": row.mrr}
 
 
 def _outcome(one: Outcome) -> dict[str, Any]:
@@ -87,10 +89,10 @@ def _print_eval(report: EvalReport) -> None:
         say(f"note: {one_line(reason)}")
     cuts = list(report.rows[0].recall)
     width = max(len(row.name) for row in report.rows)
-    click.echo(style(f"{'':{width}}  {'  '.join(f'recall@{cut}' for cut in cuts)}   MRR", dim=True))
+    click.echo(style(f"{'':{width}}  {'  '.join(f'recall@{cut}' for cut in cuts)}  hit@{cuts[-1]}   MRR", dim=True))
     for row in report.rows:
         shares = "  ".join(f"{row.recall[cut]:{len(f'recall@{cut}')}.2f}" for cut in cuts)
-        click.echo(f"{row.name:{width}}  {shares}  {row.mrr:.2f}")
+        click.echo(f"{row.name:{width}}  {shares}  {row.hits[cuts[-1]]:{len(f'hit@{cuts[-1]}')}.2f}  {row.mrr:.2f}")
     for one in report.missed:
         rank = f"rank {one.rank}" if one.rank else "nowhere"
         click.echo(f"{style('missed', fg='red')}  {clean(one.query.question)}  ({rank}; expected {one_line(', '.join(one.query.expect))})")
@@ -109,8 +111,9 @@ def _print_eval(report: EvalReport) -> None:
 def ci_verb(options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None) -> int:
     """Tell what a change of the notes does to what is found and to what agents are told.
 
-    Asks the standing queries of queries.yaml at both revisions and prints a Markdown report. Exits with 7 on lost recall, and on secrets,
-    dangling links, double ids, contradictions without a link and contexts over their budget that were not there before.
+    Asks the standing queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
+    the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect what is nowhere, double ids,
+    contradictions without a link and contexts over their budget that were not there before.
     BASE...HEAD compares with where the two parted.
 
     \b

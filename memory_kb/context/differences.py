@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from memory_kb.context.asking import Asking
 from memory_kb.context.building import Context
 from memory_kb.model import Problem
 from memory_kb.retrieval.measures import Outcome, Row, summarize
@@ -52,8 +53,9 @@ class QueryChange:
     """One standing query before and after.
 
     Attributes:
-        verdict: `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `moved` where
-            another entry or rank answers, `same`, or `never` where neither finds what it should.
+        verdict: `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `fewer` where
+            only some of what it found is found still, `moved` where another entry or rank answers, `same`,
+            or `never` where neither finds what it should.
     """
 
     verdict: str
@@ -113,31 +115,48 @@ class CiReport:
         return not self.findings
 
 
-def compare(base: Observation, head: Observation, path: str, *, unasked: Sequence[str] = (), notices: Sequence[str] = ()) -> CiReport:
+def compare(base: Observation, head: Observation, path: str, asking: Asking | None = None) -> CiReport:
     """Hold two revisions against each other.
 
     Args:
         base: the one before; it was asked the queries of the one after.
         head: the one after.
         path: the file of the queries, which lost answers are told at.
-        unasked: questions of the one before that are no longer asked.
-        notices: what else should be known.
+        asking: what both were asked, where it is not all that they answered.
     """
+    asking = asking or Asking(tuple(one.query for one in head.outcomes))
+    asked = {one.question for one in asking.told}
+    rows = (summarize(side.name, [one for one in side.outcomes if one.query.question in asked]) for side in (base, head))
     before = {one.query.question: one for one in base.outcomes}
-    queries = tuple(QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one) for one in head.outcomes)
+    changes = [QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one) for one in head.outcomes]
+    queries = [one for one in changes if one.after.query.question in asked]
     told = base.contexts or {}
     contexts = tuple(ContextChange(task, told.get(task, ToldContext()), after) for task, after in (head.contexts or {}).items())
     new, known = split_problems(base.problems, head.problems)
-    findings = [*(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")), *new]
+    findings = [*asking.problems, *(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")), *new]
     was_there = list(known)
     for change in contexts:
         old = {_NUMBERS.sub("", one) for one in change.before.complaints}
         for one in change.after.complaints:
             (was_there if _NUMBERS.sub("", one) in old else findings).append(Problem(path, 1, one))
-    rows = summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)
+    unasked = tuple(one.question for one in asking.unasked)
+    notices = (*asking.notices, *(_say_unasked(one) for one in changes if one.after.query.question not in asked and one.verdict == "lost"))
     return CiReport(
-        base, head, rows, queries, contexts, tuple(dict.fromkeys(findings)), tuple(dict.fromkeys(was_there)), tuple(unasked), tuple(notices)
+        base,
+        head,
+        (next(rows), next(rows)),
+        tuple(queries),
+        contexts,
+        tuple(dict.fromkeys(findings)),
+        tuple(dict.fromkeys(was_there)),
+        unasked,
+        notices,
     )
+
+
+def _say_unasked(change: QueryChange) -> str:
+    rank = change.before.rank if change.before else None
+    return f"{change.after.query.question!r} is no longer asked, and would no longer find what it expects (was rank {rank})"
 
 
 def judge(before: Outcome | None, after: Outcome) -> str:
@@ -154,7 +173,8 @@ def judge(before: Outcome | None, after: Outcome) -> str:
     if after.is_found:
         if before is None or not before.is_found:
             return "found"
-        return "same" if before.ranks == after.ranks else "moved"
+        most = after.query.k
+        return "same" if before.ranks == after.ranks else "fewer" if after.count(most) < before.count(most) else "moved"
     if before is None:
         return "missing"
     return "lost" if before.is_found else "never"

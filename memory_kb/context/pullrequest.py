@@ -15,7 +15,15 @@ MOST = 60_000
 _MOST_LISTED, _LONG = 50, 160
 _SIGNS = re.compile(r"([\\`*_\[\]#|~])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
-_MARKS = {"lost": "❌ lost", "missing": "❌ not found", "found": "✅ found now", "moved": "moved", "same": "same", "never": "⚠️ never found"}
+_MARKS = {
+    "lost": "❌ lost",
+    "missing": "❌ not found",
+    "found": "✅ found now",
+    "fewer": "⚠️ finds fewer",
+    "moved": "moved",
+    "same": "same",
+    "never": "⚠️ never found",
+}
 
 
 def as_markdown(report: CiReport) -> str:
@@ -87,11 +95,11 @@ def _recall(report: CiReport) -> Iterator[str]:
     yield ""
     yield "### Recall"
     yield ""
-    yield f"| | questions | {' | '.join(f'recall@{cut}' for cut in CUTS)} | MRR |"
-    yield f"|---|{'---:|' * (len(CUTS) + 2)}"
+    yield f"| | questions | {' | '.join(f'recall@{cut}' for cut in CUTS)} | hit@{CUTS[-1]} | MRR |"
+    yield f"|---|{'---:|' * (len(CUTS) + 3)}"
     for name, row in (("before", before), ("after", after)):
         if row.questions:
-            yield f"| {name} | {row.questions} | {' | '.join(f'{row.recall[cut]:.2f}' for cut in CUTS)} | {row.mrr:.2f} |"
+            yield f"| {name} | {row.questions} | {' | '.join(f'{row.recall[cut]:.2f}' for cut in CUTS)} | {row.hits[CUTS[-1]]:.2f} | {row.mrr:.2f} |"
 
 
 def _queries(changes: Sequence[QueryChange], titles: Mapping[str, str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from memory_kb.index.indexer import survey
 from memory_kb.index.inventory import links_of, name_entries
 from memory_kb.index.reading import read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.standing import check_queries
 from memory_kb.model import FileStat, Problem
 from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import walk
@@ -34,9 +35,11 @@ _LEFTOVER_AGE = 3_600
 def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = (), further: Iterable[Problem] = ()) -> tuple[Problem, ...]:
     """Return what should be mended in the notes.
 
-    That is fields, blocks, ids, links, secrets, and what others have found.
+    That is fields, blocks, ids, links, secrets, standing queries, and what others have found.
     """
-    problems = [*survey(vault, index, settings).problems, *cross_check(vault, index), *further]
+    # Elsewhere a file of that name may be anything.
+    queries = check_queries(vault, index) if vault.memory else ()
+    problems = [*survey(vault, index, settings).problems, *cross_check(vault, index), *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
     return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))

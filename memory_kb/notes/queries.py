@@ -24,6 +24,8 @@ from memory_kb.notes.frontmatter import InvalidBlock, load_mapping
 #: Hits that count unless a query says otherwise.
 K = 10
 _MOST_K, _MOST_QUERIES = 1_000, 2_000
+#: An expected id may be cut to no less than this.
+_SHORTEST = 8
 #: The file may be so many times as large as a block of frontmatter.
 _SCALE = 16
 _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files", "max_tokens"})
@@ -148,3 +150,13 @@ def write_queries(queries: Sequence[StandingQuery]) -> str:
     from memory_kb.notes.splice import emit
 
     return "".join(f"- question: {emit(one.question)}\n  expect: {emit(list(one.expect))}\n" for one in queries)
+
+
+def names(wanted: str, entry_id: str, path: str) -> bool:
+    """Tell whether an expected id, a beginning of one, or a path names an entry.
+
+    Example:
+        >>> names("69712e00", "69712e00-2428", "a.md"), names("697", "69712e00-2428", "a.md"), names("a.md", "x", "a.md")
+        (True, False, True)
+    """
+    return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from memory_kb.notes.queries import StandingQuery
+from memory_kb.notes.queries import StandingQuery, names
 
 #: The numbers of hits that a table tells the recall for.
 CUTS = (1, 5, 10)
-#: An expected id may be cut to no less than this.
-_SHORTEST = 8
 _WORDS = re.compile(r"\w+")
 
 
@@ -59,19 +57,25 @@ class Outcome:
         """Whether an expected entry is among the hits that count."""
         return self.rank is not None and self.rank <= self.query.k
 
+    def count(self, most: int) -> int:
+        """Return how many of the expected entries are among the first hits."""
+        return sum(rank is not None and rank <= most for rank in self.ranks.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One way to search, measured over all questions that expect something.
 
     Attributes:
-        recall: the share of the questions that found an expected entry among the first hits, by how many.
+        recall: the mean share of the expected entries that are among the first hits, by how many.
+        hits: the share of the questions that found at least one there, which is what they ask for.
         mrr: the mean of 1 / rank of the first.
     """
 
     name: str
     questions: int
     recall: Mapping[int, float]
+    hits: Mapping[int, float]
     mrr: float
 
 
@@ -87,28 +91,20 @@ def measure(query: StandingQuery, hits: Sequence[Shown]) -> Outcome:
     return Outcome(query, ranks, top)
 
 
-def names(wanted: str, entry_id: str, path: str) -> bool:
-    """Tell whether an expected id, a beginning of one, or a path names an entry.
-
-    Example:
-        >>> names("69712e00", "69712e00-2428", "a.md"), names("697", "69712e00-2428", "a.md"), names("a.md", "x", "a.md")
-        (True, False, True)
-    """
-    return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))
-
-
 def summarize(name: str, outcomes: Iterable[Outcome]) -> Row:
     """Return the means over some questions.
 
     Example:
-        >>> outcomes = [Outcome(StandingQuery("a", ("x",)), {"x": 2}), Outcome(StandingQuery("b", ("y",)), {"y": None})]
+        >>> outcomes = [Outcome(StandingQuery("a", ("x", "z")), {"x": 2, "z": None}), Outcome(StandingQuery("b", ("y",)), {"y": None})]
         >>> summarize("search", outcomes)
-        Row(name='search', questions=2, recall={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
+        Row(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
     """
-    ranks = [outcome.rank for outcome in outcomes if outcome.query.expect]
-    count = max(1, len(ranks))
-    recall = {cut: round(sum(rank is not None and rank <= cut for rank in ranks) / count, 4) for cut in CUTS}
-    return Row(name, len(ranks), recall, round(sum(1 / rank for rank in ranks if rank) / count, 4))
+    asked = [outcome for outcome in outcomes if outcome.query.expect]
+    count = max(1, len(asked))
+    counted = {cut: [one.count(cut) for one in asked] for cut in CUTS}
+    recall = {cut: round(sum(found / len(one.ranks) for found, one in zip(counted[cut], asked, strict=True)) / count, 4) for cut in CUTS}
+    hits = {cut: round(sum(map(bool, counted[cut])) / count, 4) for cut in CUTS}
+    return Row(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
 
 
 def grep(query: StandingQuery, files: Sequence[File]) -> Outcome:

@@ -38,7 +38,7 @@ class EvalReport:
         path: their file.
         rows: ways to search, each with its means: ours, by words alone where that is another, and grep.
         outcomes: of the first row, in the order of the file.
-        problems: what is wrong with the file.
+        problems: what is wrong with the file, and what it expects that is nowhere.
         degraded: what the search lacked.
     """
 
@@ -65,6 +65,7 @@ class Evaluating(Contexts, Versioning):
         Raises:
             UsageError: there are no queries.
         """
+        from memory_kb.index.standing import check_queries
         from memory_kb.retrieval.finding import Request
         from memory_kb.retrieval.measures import grep, summarize
 
@@ -86,7 +87,8 @@ class Evaluating(Contexts, Versioning):
         if "text" in modes and len(modes["text"]) == len(modes["auto"]):
             rows.append(summarize("memory-kb, words alone", modes["text"]))
         rows.append(summarize("grep", [grep(one, files) for one in queries.queries]))
-        return EvalReport(self._queries_path, tuple(rows), tuple(modes.get("auto", ())), queries.problems, tuple(degraded))
+        problems = tuple(self._reading(lambda index: check_queries(self.vault, index)))
+        return EvalReport(self._queries_path, tuple(rows), tuple(modes.get("auto", ())), problems, tuple(degraded))
 
     def eval_propose(self, count: int) -> tuple[StandingQuery, ...]:
         """Propose standing queries from what people asked and from what the notes say; nothing is written.
@@ -116,8 +118,9 @@ class Evaluating(Contexts, Versioning):
     def ci(self, range: str | None = None, *, staged: bool = False, max_tokens: int | None = None, strict: bool = False) -> CiReport:
         """Tell what a change of the notes does to recall, to contexts, and to what is wrong with them.
 
-        The queries are those of the later revision, the settings those of each, under the person's own; the
-        global home plays no part, and the ages of both count to today. What was wrong before already fails nothing.
+        The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
+        read; the settings are those of each, under the person's own. The global home plays no part, and the ages of
+        both count to today. What was wrong before already fails nothing.
 
         Args:
             range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
@@ -132,6 +135,7 @@ class Evaluating(Contexts, Versioning):
         """
         from dataclasses import replace
 
+        from memory_kb.context.asking import arrange
         from memory_kb.context.differences import compare
 
         if (range is None) == (not staged):
@@ -141,33 +145,28 @@ class Evaluating(Contexts, Versioning):
         opened = [self._open_past(repository, revision, self._clock, self.machine / "revisions" / ".no-home") for _, revision in sides]
         try:
             old, new = (past.standing_queries() for past in opened)
-            asked = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in new.queries)
-            before = {one.question for one in old.queries}
+            asking = arrange(old, new, self._queries_path, max_tokens)
             base, head = (
-                past.observe(name, revision, asked if past is opened[1] else [one for one in asked if one.question in before], asked)
+                past.observe(name, revision, asking.of_head if past is opened[1] else asking.of_base, asking.told)
                 for past, (name, revision) in zip(opened, sides, strict=True)
             )
         finally:
             for past in opened:
                 past.close()
-        unasked = [one.question for one in old.queries if one.question not in {query.question for query in asked}]
-        notices = [str(problem) for problem in new.problems] or ([] if asked else [f"{self._queries_path} has no queries; recall is not measured"])
-        report = compare(base, head, self._queries_path, unasked=unasked, notices=notices)
+        report = compare(base, head, self._queries_path, asking)
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
     @property
     def _queries_path(self) -> str:
-        from memory_kb.notes.revisions import QUERIES
+        from memory_kb.index.standing import queries_path
 
-        return f"memory/{QUERIES}" if self.vault.memory else QUERIES
+        return queries_path(self.vault)
 
     def standing_queries(self) -> Queries:
         """Return the standing queries of this vault."""
-        from memory_kb.notes.changes import read_if_there
-        from memory_kb.notes.queries import parse_queries
+        from memory_kb.index.standing import read_queries
 
-        data = read_if_there(self._queries_path, self.vault.resolve(self._queries_path))
-        return parse_queries((data or b"").decode("utf-8", "replace"), self._queries_path)
+        return read_queries(self.vault)
 
     def _answer(self, query: StandingQuery, request: Request) -> tuple[Outcome, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
@@ -207,12 +206,13 @@ class Evaluating(Contexts, Versioning):
     def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
         from memory_kb.index.doctor import cross_check
+        from memory_kb.index.standing import check_queries
         from memory_kb.learning.memories import make_memory
         from memory_kb.learning.upkeep.contradict import find_contradictions
         from memory_kb.model import Problem
 
         memories = tuple(map(make_memory, index.memories(EVERYTHING)))
-        problems = [_unusable(one) for one in self.warnings] + list(cross_check(self.vault, index))
+        problems = [*map(_unusable, self.warnings), *check_queries(self.vault, index), *cross_check(self.vault, index)]
         flagged = {one.path for one in problems if "looks like" in one.message}
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
         for one in find_contradictions(memories):
