@@ -62,11 +62,11 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> Text
 
 
 def _with_remarks(mine: str, old: str, yours: str) -> str:
-    """Return our block with the comments that they wrote, each above the key that it stands at.
+    """Return our block with the comments that they wrote, each above the key that it stands at, or behind it where we have none.
 
     Example:
-        >>> _with_remarks("id: a # x\\n", "id: a\\n", "id: a # y\\n")
-        '# y\\nid: a # x\\n'
+        >>> _with_remarks("id: a # x\\nb: 1\\n", "id: a\\n", "id: a # y\\nb: 1 # z\\n")
+        '# y\\nid: a # x\\nb: 1 # z\\n'
     """
     newline = "\r\n" if "\r\n" in mine else "\n"
     lines = (mine if not mine or mine.endswith("\n") else mine + newline).splitlines(keepends=True)
@@ -77,6 +77,10 @@ def _with_remarks(mine: str, old: str, yours: str) -> str:
         key = _KEY.match(line)
         place = next((place for place, held in enumerate(lines) if key and held.startswith(key[0])), None)
         if place is not None:
+            behind = _COMMENT.search(line)
+            if behind and waiting[-1:] == [behind[1]] and lines[place].rstrip() == line[: behind.start()].rstrip():
+                lines[place] = f"{line}{newline}"
+                waiting.pop()
             lines[place:place] = [f"{remark}{newline}" for remark in waiting]
             waiting = []
     return "".join((*lines, *(f"{remark}{newline}" for remark in waiting)))

@@ -4,11 +4,13 @@ Entries are known by their ids, those without one by their text, title or place.
 alone changed is taken; what both changed is merged, the fields by their meaning and the text by
 git. A file without entries, and whatever would not be read as it should afterwards, is merged by
 git as a whole. Nothing is dropped: what cannot be put together stands between markers within its
-one entry.
+one entry. Whichever branch is merged into the other, the result is the same; only markers name sides.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +49,7 @@ class Piece:
     closing: str
     body: str
     tail: str
+    created_at: str = ""
 
     @property
     def text(self) -> str:
@@ -87,6 +90,26 @@ def merge_files(base: str, ours: str, theirs: str, path: str, texts: Texts) -> F
     """
     if ours == theirs and base == ours:
         return FileMerge(ours)
+    if theirs < ours:
+        return _merge_sides(base, theirs, ours, path, _Turned(texts))
+    return _merge_sides(base, ours, theirs, path, texts)
+
+
+class _Turned:
+    """Merges texts of sides that were exchanged; what people must choose from is shown in their own order."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+
+    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
+        merged = self._texts.merge(base, ours, theirs, is_union=is_union)
+        return self._texts.merge(base, theirs, ours, is_union=is_union) if merged.conflicts else merged
+
+    def oppose(self, ours: str, theirs: str) -> str:
+        return self._texts.oppose(theirs, ours)
+
+
+def _merge_sides(base: str, ours: str, theirs: str, path: str, texts: Texts) -> FileMerge:
     three = (base, ours, theirs)
     mark = _choose(*(text[:1] == _BOM for text in three))
     bare = [text.removeprefix(_BOM) for text in three]
@@ -140,7 +163,7 @@ def _cut_entry(text: str, entry: Entry) -> Piece:
     body = text[entry.body.start : entry.body.end]
     bare = body.rstrip()
     title = entry.title or first_heading(bare) or ""
-    return Piece(entry.id if entry.has_own_id else None, title, opening, block, closing, bare, body[len(bare) :])
+    return Piece(entry.id if entry.has_own_id else None, title, opening, block, closing, bare, body[len(bare) :], str(entry.created_at or ""))
 
 
 class _Merger:
@@ -190,7 +213,8 @@ class _Merger:
                 order[anchor].append((of_theirs.get(number), None, number))
         files = (self._base, self._ours, self._theirs)
         flat = [one for slot in order for one in slot]
-        return [_Trio(*(None if place is None else file[place] for place, file in zip(one, files, strict=True))) for one in flat]
+        trios = [_Trio(*(None if place is None else file[place] for place, file in zip(one, files, strict=True))) for one in flat]
+        return [trio for is_new, run in itertools.groupby(trios, _is_of_one_side) for trio in (_by_age(list(run)) if is_new else run)]
 
     def _merge_entry(self, trio: _Trio, newline: str) -> Iterator[_Part]:
         base, ours, theirs = trio
@@ -242,6 +266,18 @@ class _Merger:
         old = base or ours
         opening, closing = _choose(old.opening, ours.opening, theirs.opening), _choose(old.closing, ours.closing, theirs.closing)
         return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
+
+
+def _is_of_one_side(trio: _Trio) -> bool:
+    """Tell whether an entry is new and only one side has it; the text before all entries stays where it is."""
+    (one, *other) = (side for side in trio if side)
+    return trio.base is None and not other and one.block is not None
+
+
+def _by_age(run: Sequence[_Trio]) -> Iterator[_Trio]:
+    """Yield what both sides put at one place, the older first; each side's own order stays."""
+    sides = ([trio for trio in run if trio.ours], [trio for trio in run if trio.theirs])
+    return heapq.merge(*sides, key=lambda trio: [(side.created_at, side.id or "", side.text) for side in trio if side])
 
 
 def _id_of(head: str) -> str | None:
