@@ -24,6 +24,7 @@ from memory_kb.notes.frontmatter import MAX_BLOCK, InvalidBlock, load_mapping
 _BLANK = " \t\r\n\ufeff"
 _HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
 _OPENING = re.compile(r"\n[ \t\r]*\n---[ \t]*\r?\n")
+_RULE = re.compile(r"(?<=\n)---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ENTRY_WORD = re.compile(r"\b(?:id|kind|type)\b")
 _ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
@@ -94,6 +95,7 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
     fences: _Fences | None = None
     hidden: Span | None = None
     lines = _LineCounter(text)
+    end = position
     # One character back: the line end of a closing `---` may be the first half of a blank line.
     opening = _OPENING.search(text, max(0, position - 1))
     while opening:
@@ -108,9 +110,30 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
         if found:
             yield found
             fences.restart(found.span.end)
+            problems.extend(_unseparated(text, Span(end, start), path))
+            end = found.span.end
         opening = _OPENING.search(text, found.span.end - 1 if found else opening.end() - 1)
+    problems.extend(_unseparated(text, Span(end, len(text)), path))
     if fences and hidden and fences.contain(len(text)) and fences.opened_at < hidden.start:
         problems.extend(_swallowed(text, hidden, fences.opened_at, path))
+
+
+def _unseparated(text: str, body: Span, path: str) -> Iterator[Problem]:
+    """Yield a problem for what would be an entry if there were a blank line before it."""
+    fences = lines = None
+    place = body.start
+    while rule := _RULE.search(text, place, body.end):
+        place = rule.end() - 1
+        above = text[text.rfind("\n", 0, rule.start() - 1) + 1 : rule.start()]
+        closing = _CLOSING.search(text, rule.end(), body.end) if above.strip() else None
+        if closing is None or not _ENTRY_KEY.search(text, rule.end(), closing.start()):
+            continue
+        fences, lines = fences or _Fences(text, body.start), lines or _LineCounter(text)
+        block = None if fences.contain(rule.start()) else _read_block(text, Span(*rule.span()), path, [], lines, is_head=False)
+        if block:
+            message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
+            yield Problem(path, lines.line_at(rule.start()), message)
+            place = block.span.end - 1
 
 
 def _swallowed(text: str, hidden: Span, fence: int, path: str) -> Iterator[Problem]:
