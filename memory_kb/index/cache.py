@@ -10,7 +10,7 @@ import json
 import math
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +34,36 @@ class Pruned(NamedTuple):
     deleted: int
     freed: int
     kept: int
+
+
+class Lender:
+    """The caches of other indexes, of which vectors are taken instead of being made.
+
+    They are only read; nothing waits for them, and whatever is wrong with one lends nothing.
+    """
+
+    def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
+        self._files = files
+
+    def known(self, space: Space, hashes: Collection[str]) -> tuple[Space, dict[str, bytes]]:
+        """Return the vectors of texts that there are, and their space: a dimension that was not known is."""
+        found: dict[str, bytes] = {}
+        for file in self._files() if hashes else ():
+            with contextlib.suppress(sqlite3.Error, OSError, ValueError), _reading(file) as cache:
+                own = space if space.dimension else space._replace(dimension=cache.find_dimension(space))
+                lent = cache.known(own, [one for one in hashes if one not in found])
+                whole = {digest: vector for digest, vector in lent.items() if _is_unit(vector, own.dimension)}
+                space = own if whole else space
+                found |= whole
+        return space, found
+
+
+@contextlib.contextmanager
+def _reading(file: Path) -> Iterator[EmbeddingCache]:
+    if not file.is_file():
+        raise FileNotFoundError(file)
+    with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
+        yield EmbeddingCache(connection)
 
 
 class EmbeddingCache:
@@ -123,6 +153,10 @@ def _is_whole(row: tuple[Any, ...]) -> bool:
     *words, dimension, embedding, updated_at = row
     if not all(isinstance(word, str) for word in (*words, updated_at)) or not isinstance(dimension, int) or not isinstance(embedding, bytes):
         return False
+    return _is_unit(embedding, dimension)
+
+
+def _is_unit(embedding: bytes, dimension: int) -> bool:
     if not 0 < 4 * dimension == len(embedding):
         return False
     numbers = struct.unpack(f"<{dimension}f", embedding)

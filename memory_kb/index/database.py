@@ -17,6 +17,8 @@ APPLICATION_ID = 0x6D6B6231
 SCHEMA_VERSION = 4
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
+#: The index in a machine folder.
+DATABASE = ".memory.db"
 #: The lock of whoever indexes, beside the database.
 LOCK = "index.lock"
 _DAMAGE = ("malformed", "not a database", "disk image", "vtable constructor failed", "no such table", "Could not decode", "invalid fts5")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, explain_failure
+from memory_kb.index.cache import Lender
 from memory_kb.index.passages import Passage, batched
 from memory_kb.index.vectors import VectorStore
 from memory_kb.locks import hold_lock
@@ -48,21 +49,28 @@ class EmbeddingReport(NamedTuple):
     reason: str | None = None
 
 
-def estimate(store: VectorStore, embedder: Embedder, further: Iterator[Passage]) -> Estimate:
+#: Lends nothing.
+_NOBODY = Lender(tuple)
+
+
+def estimate(store: VectorStore, embedder: Embedder, further: Iterator[Passage], lender: Lender = _NOBODY) -> Estimate:
     """Return what embedding all chunks that have no vector would take.
 
-    `further` are passages of files that are not indexed yet.
+    `further` are passages of files that are not indexed yet; what `lender` has is not made.
     """
     space = resolve(store, embedder.space)
     shelf = store.shelf(space)
     seen: set[str] = set()
-    tokens = 0
+    texts = tokens = 0
     for passages in (store.passages(shelf.through if shelf else 0), further):
         for batch in batched(passages, _WINDOW):
-            for passage in _unknown(store, space, batch, seen):
-                tokens += count_tokens(passage.text)
+            unknown = _unknown(store, space, batch, seen)
+            lent = lender.known(space, [passage.hash for passage in unknown])[1]
+            made = [passage for passage in unknown if passage.hash not in lent]
+            texts += len(made)
+            tokens += sum(count_tokens(passage.text) for passage in made)
     price = embedder.limits.price
-    return Estimate(len(seen), tokens, None if price is None else round(tokens * price / 1e6, 6))
+    return Estimate(texts, tokens, None if price is None else round(tokens * price / 1e6, 6))
 
 
 def embed_missing(
@@ -73,13 +81,14 @@ def embed_missing(
     progress: Progress | None = None,
     limit: int | None = None,
     stop: threading.Event | None = None,
+    lender: Lender = _NOBODY,
 ) -> EmbeddingReport:
-    """Embed the chunks that have no vector, and put them where searches look.
+    """Embed the chunks that have no vector, and put them where searches look; what `lender` has is not made again.
 
     Vectors are kept batch by batch, so whatever ends it early costs nothing twice. With `limit`,
     nothing is embedded when more texts than that are missing. The lock is held only for writing.
     """
-    return _Run(store, embedder, lock, progress, stop).run(limit)
+    return _Run(store, embedder, lock, progress, stop).run(limit, lender)
 
 
 def resolve(store: VectorStore, space: Space) -> Space:
@@ -106,7 +115,7 @@ class _Run:
         self._embedded = self._total = self._failed = 0
         self._reason: str | None = None
 
-    def run(self, limit: int | None) -> EmbeddingReport:
+    def run(self, limit: int | None, lender: Lender) -> EmbeddingReport:
         if self._space.dimension:
             self._attach()
         shelf = self._store.shelf(self._space) if self._space.dimension else None
@@ -114,6 +123,8 @@ class _Run:
         missing: set[str] = set()
         for batch in batched(self._store.passages(after), _WINDOW):
             _unknown(self._store, self._space, batch, missing)
+        if missing:
+            missing -= self._borrow(lender, missing)
         self._total = len(missing)
         if missing and (limit is None or len(missing) <= limit):
             try:
@@ -123,6 +134,21 @@ class _Run:
         shelf = self._store.shelf(self._space)
         left = self._store.count_missing(shelf) if shelf else self._total
         return EmbeddingReport(self._embedded, left, self._reason)
+
+    def _borrow(self, lender: Lender, missing: set[str]) -> set[str]:
+        """Keep the vectors that others have of texts, and return which."""
+        import numpy as np
+
+        self._space, lent = lender.known(self._space, missing)
+        hashes = list(lent)
+        if hashes:
+            with hold_lock(self._lock, _LOCK_SECONDS):
+                for place in range(0, len(hashes), _WINDOW):
+                    batch = hashes[place : place + _WINDOW]
+                    rows = np.frombuffer(b"".join(lent[one] for one in batch), dtype="<f4").reshape(len(batch), self._space.dimension)
+                    self._store.cache.remember(self._space, batch, rows)
+            self._attach()
+        return set(hashes)
 
     def _embed_after(self, after: int) -> None:
         limits = self._embedder.limits

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
-from memory_kb.index.database import LOCK, identify_file, is_damage, replace_damaged
+from memory_kb.index.database import DATABASE, LOCK, identify_file, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
@@ -71,7 +71,7 @@ class IndexKeeper:
 
     def __init__(self, vault: Vault, machine: Path, settings: Settings) -> None:
         self._vault, self._settings = vault, settings
-        self._file = machine / ".memory.db"
+        self._file = machine / DATABASE
         self._lock = machine / LOCK
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
+from memory_kb.index.cache import Lender
+from memory_kb.index.database import DATABASE
 from memory_kb.locks import hold_lock
+from memory_kb.notes.worktrees import find_siblings
 from memory_kb.ports import NOT_ASKED, Asked, Embedder, Question, Space
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ class Semantics:
     def __init__(self, choose: Callable[[], Embedder | None], choose_for: Callable[[Space], Embedder | None], machine: Path) -> None:
         self._choose, self._choose_for = choose, choose_for
         self._lock, self._turn = machine / "index.lock", machine / "embed.lock"
+        self._lender = Lender(lambda: (folder / DATABASE for folder in find_siblings(machine)))
         self._others: dict[Space, Embedder | None] = {}
         self._questions: OrderedDict[tuple[Space, str], Vectors] = OrderedDict()
 
@@ -82,7 +86,7 @@ class Semantics:
         if embedder is None:
             return EmbeddingReport()
         with hold_lock(self._turn, wait, on_wait):
-            report = embed_missing(store, embedder, self._lock, progress=progress, stop=stop)
+            report = embed_missing(store, embedder, self._lock, progress=progress, stop=stop, lender=self._lender)
         if not report.missing:
             space = resolve(store, embedder.space)
             for shelf in store.shelves():
@@ -99,7 +103,7 @@ class Semantics:
         """
         from memory_kb.index.embedding import estimate
 
-        return estimate(store, self.embedder, further) if self.embedder else None
+        return estimate(store, self.embedder, further, self._lender) if self.embedder else None
 
     def ask(self, open_store: Callable[[], VectorStore], text: str) -> Asked:
         """Return a question as a vector beside the vectors that may answer it.
@@ -147,7 +151,7 @@ class Semantics:
             missing = store.count_missing(shelf) if shelf else store.count_chunks(CATCH_UP + 1)
             if 0 < missing <= CATCH_UP:
                 with hold_lock(self._turn, _BRIEF):
-                    reason = embed_missing(store, embedder, self._lock, limit=CATCH_UP).reason
+                    reason = embed_missing(store, embedder, self._lock, limit=CATCH_UP, lender=self._lender).reason
                     return (reason,) if reason else ()
         except VaultBusy:
             pass
