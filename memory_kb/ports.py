@@ -145,7 +145,8 @@ class Candidate(NamedTuple):
     """A chunk that fits a query, with what its score depends on.
 
     `key` orders chunks as they stand: two chunks of one entry are neighbours in the text exactly
-    when their keys differ by one. `rank` is the engine's BM25, better is more negative.
+    when their keys differ by one. `rank` is the engine's BM25, better is more negative. `part`
+    counts the chunks of the entry from 0.
     """
 
     key: int
@@ -158,6 +159,7 @@ class Candidate(NamedTuple):
     is_superseded: int
     title: str
     headings: str
+    part: int = 0
 
 
 class StoredChunk(NamedTuple):
@@ -275,6 +277,12 @@ class Index(Protocol):
 
     def frequency(self, expression: str) -> int:
         """Return the number of chunks that a full-text expression matches."""
+
+    def count_chunks(self) -> int:
+        """Return the number of chunks."""
+
+    def count_entries(self, expression: str | None = None) -> int:
+        """Return the number of entries, or of those that a full-text expression matches."""
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         """Return chunks that pass the filters, without a query; their rank is 0."""

@@ -33,8 +33,8 @@ def weigh_words(terms: Sequence[str], frequencies: Sequence[int], notes: int) ->
 
     Args:
         terms: the words, without those too common to search for.
-        frequencies: in how many passages each stands.
-        notes: how many passages there are.
+        frequencies: in how many entries each stands.
+        notes: how many entries there are.
 
     Example:
         >>> topic = weigh_words(["redis", "test"], [1, 50], 100)

@@ -109,8 +109,8 @@ class Gathering:
 
     def _topic(self) -> Topic:
         terms = parse_query(self._request.text).terms[:_WORDS]
-        counts = [self._index.frequency(parse_query(term).expression) if not parse_query(term).is_empty else 0 for term in terms]
-        return weigh_words(terms, counts, max(self._index.count_files(), *counts, 1))
+        counts = [self._index.count_entries(parse_query(term).expression) if not parse_query(term).is_empty else 0 for term in terms]
+        return weigh_words(terms, counts, max(self._index.count_entries(), 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
         """Yield what a search finds, what is about the task and for its files alone."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memory_kb.entry import Chunk
     from memory_kb.index.vectors import VectorStore
 
-_CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings"
+_CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part"
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
@@ -189,6 +189,21 @@ class SqliteIndex:
     def frequency(self, expression: str) -> int:
         (chunks,) = self._connection.execute("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)).fetchone()
         return int(chunks)
+
+    def count_chunks(self) -> int:
+        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
+        return int(chunks)
+
+    def count_entries(self, expression: str | None = None) -> int:
+        if expression is None:
+            (entries,) = self._connection.execute("SELECT count(*) FROM chunks WHERE part = 0").fetchone()
+            return int(entries)
+        # The chunks of an entry have consecutive rowids.
+        (entries,) = self._connection.execute(
+            "SELECT count(DISTINCT f.rowid - c.part) FROM chunks_fts f CROSS JOIN chunks c ON c.rowid = f.rowid WHERE chunks_fts MATCH ?",
+            (expression,),
+        ).fetchone()
+        return int(entries)
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
         return [Candidate(key, 0.0, *rest) for key, *rest in self._passing(keys, filters)]

@@ -137,8 +137,8 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
         f"relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({best.candidate.scope})",
         explain_prominence(best),
     )
-    place = next(place for place, group in enumerate(trace.groups, 1) if any(chunk.key in keys for chunk in group.chunks))
-    ordered = diversify(trace.groups, case.ranking.mmr_lambda, len(trace.groups))
+    place = next(number for number, place in enumerate(trace.places, 1) if any(chunk.key in keys for chunk in place.group.chunks))
+    ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
     rank = next(rank for rank, group in enumerate(ordered, 1) if any(chunk.key in keys for chunk in group.chunks))
     shown = count_fitting(ordered[:limit], case.request.max_chars)
     if rank <= shown:
@@ -146,7 +146,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
     if rank <= limit:
         reason = f"it is at rank {rank}, but the {shown} hits before it fill --max-chars {case.request.max_chars:,}"
         return Absence("budget", reason, rank, best.score, None, details)
-    needed = trace.groups[limit - 1].best.score
+    needed = trace.places[limit - 1].score
     if place <= limit:
         reason = f"it is at place {place} by its score, but says much the same as hits above it, which moves it to rank {rank} of {limit} shown"
         return Absence("variety", reason, rank, best.score, needed, details)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from memory_kb.retrieval.candidates import Scored
+from memory_kb.retrieval.crowding import FREE, Place
 from memory_kb.retrieval.folding import Group
 from memory_kb.retrieval.relevance import TextScore
 
 
-def explain(group: Group, text: TextScore | None, rank: int, place: int | None) -> tuple[str, ...]:
+def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, Place] | None) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score.
 
-    `place` is its rank by score alone, None beyond the candidates.
+    `place` is its rank before variety counted, with its place in its entry; None beyond the candidates.
     """
     best, candidate = group.best, group.best.candidate
     lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
@@ -25,8 +26,12 @@ def explain(group: Group, text: TextScore | None, rank: int, place: int | None) 
     lines.append(explain_prominence(best))
     if place is None:
         lines.append("relevance: beyond the candidates that compete; by BM25 alone")
-    elif place != rank:
-        lines.append(f"variety: rank {rank} instead of {place}, since {'others say' if rank < place else 'hits above it say'} much the same")
+    else:
+        before, own = place
+        if own.share < 1:
+            lines.append(f"crowd: passage {own.number} of the same entry; beyond {FREE} of them it competes with a score of {own.score:.4f}")
+        if before != rank:
+            lines.append(f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same")
     if len(group.chunks) > 1:
         lines.append(f"text: {len(group.chunks)} neighbouring passages that match, shown as one")
     return tuple(lines)

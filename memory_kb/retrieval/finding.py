@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.model import Filters
 from memory_kb.ports import Candidate, Index, Question
+from memory_kb.retrieval.crowding import CROWD, match_evenly
 from memory_kb.retrieval.keyterms import is_long, narrow
 from memory_kb.retrieval.query import TextQuery, parse_query, parse_words
 from memory_kb.retrieval.relevance import WEIGHTS
@@ -14,13 +15,15 @@ from memory_kb.retrieval.relevance import WEIGHTS
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
 CANDIDATES = 200
+#: Passages of one entry that compete where each gives one hit.
+FEW = 8
 
 
 class Request(NamedTuple):
     """One search: what for, among which entries, and how much of it.
 
     `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with
-    `is_typing` the last word may be the beginning of one.
+    `is_typing` the last word may be the beginning of one; with `by_entry` each entry gives one hit.
     """
 
     text: str
@@ -31,6 +34,7 @@ class Request(NamedTuple):
     mode: str = "auto"
     key_terms: tuple[str, ...] = ()
     is_typing: bool = False
+    by_entry: bool = False
 
 
 class Found(NamedTuple):
@@ -80,13 +84,19 @@ def read_query(index: Index, request: Request) -> TextQuery:
 def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:
     notes = (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     if question is None:
-        return Found(query, index.match(query.expression, WEIGHTS, request.filters, CANDIDATES), notes)
+        return Found(query, _match(index, request, query), notes)
     from memory_kb.retrieval.nearness import begin, find_near, score_nearness
     from memory_kb.retrieval.products import helping
 
     is_by_words = request.mode != "vector"
     product = begin(question)
     with helping(product):
-        candidates = index.match(query.expression, WEIGHTS, request.filters, CANDIDATES) if is_by_words else []
+        candidates = _match(index, request, query) if is_by_words else []
     near = find_near(index, request.filters, query, score_nearness(question, product), candidates)
     return Found(query if is_by_words else None, candidates + near.candidates, notes, near.scores, near.best)
+
+
+def _match(index: Index, request: Request, query: TextQuery) -> list[Candidate]:
+    """Return the candidates by their words; where entries are wanted, few passages of each compete."""
+    crowd = FEW if request.by_entry else CROWD
+    return match_evenly(lambda limit: index.match(query.expression, WEIGHTS, request.filters, limit), CANDIDATES, crowd)

@@ -8,6 +8,7 @@ looked up when a query is answered; the decision record on context gives the fig
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,6 +27,11 @@ PAIR_SHARE = 0.25
 WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that is just the query.
 HEADING_BONUS = 0.3
+#: A term whose best BM25 is below this stands in a large share of all passages; of one in more than
+#: so many passages no single note has most.
+_COMMON, _MANY = 1.0, 10_000
+#: The least that the engine counts a term, however many passages have it.
+_LEAST_RARITY = 1e-6
 
 
 class TextScore(NamedTuple):
@@ -58,8 +64,13 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     unranked = [key for key in keys if not own[key]]
     for term in (*query.phrases, *query.terms):
         ranks = index.ranks(term, WEIGHTS, around)
+        times = 2 if term in query.phrases else 1
         for key in unranked:
-            own[key] -= ranks.get(key, 0.0) * (2 if term in query.phrases else 1)
+            own[key] -= ranks.get(key, 0.0) * times
+        if (factor := _lift(index, term, ranks)) > 1.0:
+            for key in keys:
+                own[key] -= ranks.get(key, 0.0) * times * (factor - 1.0)
+            ranks = {key: rank * factor for key, rank in ranks.items()}
         for key in keys:
             nearby = min(ranks.get(key - 1, 0.0), ranks.get(key + 1, 0.0))
             if nearby:
@@ -74,6 +85,36 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
         bonus[key] += WHOLE_BONUS
     return {key: TextScore(own[key], context[key], pairs[key], bonus[key]) for key in keys}
+
+
+def _lift(index: Index, term: str, ranks: Mapping[int, float]) -> float:
+    """Return by how much a term counts for more than the engine makes of it."""
+    if not ranks or min(ranks.values()) < -_COMMON:
+        return 1.0
+    passages = index.frequency(term)
+    if passages > _MANY:
+        return 1.0
+    return lift(rarity(passages, index.count_chunks()), rarity(index.count_entries(term), index.count_entries()))
+
+
+def rarity(count: int, total: int) -> float:
+    """Return what BM25 makes of a term that stands in so many of all.
+
+    Example:
+        >>> round(rarity(1, 100), 2), rarity(60, 100)
+        (4.19, 1e-06)
+    """
+    return max(_LEAST_RARITY, math.log((total - count + 0.5) / (count + 0.5)))
+
+
+def lift(by_passages: float, by_entries: float) -> float:
+    """Return the factor by which a term is worth more that few notes have, one of them in many passages.
+
+    Example:
+        >>> lift(0.5, 2.0), lift(2.0, 0.5)
+        (4.0, 1.0)
+    """
+    return max(1.0, by_entries / by_passages)
 
 
 def share_context(own: float, neighbour: float) -> float:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from memory_kb.model import Filters, Hit, Parts
 from memory_kb.ports import Index, Question, StoredChunk
 from memory_kb.retrieval.candidates import Scored, Sides, score_candidates
+from memory_kb.retrieval.crowding import Place, one_of_each, thin
 from memory_kb.retrieval.explain import explain
 from memory_kb.retrieval.finding import CANDIDATES, Found, Request, find_candidates
 from memory_kb.retrieval.folding import BY_BOTH, BY_WORDS, Group, fold
@@ -31,9 +32,9 @@ def retrieve(
     are near to it in meaning, whatever their words.
     """
     trace = follow(index, request, ranking, today, question)
-    places = {group.best.candidate.key: place for place, group in enumerate(trace.groups, 1)}
-    ordered = list(trace.ordered)
-    if request.limit > len(ordered):
+    places = {place.group.best.candidate.key: (rank, place) for rank, place in enumerate(trace.places, 1)}
+    ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
+    if request.limit > len(ordered) and not request.by_entry:
         ordered += _further(index, trace.found, request, ranking, today)
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace.texts, places) for rank, group in enumerate(shown, 1))
@@ -43,15 +44,15 @@ def retrieve(
 class Trace(NamedTuple):
     """What every step of a search came to, in the order of the steps.
 
-    `scored` are all candidates, `kept` those that no more specific scope says again, `groups` the
-    kept ones folded, and `ordered` the groups after the reranking.
+    `scored` are all candidates, `kept` those that no more specific scope says again, `places` the
+    kept ones folded into groups as they compete, and `ordered` the groups after the reranking.
     """
 
     found: Found
     texts: Mapping[int, TextScore]
     scored: list[Scored]
     kept: list[Scored]
-    groups: list[Group]
+    places: list[Place]
     ordered: list[Group]
 
 
@@ -64,8 +65,9 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     chunks = index.chunks(item.candidate.key for item in scored)
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=lambda item: (-item.score, -item.relevance, chunks[item.candidate.key].source, chunks[item.candidate.key].position))
-    groups = fold(kept, chunks, BY_WORDS if found.nearness is None else BY_BOTH)
-    return Trace(found, texts, scored, kept, groups, diversify(groups, ranking.mmr_lambda, request.limit))
+    places = thin(fold(kept, chunks, BY_WORDS if found.nearness is None else BY_BOTH))
+    limit = len(places) if request.by_entry else request.limit
+    return Trace(found, texts, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
 
 
 def _lift(found: Found, texts: Mapping[int, TextScore]) -> Mapping[int, float] | None:
@@ -105,17 +107,17 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     return [Group(item, (chunks[item.candidate.key],)) for item in shown]
 
 
-def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:
+def diversify(places: Sequence[Place], mmr_lambda: float, limit: int) -> list[Group]:
     """Return at least `limit` groups, if there are, with near repetitions moved back.
 
     Those past the first `DIVERSE` stay in place.
     """
-    head, tail = groups[:DIVERSE], groups[DIVERSE:]
-    scores = [group.best.score for group in head]
+    head, tail = places[:DIVERSE], places[DIVERSE:]
+    scores = [place.score for place in head]
     if not any(scores):  # retired entries, say: what is left is how well they fit
-        scores = [group.best.relevance for group in head]
-    order = mmr_order(scores, [tokens(group.text) for group in head], mmr_lambda, limit)
-    return [head[place] for place in order] + list(tail)
+        scores = [place.group.best.relevance * place.share for place in head]
+    order = mmr_order(scores, [tokens(place.group.text) for place in head], mmr_lambda, limit)
+    return [place.group for place in ([head[number] for number in order] + list(tail))]
 
 
 def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
@@ -131,7 +133,7 @@ def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
     return len(groups)
 
 
-def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, int]) -> Hit:
+def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, tuple[int, Place]]) -> Hit:
     first, best = group.chunks[0], group.best
     return Hit(
         rank=rank,

@@ -86,7 +86,7 @@ class Contexts(Keeping, Searching):
         from memory_kb.retrieval.finding import Request
 
         _, degraded = self._keeper.refresh()
-        request, unnamed = self._construct(Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES))
+        request, unnamed = self._construct(Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True))
         question, reasons = self._ask(index, request)
         with index.snapshot():
             material = Gathering(index, wanted, request, self.settings.ranking, self._clock().date(), question).read()

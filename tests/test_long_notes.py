@@ -1,0 +1,100 @@
+"""A long note beside short ones: it is found, and leaves room for what others say of the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Files
+from support import entry, found
+
+from memory_kb import KnowledgeBase
+from memory_kb.ports import Candidate
+from memory_kb.retrieval.crowding import match_evenly
+
+MakeVault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+WORDS = ["region", "metrics", "ledger", "payment", "settled", "tenant", "row", "sizes", "plan", "latency", "worker", "event"]
+PITFALL = entry("Working inside the Adyen webhook timed out under load; queue it.", id="pit", kind="pitfall")
+FACT = entry("Adyen's webhook wants an answer within ten seconds.", id="answer", kind="fact")
+TASK = "Adyen webhook times out under load, fix it"
+
+
+def filler(count: int) -> str:
+    return " ".join(itertools.islice(itertools.cycle(WORDS), count))
+
+
+def guide(sections: int) -> str:
+    """Return a guide that is about Adyen's webhook in every section."""
+    parts = (f"## {n}. Adyen webhook {WORDS[n % 12]} {n}\n\nThe Adyen webhook times out. {filler(90 + n % 7)}." for n in range(sections))
+    return "# Adyen webhook integration guide\n\n" + "\n\n".join(parts) + "\n"
+
+
+def others(count: int) -> Files:
+    return {f"memory/learnings/o{n}.md": entry(f"Quiet matter number {n} concerns topic{n}.", id=f"o{n}", kind="fact") for n in range(count)}
+
+
+@pytest.fixture(params=["a guide of 60 KB", "one line of 100 KB", "a guide of 600 KB"])
+def long_vault(request: pytest.FixtureRequest, vault: MakeVault) -> Path:
+    text = {
+        "a guide of 60 KB": guide(75),
+        "one line of 100 KB": entry("The Adyen webhook times out. " * 3_500, id="line", kind="pitfall"),
+        "a guide of 600 KB": guide(750),
+    }[request.param]
+    return vault({"memory/config.yaml": "", "memory/pit.md": PITFALL, "memory/fact.md": FACT, "memory/long.md": text} | dict(others(20)))
+
+
+def test_a_context_has_what_the_short_notes_say_too(long_vault: Path, open_kb: Open) -> None:
+    context = open_kb(long_vault).context(TASK)
+    assert {"pit", "answer"} <= set(context.ids)
+    assert "### long.md" in context.text
+    assert "Quiet matter" not in context.text
+
+
+def test_short_notes_are_among_the_first_hits(long_vault: Path, open_kb: Open) -> None:
+    paths = found(open_kb(long_vault), "Adyen webhook times out", limit=10)
+    assert {"memory/long.md", "memory/pit.md", "memory/fact.md"} <= set(paths)
+
+
+def test_the_first_hits_are_the_same_for_every_limit(long_vault: Path, open_kb: Open) -> None:
+    kb = open_kb(long_vault)
+    all_of_them = [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=300).hits]
+    for limit in (1, 5, 7, 30, 200):
+        assert [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=limit).hits] == all_of_them[:limit]
+
+
+def test_a_long_note_alone_gives_all_its_passages(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault({"memory/config.yaml": "", "memory/long.md": guide(75)}))
+    hits = kb.search("Adyen webhook times out", limit=200).hits
+    lines = [line for hit in hits for line in range(hit.line, hit.end_line + 1)]
+    assert len(hits) > 40
+    assert len(lines) == len(set(lines))
+
+
+def test_a_word_of_one_note_is_rare_however_often_it_says_it(vault: MakeVault, open_kb: Open) -> None:
+    """Most passages have the note's own words, which tell more than the words that some other note has by chance."""
+    files = {"memory/config.yaml": "", "memory/pit.md": PITFALL, "memory/long.md": guide(75)} | dict(others(20))
+    kb = open_kb(vault(files | {"memory/chance.md": entry("Clocks are fixed twice a year.", id="chance", kind="pitfall")}))
+    paths = found(kb, "fix the Adyen webhook", limit=30)
+    assert paths.index("memory/pit.md") < paths.index("memory/chance.md")
+
+
+def test_a_hit_tells_that_its_note_has_many(long_vault: Path, open_kb: Open) -> None:
+    hits = open_kb(long_vault).search("Adyen webhook times out", limit=30, explain=True).hits
+    assert any("of the same entry; beyond 5 of them" in line for hit in hits for line in hit.explanation)
+
+
+def candidate(key: int, part: int) -> Candidate:
+    return Candidate(key, -1.0, 0.5, 0, None, "active", "project", 0, "", "", part)
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(3, [0, 1, 100]), (4, [0, 1, 100, 2]), (50, [0, 1, 100, *range(2, 30)])],
+    ids=["room is made", "the rest follows", "nothing is lost"],
+)
+def test_no_entry_takes_all_the_places(limit: int, expected: list[int]) -> None:
+    there = [*(candidate(part, part) for part in range(30)), candidate(100, 0)]
+    assert [one.key for one in match_evenly(lambda most: there[:most], limit, crowd=2)] == expected
