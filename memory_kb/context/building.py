@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from memory_kb.context.details import with_details
 from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.context.gathering import Found, Material
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.playbook import Selection, rule_text, select_rules
+from memory_kb.learning.rules.confidence import read_evidence
+from memory_kb.learning.rules.playbook import RULE_KINDS, Selection, rule_text, select_rules
 from memory_kb.settings import ContextSettings
 from memory_kb.text import count_tokens, short_id, shorten
 
@@ -82,8 +84,10 @@ def build_context(material: Material, labels: Sequence[str], today: date, settin
     """Fill the sections in their order; the first that takes an entry has it."""
     marks = material.marks
     tamed = [replace(rule, text=tame(rule.text), title=tame(rule.title)) for rule in material.rules]
-    tamed = [replace(rule, text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
-    rules = select_rules(tamed, labels, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules)
+    marked = [replace(rule, text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
+    words = labels or material.labels
+    rules = select_rules(marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules)
+    rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens)
     chosen_rules = {rule.id for rule in (*rules.rules, *rules.anti_patterns)}
     institutional = _institutional(material.institutional, marks)
     taken = {*institutional.ids, *chosen_rules}
@@ -92,9 +96,9 @@ def build_context(material: Material, labels: Sequence[str], today: date, settin
     layers = build_layers(material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks)
     guidelines = _section("guidelines", rules.text, [rule.id for rule in (*rules.rules, *rules.anti_patterns)])
     taken |= set(layers.ids)
-    learnings = _learnings(material.found, taken, settings.max_chars, marks)
+    learnings = _learnings(material.found, taken, settings.max_chars, marks, today)
     proxies = (one for one in material.proxy if one.memory.id not in taken)
-    proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks)
+    proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks, today)
     sections = tuple(one for one in (institutional, _section("activation", layers.text, layers.ids), guidelines, learnings, proxy) if one.text)
     text = frame("\n\n".join(section.text for section in sections)) if sections else ""
     patterns, skills = _summaries(material, sections, layers)
@@ -119,16 +123,16 @@ def _institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> Sect
     return _section("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", [one.id for one in live])
 
 
-def _learnings(found: Iterable[Found], taken: set[str], max_chars: int, marks: Mapping[str, str]) -> Section:
+def _learnings(found: Iterable[Found], taken: set[str], max_chars: int, marks: Mapping[str, str], today: date) -> Section:
     """Return the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = [one for one in found if one.memory.id not in taken and one.memory.kind != "skill"]
     rest = [one for one in rest if one.memory.kind != "episode" or one.memory.word("outcome") in (None, "success", "partial")]
     weighed = sorted(rest, key=lambda one: -one.hit.score * _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0))
     episodes = [one for one in weighed if one.memory.kind == "episode"][_MOST_EPISODES:]
-    return _list_found("learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars, marks)
+    return _list_found("learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars, marks, today)
 
 
-def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_chars: int, marks: Mapping[str, str]) -> Section:
+def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_chars: int, marks: Mapping[str, str], today: date) -> Section:
     """Return passages under their files' names, until one does not fit (S3-41, S3-44)."""
     frame_size = len("--- Retrieved Memory ---\n\n--- end ---")
     text, ids = head, list[str]()
@@ -138,7 +142,8 @@ def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_cha
             continue
         source = as_line(one.hit.path.rpartition("/")[2], 100)
         mark = f"{marks[one.memory.id]}\n" if one.memory.id in marks else ""
-        item = f"\n\n### {source} ({as_line(short_id(one.memory.id), 80)}, {one.memory.kind})\n{mark}{as_block(passage)}"
+        sure = f", confidence: {read_evidence(one.memory).decayed(today):.2f}" if one.memory.kind in RULE_KINDS else ""
+        item = f"\n\n### {source} ({as_line(short_id(one.memory.id), 80)}, {one.memory.kind}{sure})\n{mark}{as_block(passage)}"
         if len(text) + len(item) + frame_size > max_chars or len(ids) == most:
             break
         text += item

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from memory_kb.context.fitting import Topic, fits_files, is_about, weigh_words
+from memory_kb.context.labels import find_labels, keep_fitting, spell_tags
 from memory_kb.context.layers import BASELINE_KINDS
 from memory_kb.filters import EVERYTHING
 from memory_kb.learning.memories import Memory, make_memory
+from memory_kb.learning.rules.doubting import is_doubted
+from memory_kb.learning.rules.inversion import targets_of
 from memory_kb.learning.rules.playbook import RULE_KINDS
 from memory_kb.model import Filters, Hit, Location
 from memory_kb.ports import Index, Question
@@ -63,6 +66,7 @@ class Material:
         proxy: the same among what is known of people's preferences.
         look_up: gives the entry that an id names.
         marks: what stands beside some entries in the text, by their ids.
+        labels: the tags by which `rules` were found, where nobody named any.
     """
 
     institutional: Sequence[Memory] = ()
@@ -73,6 +77,7 @@ class Material:
     proxy: Sequence[Found] = ()
     look_up: Callable[[str], Memory | None] = field(default=lambda _: None)
     marks: Mapping[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 class Gathering:
@@ -89,17 +94,44 @@ class Gathering:
         chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
         here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
         topic = self._topic()
-        tagged = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=self._wanted.labels)
+        labels, rules = self._rules(here)
         institutional = self._memories(here._replace(learning_types=("institutional",)))
         return Material(
             institutional=sorted(institutional, key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line)),
             baseline=[one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if self._is_for_all(one)],
-            rules=self._memories(tagged) if self._wanted.labels else (),
+            rules=rules,
             found=self._unique(self._for_files(), self._search(topic, Filters(learning_types=("task",)))),
             skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
             proxy=[one for one in self._unique(self._search(topic, Filters(learning_types=("proxy",)), _FEW)) if "proxy-tasks" in one.memory.path],
             look_up=self._look_up,
+            labels=labels,
         )
+
+    def _rules(self, here: Filters) -> tuple[tuple[str, ...], list[Memory]]:
+        """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
+        chosen = self._wanted.labels
+        spelled = chosen or spell_tags(self._wanted.task)
+        if not spelled:
+            return (), []
+        wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=spelled)
+        rules = [replace(one, status="retired") if one.is_live and not self._holds(one) else one for one in self._memories(wanted)]
+        if chosen:
+            return chosen, rules
+        labels = find_labels(self._wanted.task, rules)
+        return labels, keep_fitting(rules, labels)
+
+    def _holds(self, memory: Memory) -> bool:
+        return fits_files(memory, self._wanted.files) and not self._is_doubted(memory)
+
+    def _is_doubted(self, memory: Memory) -> bool:
+        """Tell whether an entry is a rule that waits for a person's judgment."""
+        return is_doubted(memory, self._today, self._inverted if memory.count("failure_count") else ())
+
+    @functools.cached_property
+    def _inverted(self) -> frozenset[tuple[str, Location]]:
+        """The rules whose inversion is proposed."""
+        place = self._wanted.place
+        return targets_of(self._memories(EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",), job=place.job, task=place.task)))
 
     def _is_for_all(self, memory: Memory) -> bool:
         return memory.place.learning_type == "task" and fits_files(memory, self._wanted.files)
@@ -123,7 +155,7 @@ class Gathering:
         best = max((hit.parts.relevance for hit in hits), default=0.0)
         for hit in hits:
             memory = self._memory_of(hit)
-            if memory and not memory.is_superseded and fits_files(memory, self._wanted.files) and is_about(topic, memory, hit, best):
+            if memory and self._may_be_given(memory) and fits_files(memory, self._wanted.files) and is_about(topic, memory, hit, best):
                 yield Found(memory, hit)
 
     def _for_files(self) -> Iterator[Found]:
@@ -134,8 +166,11 @@ class Gathering:
             hits, _ = retrieve(self._index, Request("", filters, limit=_FOR_FILE), self._ranking, self._today)
             for hit in hits:
                 memory = self._memory_of(hit)
-                if memory and memory.applies_to and not memory.is_superseded:
+                if memory and memory.applies_to and self._may_be_given(memory):
                     yield Found(memory, hit)
+
+    def _may_be_given(self, memory: Memory) -> bool:
+        return not memory.is_superseded and not self._is_doubted(memory)
 
     def _unique(self, *found: Iterator[Found]) -> Sequence[Found]:
         """Return what was found, the first passage of each entry, as one list."""
@@ -149,4 +184,5 @@ class Gathering:
 
     def _look_up(self, entry_id: str) -> Memory | None:
         entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
-        return self._read(entry.source).get(entry_id) if entry else None
+        memory = self._read(entry.source).get(entry_id) if entry else None
+        return None if memory is None or self._is_doubted(memory) else memory

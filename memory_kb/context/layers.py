@@ -9,6 +9,8 @@ from datetime import date
 
 from memory_kb.context.framing import LINE_LENGTH, as_line
 from memory_kb.learning.memories import Memory
+from memory_kb.learning.rules.confidence import read_evidence
+from memory_kb.learning.rules.playbook import RULE_KINDS, format_rule
 from memory_kb.learning.upkeep.archive import activation_score
 from memory_kb.text import count_tokens, short_id
 from memory_kb.words import KINDS, PRIORITIES
@@ -80,7 +82,7 @@ def build_layers(
     page = _Page(budget)
 
     def line(memory: Memory) -> str:
-        return _marked(f"- [{memory.kind}] {_says(memory)}", memory, marks or {})
+        return _marked(f"- [{memory.kind}] {_says(memory, today)}", memory, marks or {})
 
     chosen: list[Memory] = []
     for memory in order_baseline(baseline, today):
@@ -150,14 +152,21 @@ def _is_in_force(memory: Memory) -> bool:
     return memory.is_live and not memory.is_superseded
 
 
-def _says(memory: Memory) -> str:
-    """Return an entry in a line: all of it where it is short, else its title, else how it begins."""
+def _says(memory: Memory, today: date) -> str:
+    """Return an entry in a line: all of it where it is short, else its title, else how it begins.
+
+    A rule says how sure it is.
+    """
     is_short = len(" ".join(memory.text.split())) <= _SHORT
     name = memory.path.rpartition("/")[2].removesuffix(".md")
     said = _with_plain_head(memory.text) if is_short or memory.title in ("", name) else memory.title
     if memory.kind == "skill" and (purpose := memory.word("description")):
         said = f"{(memory.word('name') or memory.title).removeprefix('Skill: ')}: {purpose}"
-    return f"{as_line(said or memory.title, _SHORT)} ({as_line(short_id(memory.id), 80)})"
+    line = as_line(said or memory.title, _SHORT)
+    if memory.kind in RULE_KINDS:
+        evidence = read_evidence(memory)
+        line = format_rule(memory.kind, line, evidence.maturity, evidence.decayed(today))
+    return f"{line} ({as_line(short_id(memory.id), 80)})"
 
 
 def _with_plain_head(text: str) -> str:

@@ -55,16 +55,18 @@ class Rules(Keeping):
     ) -> Selection:
         """Return the rules and pitfalls for a task with these labels and of this type (S0-46).
 
-        Both lists together cost at most 500 tokens and hold at most 10 rules.
+        Both lists together cost at most 500 tokens and hold at most 10 rules. Candidates for removal, and
+        rules whose inversion is proposed, wait for a person's judgment.
 
         Raises:
             UsageError: a task is named without its job.
         """
+        from memory_kb.learning.rules.doubting import set_aside
         from memory_kb.learning.rules.playbook import MAX_RULES, MAX_TOKENS, select_rules
 
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
-            self._memories(_visible(make_filters(job=job, task=task))),
+            set_aside(self._memories(_visible(make_filters(job=job, task=task))), self._today()),
             words,
             type,
             self._today(),

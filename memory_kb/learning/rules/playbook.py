@@ -26,7 +26,7 @@ PITFALL_BOOST = 1.5
 _INERT = ("proposed", "rejected")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
 #: The parts of a body that follow its text (requirements §6.2).
-_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
+RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _AVOID = re.compile(r"avoid:\s*", re.IGNORECASE)
 _HEADS = {
@@ -133,7 +133,7 @@ def rule_text(memory: Memory) -> str:
         heading = _HEADING.match(line)
         if lines and (heading or not line.strip()):
             break
-        if heading and (heading[1] or "").strip().lower() in _PARTS:
+        if heading and (heading[1] or "").strip().lower() in RULE_PARTS:
             break
         if not heading and line.strip():
             lines.append(line)
@@ -223,18 +223,23 @@ def format_for_prompt(rules: Sequence[Rule]) -> str:
     """
     lists = []
     for kind, head in _HEADS.items():
-        lines = [f"{number}. {_line(rule)}" for number, rule in enumerate((rule for rule in rules if rule.kind == kind), 1)]
+        said = [format_rule(kind, rule.text, rule.maturity, rule.confidence) for rule in rules if rule.kind == kind]
+        lines = [f"{number}. {line}" for number, line in enumerate(said, 1)]
         if lines:
             lists.append("\n".join((head, *lines)))
     return "\n\n".join(lists)
 
 
-def _line(rule: Rule) -> str:
-    said = f"AVOID: {_AVOID.sub('', rule.text, count=1)}" if rule.kind == "pitfall" and _AVOID.match(rule.text) else rule.text
-    if rule.kind == "pitfall" and not said.startswith("AVOID: "):
-        said = f"AVOID: {said}"
-    mark = f"[{rule.maturity.upper()}] " if rule.kind == "rule" else ""
-    return f"{mark}{said} (confidence: {rule.confidence:.2f})"
+def format_rule(kind: str, text: str, maturity: str, confidence: float) -> str:
+    """Return a rule or pitfall as a line of a prompt shows it.
+
+    Example:
+        >>> format_rule("rule", "Wait for the event.", "proven", 0.92), format_rule("pitfall", "Avoid: sleeping.", "nascent", 0.5)
+        ('[PROVEN] Wait for the event. (confidence: 0.92)', 'AVOID: sleeping. (confidence: 0.50)')
+    """
+    if kind == "pitfall":
+        return f"AVOID: {_AVOID.sub('', text, count=1) if _AVOID.match(text) else text} (confidence: {confidence:.2f})"
+    return f"[{maturity.upper()}] {text} (confidence: {confidence:.2f})"
 
 
 def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Change | None:
