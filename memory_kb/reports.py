@@ -14,13 +14,15 @@ from memory_kb.model import Problem
 class Learned:
     """Where a learning went, and whether it is new.
 
-    One that is not new strengthened one that was there. `run` is what was written for it.
+    One that is not new strengthened one that was there. `run` is what was written for it. With
+    `is_waiting` it is not in use before a person approves it.
     """
 
     id: str
     path: str
     action: str
     run: RunReport | None = None
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

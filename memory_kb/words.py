@@ -35,6 +35,8 @@ KIND_ALIASES: Mapping[str, str] = {
     "anti-pattern": "pitfall",
     "diary": "episode",
 }
+#: The kinds that tell people and agents what to do.
+INSTRUCTING = frozenset(name for name, kind in KINDS.items() if kind.type != "declarative")
 #: The kind of an entry that names only its type.
 KIND_OF_TYPE: Mapping[str, str] = {
     "declarative": "fact",
@@ -52,6 +54,8 @@ SEARCHED_STATUSES = frozenset({"active", "compacted", "archived"})
 WORKING_KINDS = frozenset({"handoff", "ledger"})
 PRIORITIES: Mapping[str, float] = {"critical": 0.95, "high": 0.8, "medium": 0.5, "normal": 0.4}
 SOURCES = ("user_explicit", "observed", "inferred", "external_unverified", "extracted", "consolidated")
+#: The source of what came from outside and nobody has looked at.
+UNVERIFIED = "external_unverified"
 RELATIONS = (
     "derived_from",
     "related_to",

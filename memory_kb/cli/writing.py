@@ -52,7 +52,9 @@ def init_verb(options: Options, /, folder: str) -> None:
 @click.option("--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where it holds.")
 @click.option("--job", help="Keep it with this job.")
 @click.option("--task", help="Keep it with this task of --job.")
-@click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
+@click.option(
+    "--source", type=click.Choice(SOURCES), help="How it is known; what is external_unverified is not followed before a person approves it."
+)
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
@@ -77,6 +79,9 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
     told = {"id": learned.id, "path": learned.path, "action": learned.action}
     if not dry_run:
         end_run(learned.run)
+    if learned.is_waiting:
+        way = "" if dry_run else f": memory-kb review approve {tell_id(learned.id)}"
+        say(f"It comes from an unverified source and is not in use before a person approves it{way}")
     if options.as_json:
         print_json(told | run_as_json(learned.run, dry_run=True) if dry_run else told)
     elif dry_run:

@@ -121,7 +121,7 @@ class Gathering:
         return labels, keep_fitting(rules, labels)
 
     def _holds(self, memory: Memory) -> bool:
-        return fits_files(memory, self._wanted.files) and not self._is_doubted(memory)
+        return fits_files(memory, self._wanted.files) and not self._is_doubted(memory) and not memory.is_quarantined
 
     def _is_doubted(self, memory: Memory) -> bool:
         """Tell whether an entry is a rule that waits for a person's judgment."""
@@ -170,7 +170,7 @@ class Gathering:
                     yield Found(memory, hit)
 
     def _may_be_given(self, memory: Memory) -> bool:
-        return not memory.is_superseded and not self._is_doubted(memory)
+        return not memory.is_superseded and not memory.is_quarantined and not self._is_doubted(memory)
 
     def _unique(self, *found: Iterator[Found]) -> Sequence[Found]:
         """Return what was found, the first passage of each entry, as one list."""

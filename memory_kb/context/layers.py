@@ -105,7 +105,8 @@ def build_layers(
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
     """Return the policies, architecture and preferences of high priority, the weightiest first (S1-7, S1-40)."""
-    holding = [one for one in memories if one.kind in BASELINE_KINDS and priority_of(one) in _BASELINE_PRIORITIES and _is_in_force(one)]
+    high = (one for one in memories if one.kind in BASELINE_KINDS and priority_of(one) in _BASELINE_PRIORITIES)
+    holding = [one for one in high if _is_in_force(one) and not one.is_unverified]
     return sorted(holding, key=lambda one: (-PRIORITIES[priority_of(one)], -_activation(one, today), one.path, one.id))
 
 
@@ -114,7 +115,8 @@ def order_contextual(memories: Iterable[Memory], today: date) -> list[Memory]:
 
     Those too long for a line are left to the retrieved learnings, which show them in full.
     """
-    short = (one for one in memories if one.kind not in ("skill", "episode") and len(" ".join(one.text.split())) <= LINE_LENGTH)
+    known = (one for one in memories if one.kind not in ("skill", "episode") and not one.is_unverified)
+    short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH)
     scored = [(_activation(one, today), one) for one in short if _is_in_force(one)]
     return [one for score, one in sorted(scored, key=lambda pair: (-pair[0], pair[1].path, pair[1].id)) if score > MIN_ACTIVATION]
 
@@ -201,6 +203,6 @@ def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[st
     for link in (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by")):
         if link.to not in taken and link.to not in found:
             memory = look_up(link.to)
-            if memory and _is_in_force(memory) and memory.kind not in ("episode", "handoff", "ledger"):
+            if memory and _is_in_force(memory) and not memory.is_unverified and memory.kind not in ("episode", "handoff", "ledger"):
                 found[link.to] = memory
     return list(found.values())

@@ -14,7 +14,7 @@ from memory_kb.entry import Link
 from memory_kb.model import Location
 from memory_kb.notes.fields import Fields, parse_date, read_fields, read_text, read_words
 from memory_kb.ports import StoredMemory
-from memory_kb.words import LIVE_STATUSES
+from memory_kb.words import INSTRUCTING, LIVE_STATUSES, UNVERIFIED
 
 if TYPE_CHECKING:
     from memory_kb.notes.plans import Change
@@ -89,6 +89,16 @@ class Memory:
     def is_evergreen(self) -> bool:
         """Whether a person says that it does not age: it never fades from contexts and is never archived."""
         return self.metadata.get("evergreen") is True
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether it came from outside and no person has approved it since."""
+        return self.metadata.get("source") == UNVERIFIED and self.day("reviewed") is None
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether it would tell an agent what to do, and is unverified: it waits for a person."""
+        return self.is_unverified and self.kind in INSTRUCTING
 
     def count(self, name: str) -> int:
         """Return a counter of the evidence block, 0 where there is no good one."""

@@ -17,7 +17,7 @@ from memory_kb.notes.plans import Change, NoteText, create_file, replace_entry, 
 from memory_kb.notes.sheets import find_entry, newline_of
 from memory_kb.notes.splice import Value, emit
 from memory_kb.text import slugify
-from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
+from memory_kb.words import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
 
 if TYPE_CHECKING:
     import yaml
@@ -51,9 +51,16 @@ class Draft:
     source: str | None = None
     fields: tuple[tuple[str, Value], ...] = ()
 
+    @property
+    def is_proposal(self) -> bool:
+        """Whether it waits for a person's judgment."""
+        return ("status", "proposed") in self.fields
+
 
 def check_draft(draft: Draft) -> Draft:
     """Return the draft with its aliases resolved.
+
+    What comes from outside and would tell an agent what to do becomes a proposal.
 
     Raises:
         UsageError: it is empty, or uses a word the format does not have.
@@ -79,6 +86,8 @@ def check_draft(draft: Draft) -> Draft:
     secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags, *draft.applies_to))), None)
     if secret:
         raise SecretRefused(secret)
+    if draft.source == UNVERIFIED and kind in INSTRUCTING and "status" not in dict(draft.fields):
+        draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
     return replace(draft, kind=kind)
 
 
@@ -122,7 +131,7 @@ def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "
     """
     first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
     name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
-    if ("status", "proposed") in draft.fields:
+    if draft.is_proposal:
         return f"review/{name}"
     if learning_type == "proxy":
         return f"proxy-tasks/{name}"
@@ -214,14 +223,16 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
     return fields | dict(draft.fields)
 
 
-def plan_reinforcement(note: NoteText, entry_id: str, now: datetime) -> Change:
+def plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str | None = None) -> Change:
     """Plan to count one more sighting of an entry.
 
-    That also restarts its clock (S1-30, S1-33).
+    That also restarts its clock (S1-30, S1-33). What came from outside is verified by a better source.
     """
     entry = find_entry(note.text, note.path, entry_id)
     today = now.astimezone(UTC).date().isoformat()
     values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
+    if source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
+        values["source"] = source
     return set_fields(note, entry_id, values, "The same was learned again.")
 
 

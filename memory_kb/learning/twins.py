@@ -13,7 +13,7 @@ from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
 from memory_kb.retrieval.query import parse_words
 from memory_kb.text import jaccard, tokens
-from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES
+from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES, UNVERIFIED
 
 _FORGOTTEN = ("retired", "rejected")
 _WORD = re.compile(r"\w+")
@@ -45,7 +45,9 @@ def find_twin(index: Index, draft: Draft, place: Location, but: str | None = Non
     something newer may become true again. MEMORY.md belongs to the people: what stands there is
     not reinforced.
     """
-    here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
+    # What came from outside again is not proposed again.
+    statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal and draft.source == UNVERIFIED else ()))
+    here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
     live = [
         (alike, entry)
         for entry in _similar(index, draft, here)

@@ -143,6 +143,8 @@ def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
     }
     conflicts = learned.run.conflicts if learned.run else ()
     text = said.get(learned.action) or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
+    if learned.is_waiting:
+        text += " It comes from an unverified source and is not in use before a person approves it."
     return Answer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
 
 

@@ -49,7 +49,7 @@ FIELDS: Mapping[str, Field] = {
     "tags": Field("words", "Words to find and filter it by."),
     "priority": Field("choice", "How important it is, in a word.", tuple(PRIORITIES)),
     "applies_to": Field("words", "Globs of the files it is about."),
-    "source": Field("text", "How it came to be known.", SOURCES),
+    "source": Field("text", "How it came to be known. What is external_unverified is not followed before a person approves it.", SOURCES),
     "links": Field("links", "Typed relations to other entries.", RELATIONS),
     "cites": Field("cites", "Places in the project's files that it makes claims about, with a hash of each."),
     "valid_until": Field("any", "The last day it holds; after that it is withheld from agents."),

@@ -38,7 +38,8 @@ class Learning(Reading, Running):
     ) -> Learned:
         """Store a learning, or reinforce the entry that already says it.
 
-        A new one becomes a file of its own. With `dry_run` nothing is written, and the report's
+        A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
+        `external_unverified` waits in `review/` until a person approves it. With `dry_run` nothing is written, and the report's
         run tells what would be.
 
         Raises:
@@ -64,14 +65,15 @@ class Learning(Reading, Running):
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:
                 entry_id = twin.entry.entry_id
-                plan = remember.plan_reinforcement(self.note(twin.entry.source), entry_id, now)
+                plan = remember.plan_reinforcement(self.note(twin.entry.source), entry_id, now, draft.source)
             else:
                 entry_id = str(uuid.uuid4())
                 folder = self.vault.scope_folder(place.scope, place.job, place.task)
                 path = self.vault.show(folder / remember.name_file(draft, entry_id, now))
                 plan = remember.plan_entry(draft, entry_id, path, now)
             run = self._run_one("learn", plan, dry_run=dry_run)
-        return Learned(entry_id, plan.path, "reinforced" if twin else "created", run)
+        is_waiting = twin.entry.status == "proposed" if twin else draft.is_proposal
+        return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting)
 
     def forget(self, wanted: str, *, delete: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.

@@ -90,14 +90,14 @@ def in_force(memories: Iterable[Memory]) -> tuple[Memory, ...]:
     held = list(memories)
     narrowest: dict[str, int] = {}
     for memory in held:
-        if memory.status not in _INERT:
+        if memory.status not in _INERT and not memory.is_quarantined:
             narrowest[memory.id] = min(SCOPES.index(memory.place.scope), narrowest.get(memory.id, len(SCOPES)))
     return tuple(memory for memory in held if SCOPES.index(memory.place.scope) <= narrowest.get(memory.id, len(SCOPES)))
 
 
 def load_merged(memories: Iterable[Memory]) -> tuple[Memory, ...]:
-    """Return the live rules and pitfalls in force, those that nothing has superseded."""
-    return tuple(memory for memory in in_force(memories) if is_rule(memory))
+    """Return the live rules and pitfalls in force, those that nothing has superseded and nobody has to verify first."""
+    return tuple(memory for memory in in_force(memories) if is_rule(memory) and not memory.is_quarantined)
 
 
 def is_rule(memory: Memory) -> bool:

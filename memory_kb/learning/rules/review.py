@@ -19,8 +19,8 @@ from memory_kb.notes.plans import Change, NoteText, create_file, move, remove, w
 from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
-from memory_kb.text import shorten, slugify
-from memory_kb.words import KINDS
+from memory_kb.text import short_id, shorten, slugify
+from memory_kb.words import KINDS, UNVERIFIED
 
 FolderOf = Callable[[Location], str]
 #: Given a path, the file as it is, or None where there is none.
@@ -64,8 +64,8 @@ class ReviewView:
 
 
 def is_waiting(memory: Memory) -> bool:
-    """Tell whether an entry is in the queue: proposed wherever it lies, or live with flags."""
-    return memory.status == "proposed" or (memory.is_live and memory.is_ours and bool(memory.words("flags")))
+    """Tell whether an entry is in the queue: proposed wherever it lies, or live with flags or an instruction from outside."""
+    return memory.status == "proposed" or (memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags"))))
 
 
 def find_waiting(memories: Iterable[Memory], today: date) -> tuple[ReviewItem, ...]:
@@ -78,9 +78,10 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
     """Return an entry as the queue shows it."""
     of, flags = original_of(memory), memory.words("flags")
     if memory.is_live:
-        proposes, approving, rejecting = "flag", "keeps it and takes the flag away", "takes it out of use"
+        approving = "keeps it and takes the flag away" if flags else "puts it in use"
+        proposes, rejecting = "flag", "takes it out of use"
     elif of:
-        proposes, approving, rejecting = "inversion", f"puts it in the place of {of[:8]}, which is retired", f"leaves {of[:8]} in use"
+        proposes, approving, rejecting = "inversion", f"puts it in the place of {short_id(of)}, which is retired", f"leaves {short_id(of)} in use"
     elif _is_institutional(memory):
         proposes, approving, rejecting = "institutional", "adds it to institutional.md", "keeps it from coming back"
     else:
@@ -104,7 +105,9 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
 
 def _explain(memory: Memory, of: str | None, today: date) -> str:
     if of and not memory.is_live:
-        return f"{of[:8]} failed too often."
+        return f"{short_id(of)} failed too often."
+    if memory.is_unverified and not memory.words("flags"):
+        return f"It comes from outside and nobody has verified it ({UNVERIFIED})."
     if memory.is_live:
         evidence = read_evidence(memory)
         numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.told}"
@@ -173,7 +176,7 @@ def _approved(memory: Memory, today: date) -> dict[str, Value]:
         values["status"] = "active"
     if memory.words("flags"):
         values |= {**restore(memory), "flags": []}
-    return values | {"reviewed": today.isoformat()} if values else {}
+    return values | {"reviewed": today.isoformat()} if values or memory.is_unverified else {}
 
 
 def _find_place(memory: Memory, ground: Ground, taken: Collection[str]) -> str | None:

@@ -145,6 +145,7 @@ def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
 
 def _may_rise(memory: Memory) -> bool:
     is_free = memory.is_live and memory.is_ours and not memory.is_superseded and memory.place.learning_type != "proxy"
+    is_free = is_free and not memory.is_unverified
     return is_free and memory.kind not in _NEVER and memory.word("promoted_from") is None and bool(memory.text.strip())
 
 
