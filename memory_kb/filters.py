@@ -18,7 +18,7 @@ EVERYTHING = Filters(kinds=tuple(KINDS), statuses=STATUSES, learning_types=LEARN
 class FilterWords(TypedDict, total=False):
     """The filters of search and list, in the words of the caller.
 
-    Each list may also be one word. `file` is a path relative to the project, `since` the first
+    Each list may also be one word. `file` is the path of a file of the project, `since` the first
     day, and `job` and `task` say whose siblings are hidden.
     """
 
@@ -56,7 +56,7 @@ def make_filters(**words: Unpack[FilterWords]) -> Filters:
         scopes=_words("scope", words.get("scope", ()), SCOPES, SCOPE_ALIASES),
         tags=tuple(map(printable, _listed(words.get("tag", ())))),
         statuses=_words("status", words.get("status", ()), STATUSES),
-        file=file.replace("\\", "/").removeprefix("./") if file else None,
+        file=file or None,
         job=job,
         task=task,
         since=words.get("since"),

@@ -77,11 +77,15 @@ class Region(NamedTuple):
     is_deep: bool = False
 
 
+#: As the file of some filters: one outside the project, which no glob matches.
+NOWHERE = ""
+
+
 class Filters(NamedTuple):
     """The entries that a search or a list may return.
 
-    An empty tuple or None leaves all in. `file` is a path relative to the project; it keeps
-    entries whose `applies_to` globs match it. `since` keeps entries dated on or after that day.
+    An empty tuple or None leaves all in. `file` is a path relative to the project, or `NOWHERE`; it
+    keeps entries whose `applies_to` globs match it. `since` keeps entries dated on or after that day.
     """
 
     kinds: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from memory_kb.globs import fits_any
 from memory_kb.index.conditions import is_narrow, visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
 from memory_kb.locks import hold_lock
-from memory_kb.model import Filters, Problem
+from memory_kb.model import NOWHERE, Filters, Problem
 from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, StoredMemory, SyncWindow
 
 if TYPE_CHECKING:
@@ -343,4 +343,4 @@ def _has_tag(tags: str, wanted: str) -> bool:
 
 
 def _fits_file(applies_to: str, file: str) -> bool:
-    return fits_any(file, applies_to.split("\n")) if applies_to else False
+    return fits_any(file, applies_to.split("\n")) if applies_to and file != NOWHERE else False

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import UsageError
-from memory_kb.filters import FilterWords, make_filters
+from memory_kb.filters import FilterWords
 from memory_kb.verbs.reading import Reading
 from memory_kb.verbs.undoing import Undoing
 
@@ -72,7 +72,7 @@ class Browsing(Reading, Undoing):
 
         if order not in browsing.ORDERS:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
-        chosen = make_filters(**filters)
+        chosen = self._filters(**filters)
         return self._reading(lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit)))
 
     def link_map(self) -> LinkMap:

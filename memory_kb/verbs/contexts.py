@@ -47,7 +47,7 @@ class Contexts(Keeping, Searching):
             task: what is to be done, in words.
             labels: what kind of task it is; rules are chosen by them.
             type: one more label, such as `bug`.
-            files: paths relative to the project that the task is about.
+            files: paths of files that the task is about; those outside the project tell nothing.
             agent: who gets it, for the outcome later.
             job: the job it belongs to; siblings are hidden.
             task_id: what the task is called, for the outcome later; with a job also the task of it.
@@ -62,7 +62,10 @@ class Contexts(Keeping, Searching):
         if not task.strip() and not files:
             raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
         place = make_place("project", job, task_id if job else None)
-        wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), tuple(map(_clean_path, files)), place)
+        located = tuple(path for file in files if (path := self._place_file(file)))
+        if files and not located and not task.strip():
+            raise UsageError("the files are outside the project, and there is no task", "say in words what is to be done")
+        wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
         material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
         today = self._clock().date()
         context = build_fresh_context(material, wanted.labels, today, self.settings.context, self._make_assessor(today))
@@ -91,7 +94,3 @@ class Contexts(Keeping, Searching):
         with index.snapshot():
             material = Gathering(index, wanted, request, self.settings.ranking, self._clock().date(), question).read()
         return material, (*degraded, *unnamed, *reasons)
-
-
-def _clean_path(file: str) -> str:
-    return file.replace("\\", "/").removeprefix("./")

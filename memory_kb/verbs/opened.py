@@ -21,7 +21,9 @@ from memory_kb.notes.vault import MACHINE, Vault, find_vault
 from memory_kb.settings import LoadedSettings, Settings, load_settings
 
 if TYPE_CHECKING:
+    from memory_kb.filters import FilterWords
     from memory_kb.index.semantics import Semantics
+    from memory_kb.model import Filters
     from memory_kb.ports import Llm
 
 _T = TypeVar("_T")
@@ -137,6 +139,24 @@ class OpenVault:
     def _session(self) -> str | None:
         """The session that whoever called us is in, if the environment tells."""
         return self._environ.get("MEMORY_KB_SESSION") or None
+
+    def _filters(self, **words: Unpack[FilterWords]) -> Filters:
+        """Return filters from the words of a caller, the file among them as a path within the project.
+
+        Raises:
+            UsageError: a word is not one of the format's, or a task is named without its job.
+        """
+        from memory_kb.filters import make_filters
+        from memory_kb.model import NOWHERE
+
+        chosen = make_filters(**words)
+        return chosen if chosen.file is None else chosen._replace(file=self._place_file(chosen.file) or NOWHERE)
+
+    def _place_file(self, file: str) -> str | None:
+        """Return a file's path relative to the project, None for one outside."""
+        from memory_kb.notes.projectpaths import locate
+
+        return locate(file, self._project_folder, _working_folder())
 
     def _log_retrieval(self, verb: str, ids: Iterable[str], **about: Unpack[Shown]) -> None:
         """Write down which entries were shown, so that the session's end can count them (S3-49)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from memory_kb.filters import FilterWords, make_filters
+from memory_kb.filters import FilterWords
 from memory_kb.verbs.opened import OpenVault
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Reading(OpenVault):
         """
         from memory_kb.index import inventory
 
-        chosen = make_filters(**filters)
+        chosen = self._filters(**filters)
         return self._reading(lambda index: inventory.list_entries(index, chosen))
 
     def links(self, wanted: str) -> LinkReport:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
-from memory_kb.filters import EVERYTHING, FilterWords, make_filters
+from memory_kb.filters import EVERYTHING, FilterWords
 from memory_kb.verbs.crediting import Crediting
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Reviewing(Crediting):
         """
         from memory_kb.learning.rules.review import find_waiting
 
-        chosen = make_filters(**filters)
+        chosen = self._filters(**filters)
         everything = EVERYTHING if not chosen.job else EVERYTHING._replace(job=chosen.job, task=chosen.task)
         wanted = chosen._replace(
             kinds=chosen.kinds or everything.kinds,

@@ -34,7 +34,7 @@ class Rules(Keeping):
         """
         from memory_kb.learning.rules.playbook import load_merged, make_rule
 
-        chosen = make_filters(**filters)
+        chosen = self._filters(**filters)
         fitting = {(memory.path, memory.id) for memory in self._memories(chosen)} if filters else None
         rules = (
             make_rule(memory, self._today())

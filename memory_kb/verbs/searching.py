@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from memory_kb.filters import FilterWords, make_filters
+from memory_kb.filters import FilterWords
 from memory_kb.index.keeper import count_files
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.model import Freshness, SearchResult
+from memory_kb.model import NOWHERE, Freshness, SearchResult
 from memory_kb.ports import NOT_ASKED, Asked
 from memory_kb.verbs.opened import OpenVault
 
@@ -55,7 +55,7 @@ class Searching(OpenVault):
         """
         from memory_kb.retrieval.finding import Request
 
-        request = Request(query, make_filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing)
+        request = Request(query, self._filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing)
         result = self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
         if not is_typing:
             self._log_retrieval("search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task)
@@ -76,6 +76,8 @@ class Searching(OpenVault):
             freshness = Freshness(index.generation, pending)
         if cut:
             degraded += (f"{count_files(cut)} too large to be indexed whole; `memory-kb lint` says which",)
+        if request.filters.file == NOWHERE:
+            degraded += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self.vault.scope_folder("job", request.filters.job).is_dir():
             degraded += (f"there is no job {request.filters.job!r}",)
         mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
@@ -127,7 +129,7 @@ class Searching(OpenVault):
         from memory_kb.retrieval.absence import Absence, Case, explain_absence
         from memory_kb.retrieval.finding import Request
 
-        request = Request(query, make_filters(**filters), max(1, limit), max_chars, mode=mode)
+        request = Request(query, self._filters(**filters), max(1, limit), max_chars, mode=mode)
 
         def explain(index: SqliteIndex) -> WhyNot:
             self._keeper.refresh()
