@@ -257,3 +257,15 @@ def test_no_text_ends_the_frame(text: str) -> None:
     assert judge(shown) == "whole"
     assert "\n" not in as_line(text)
     assert not re.search(r"^(?:---|#{1,3}(?=\s|$))", as_block(text), re.MULTILINE)
+
+
+def test_a_fresh_vault_knows_nothing(tmp_path: Path, open_kb: Open, run: Run) -> None:
+    """What `init` writes is no memory."""
+    folder = tmp_path / "fresh"
+    made = run("init", folder)
+    assert "write there freely" in made.stderr
+    kb = open_kb(folder)
+    assert kb.context("write a note about memory folders").text == ""
+    assert kb.search("write memory freely").hits == ()
+    (folder / "memory/MEMORY.md").write_text("The API key is kept in Vault.\n")
+    assert "The API key is kept in Vault." in kb.context("rotate the API key").text

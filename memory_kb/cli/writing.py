@@ -34,6 +34,8 @@ def init_verb(options: Options, /, folder: str) -> None:
         return
     for path in made.created:
         click.echo(f"made {path}")
+        if path.name == "MEMORY.md":
+            say("MEMORY.md is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.")
     if made.created and made.notes_beside:
         say(f"{made.notes_beside} Markdown files lie beside memory/ and are not part of this vault; search them with --vault on their folder.")
     say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")

@@ -11,6 +11,7 @@ from memory_kb.notes.machine import prepare_machine
 from memory_kb.notes.vault import MACHINE
 
 _CONFIG = """\
+# MEMORY.md beside this file is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.
 # Settings of this vault; what is not set here has its default. docs/settings.md lists them all.
 # ranking:
 #   half_life_days: 90        # an entry counts half after this long without use
@@ -20,11 +21,8 @@ _CONFIG = """\
 
 #: Files beside `memory/` that belong to the vault.
 _TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
-_MEMORY = """\
-# Memory
-
-Write here freely, or let `memory-kb learn` make a file for each learning in the folders beside this one.
-"""
+#: Whatever stood in it would be one of the things that are known.
+_MEMORY = ""
 
 
 @dataclass(frozen=True, slots=True)
