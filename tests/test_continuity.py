@@ -14,6 +14,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.locks import hold_lock
 from memory_kb.notes import injected
 from memory_kb.notes.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
 from memory_kb.notes.plans import NoteText, WriteFile, decode
@@ -268,3 +269,59 @@ def test_the_command(vault: MakeVault, run: Run) -> None:
     assert SECTIONS["avoid"] in run("--vault", folder, "continuity", "show").stdout
     again = run("--vault", folder, "continuity", "refresh", "--task", "redis sessions")
     assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_a_context_in_a_session_keeps_it_up(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault(VAULT | {"memory/CONTINUITY.md": "# Now\r\n\r\nMoving redis sessions. \u00e9\r\n"})
+    file = folder / "memory/CONTINUITY.md"
+    before = file.read_bytes()
+    kb = open_kb(folder)
+    kb.context("redis sessions")
+    assert file.read_bytes() == before
+    kb.context("redis sessions", session="s1")
+    after = file.read_bytes()
+    assert after.startswith(before)
+    assert b"- [redis] Redis sessions" in after
+    assert b"Never flush redis sessions at noon." in after
+    kb.context("redis sessions", session="s1")
+    assert file.read_bytes() == after
+    kb.undo()
+    assert file.read_bytes() == before
+
+
+def test_a_context_makes_no_continuity_and_fails_for_none(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault(VAULT)
+    kb = open_kb(folder)
+    assert kb.context("redis sessions", session="s1").text
+    assert not (folder / "memory/CONTINUITY.md").exists()
+    damaged = "Mine.\n<!-- memory-kb:begin relevant -->\n- [a] One.\n"
+    (folder / "memory/CONTINUITY.md").write_text(damaged)
+    context = kb.context("redis sessions", session="s1")
+    assert context.text
+    assert any("memory/CONTINUITY.md was left as it is" in reason for reason in context.degraded)
+    assert (folder / "memory/CONTINUITY.md").read_text() == damaged
+
+
+def test_a_context_does_not_wait_for_other_writers(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault(VAULT | {"memory/CONTINUITY.md": "Moving redis sessions.\n"})
+    kb = open_kb(folder)
+    kb.sync()
+    with hold_lock(kb.machine / "lock", 0):
+        context = kb.context("redis sessions", session="s1")
+    assert any("was left as it is" in reason for reason in context.degraded)
+    assert (folder / "memory/CONTINUITY.md").read_text() == "Moving redis sessions.\n"
+
+
+def test_a_context_writes_nothing_into_a_plain_folder(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault({"redis.md": "Redis sessions expire.\n", "CONTINUITY.md": "Redis sessions now.\n"})
+    assert open_kb(folder).context("redis sessions", session="s1").text
+    assert (folder / "CONTINUITY.md").read_text() == "Redis sessions now.\n"
+
+
+def test_what_no_context_gives_is_not_named(vault: MakeVault, open_kb: Open) -> None:
+    files = {
+        "memory/learnings/out.md": entry("Redis sessions are sold.", id="out", kind="fact", source="external_unverified"),
+        "memory/rules/bad.md": entry("Redis sessions are shared.", id="bad", kind="rule", confidence=0.01),
+    }
+    report = open_kb(vault(VAULT | files)).continuity_refresh("redis sessions")
+    assert set(report.relevant) == {"redis", "move"}

@@ -29,7 +29,8 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
     """Print what an agent should know before TASK, within its token budget.
 
     What always holds comes first, then what fits the task: learnings, procedures, rules, patterns to avoid.
-    The text is marked as background, so that it is not learned from again.
+    The text is marked as background, so that it is not learned from again. With --session a CONTINUITY.md that is there is brought
+    up to date.
 
     \b
     memory-kb context "fix the flaky upload test" --label testing

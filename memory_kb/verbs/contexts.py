@@ -8,10 +8,9 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import UsageError
+from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.filters import make_place
-from memory_kb.verbs.keeping import Keeping
-from memory_kb.verbs.searching import Searching
+from memory_kb.verbs.continuing import Continuing
 
 if TYPE_CHECKING:
     from memory_kb.context.building import Context
@@ -24,9 +23,11 @@ if TYPE_CHECKING:
 _CANDIDATES = 40
 #: How long git may take to find the cited files that are not where they were.
 _GIT_SECONDS = 1.0
+#: How long another process that writes is waited for, before CONTINUITY.md is left as it is.
+_PATIENCE = 0.2
 
 
-class Contexts(Keeping, Searching):
+class Contexts(Continuing):
     """The verb context."""
 
     def context(
@@ -51,7 +52,8 @@ class Contexts(Keeping, Searching):
             agent: who gets it, for the outcome later.
             job: the job it belongs to; siblings are hidden.
             task_id: what the task is called, for the outcome later; with a job also the task of it.
-            session: the session it happens in.
+            session: the session it happens in; where it is named and there is a CONTINUITY.md, the two
+                sections of that are brought up to date as well (S2-46).
 
         Raises:
             UsageError: there is nothing to go by, or a job or its task cannot be called so.
@@ -70,7 +72,25 @@ class Contexts(Keeping, Searching):
         today = self._clock().date()
         context = build_fresh_context(material, wanted.labels, today, self.settings.context, self._make_assessor(today))
         self._log_retrieval("context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True)
-        return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded))
+        unwritten = self._keep_up(task, job) if session else ()
+        return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded, *unwritten))
+
+    def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
+        """Bring CONTINUITY.md up to date where there is one; return why it was not. Nobody waits for it.
+
+        A plain folder of notes is only read.
+        """
+        if not self.vault.memory or not task.strip():
+            return ()
+        path, note = self._continuity(job)
+        if note is None:
+            return ()
+        try:
+            with self._writing(patience=_PATIENCE):
+                run = self.continuity_refresh(task, job=job, only_if_there=True).run
+        except (MemoryKBError, OSError) as exc:
+            return (f"{path} was left as it is: {exc}",)
+        return tuple(f"{path} was left as it is: {conflict.message}" for conflict in run.conflicts)
 
     def _make_assessor(self, today: date) -> Callable[[Memory], Standing]:
         """Return what tells how an entry stands; the project is looked at when the first one asks."""

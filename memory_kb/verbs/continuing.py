@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.filters import make_filters, make_place
+from memory_kb.filters import EVERYTHING, make_filters, make_place
 from memory_kb.verbs.keeping import Keeping
 from memory_kb.verbs.searching import Searching
 from memory_kb.words import KINDS, LIVE_STATUSES, WORKING_KINDS
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.notes.continuity import ContinuityReport, ContinuityView, Reminder
     from memory_kb.notes.plans import Change, NoteText
@@ -103,24 +105,21 @@ class Continuing(Keeping, Searching):
         def remind(index: SqliteIndex) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
             result = self._search(index, request, sync=True, progress=None)
             found = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith("CONTINUITY.md"))
-            reminders = (_make_reminder(index, *named) for named in found)
+            reminders = (_make_reminder(index, *named, self._clock().date()) for named in found)
             return tuple(one for one in reminders if one)[:_LINES], result.degraded
 
         return self._keeper.use(remind)
 
 
-def _make_reminder(index: SqliteIndex, entry_id: str, path: str) -> Reminder | None:
-    """Return an entry in a line; None for one that something newer has taken the place of."""
-    from memory_kb.index.inventory import read_metadata
+def _make_reminder(index: SqliteIndex, entry_id: str, path: str, today: date) -> Reminder | None:
+    """Return an entry in a line; None for one that is not to be given: replaced, doubted or unverified."""
+    from memory_kb.learning.memories import make_memory
+    from memory_kb.learning.rules.doubting import is_doubted
     from memory_kb.notes.continuity import Reminder
-    from memory_kb.notes.fields import read_fields, read_text
 
-    entry = next((one for one in index.entries_with_id(entry_id) if (one.entry_id, one.source) == (entry_id, path)), None)
-    if entry is None:
+    entry = next((one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id), None)
+    if entry is None or entry.is_superseded or entry.is_unverified or is_doubted(entry, today):
         return None
-    metadata = read_metadata(entry)
-    if any(link.relation == "superseded_by" for link in read_fields(metadata)[0].links):
-        return None
-    described = read_text(metadata.get("description")) if entry.kind == "skill" else None
-    named = f"{entry.title}: {described}" if described and entry.title != entry.entry_id else described
-    return Reminder(entry.entry_id, entry.kind, named or entry.title)
+    described = entry.word("description") if entry.kind == "skill" else None
+    named = f"{entry.title}: {described}" if described and entry.title != entry.id else described
+    return Reminder(entry.id, entry.kind, named or entry.title)

@@ -179,7 +179,7 @@ class OpenVault:
         return self._keeper.use(read)
 
     @contextmanager
-    def _writing(self, *scopes: str) -> Iterator[None]:
+    def _writing(self, *scopes: str, patience: float = LONG_PATIENCE) -> Iterator[None]:
         """Hold the locks of what is about to be written, those that are not held already.
 
         The vault's own is always among them and always the first, the home's is the last: its
@@ -195,7 +195,7 @@ class OpenVault:
             for lock in dict.fromkeys(os.path.realpath(machine / "lock") for machine in machines):
                 mine = (threading.get_ident(), lock)
                 if mine not in self._held:
-                    stack.enter_context(hold_lock(Path(lock), LONG_PATIENCE))
+                    stack.enter_context(hold_lock(Path(lock), patience))
                     self._held.add(mine)
                     stack.callback(self._held.remove, mine)
             yield
