@@ -339,7 +339,13 @@ def _listed(weights: Sequence[float]) -> str:
 
 
 def _has_tag(tags: str, wanted: str) -> bool:
-    return not set(tags.casefold().split(",")).isdisjoint(wanted.split(","))
+    return not set(tags.casefold().split(",")).isdisjoint(_words(wanted))
+
+
+# The same for every row of a query.
+@functools.lru_cache(maxsize=8)
+def _words(wanted: str) -> frozenset[str]:
+    return frozenset(wanted.split(","))
 
 
 def _fits_file(applies_to: str, file: str) -> bool:
