@@ -75,8 +75,9 @@ def test_what_nobody_asks_for_is_no_constraint(message: str) -> None:
     assert read_person(message).constraints == ()
 
 
-@pytest.mark.parametrize("message", ["The customer says the export must not take longer.", "Change it without any downtime, please.", "It must "
-    "not be public."])
+@pytest.mark.parametrize(
+    "message", ["The customer says the export must not take longer.", "Change it without any downtime, please.", "It must not be public."]
+)
 def test_what_the_work_has_to_keep_to_is_a_constraint(message: str) -> None:
     assert read_person(message).constraints == (message,)
 
@@ -113,8 +114,9 @@ def test_a_decision_says_once_that_it_is_one(lead: str) -> None:
     assert len(texts) == (lead != "Decided: ")
 
 
-@pytest.mark.parametrize(("error", "is_worth"), [(("permission denied", "Permission denied"), False), (("permission denied", "no write access to "
-    "/var"), True)])
+@pytest.mark.parametrize(
+    ("error", "is_worth"), [(("permission denied", "Permission denied"), False), (("permission denied", "no write access to /var"), True)]
+)
 def test_an_error_that_only_repeats_its_name_tells_nothing(error: Any, is_worth: bool) -> None:
     assert is_telling(*error) == is_worth
 

@@ -23,7 +23,7 @@ SOLVED = [
     ("kubectl rollout status deploy/ap", 'Error from server (NotFound): deployments.apps "ap" not found', "kubectl rollout status deploy/api"),
     ("curl -s http://localhost:3000/health", "curl: (7) Failed to connect: Connection refused", "curl -s http://localhost:8080/health"),
     ("npm run dev", 'npm ERR! Missing script: "dev"', "npm start"),
-    ("yarn serve", "error Command \"serve\" not found.", "yarn dev"),
+    ("yarn serve", 'error Command "serve" not found.', "yarn dev"),
 ]
 
 OPEN = [

@@ -284,7 +284,16 @@ def test_after_an_order_to_make_something_it_is_about_that() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["a-s ", "don't use a ", "please use x in tests ", "in this repo ", "for as, the id must ", "the tests must not ", "commits should be in ", "run a before "],
+    [
+        "a-s ",
+        "don't use a ",
+        "please use x in tests ",
+        "in this repo ",
+        "for as, the id must ",
+        "the tests must not ",
+        "commits should be in ",
+        "run a before ",
+    ],
 )
 def test_a_long_message_of_one_piece_is_read_at_once(piece: str) -> None:
     began = time.perf_counter()

@@ -111,9 +111,7 @@ def _first(items: Sequence[str]) -> tuple[str, ...]:
 
 def _hard(mishaps: Sequence[Mishap]) -> list[str]:
     return [
-        f"{_name(mishap)} in `{mishap.shown.replace('`', '')}` {_end(mishap)}"
-        for mishap in mishaps
-        if mishap.resolution is None or mishap.count >= 3
+        f"{_name(mishap)} in `{mishap.shown.replace('`', '')}` {_end(mishap)}" for mishap in mishaps if mishap.resolution is None or mishap.count >= 3
     ]
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from memory_kb.learning.extraction.conversation import clean
 from memory_kb.learning.speech.doubts import NOT_MEANT
-from memory_kb.learning.speech.phrases import OBLIGING, PLAIN_VERB
 from memory_kb.learning.speech.ownwords import GONE, read_own_text, sentences
+from memory_kb.learning.speech.phrases import OBLIGING, PLAIN_VERB
 from memory_kb.text import shorten
 
 #: A sentence outside these numbers of words says nothing, or too much at once.

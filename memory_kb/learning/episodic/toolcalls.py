@@ -29,11 +29,11 @@ _PREFIX = re.compile(
     r"^(?:(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)|sudo|time|nohup|env|timeout\s+\S+|nice(?:\s+-n\s*\S+)?|(?:uv|poetry|pipenv|hatch|pdm)\s+run|npx|"
     r"bundle\s+exec|python\S*\s+-m)\s+)+"
 )
-_WITH_SUBCOMMAND = frozenset(
-    "git npm yarn pnpm bun cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry gh glab dotnet mvn "
-    "gradle "  # noqa: SIM905
-    "./gradlew mix swift bundle systemctl brew apt apt-get composer php manage.py flutter deno fly heroku gcloud aws az ansible".split()
-)
+_SUBCOMMANDED = """
+    git npm yarn pnpm bun cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry gh glab dotnet mvn
+    gradle ./gradlew mix swift bundle systemctl brew apt apt-get composer php manage.py flutter deno fly heroku gcloud aws az ansible
+"""
+_WITH_SUBCOMMAND = frozenset(_SUBCOMMANDED.split())
 # Programs that take options before the subcommand, and options that take a value there.
 _WITH_OPTIONS = frozenset({"yarn", "git", "kubectl", "docker", "docker-compose", "helm", "terraform", "npm", "pnpm", "make"})
 _WITH_VALUE = frozenset(

@@ -23,6 +23,7 @@ def any_of(words: str) -> str:
 
 
 def compile_all(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    """Return expressions for sentences that begin so, behind what may stand before the sentence proper."""
     return tuple(re.compile(LEAD + pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns)
 
 

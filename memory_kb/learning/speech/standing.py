@@ -8,8 +8,8 @@ expression is tried like those of `phrases`, and only where those find nothing.
 from __future__ import annotations
 
 from memory_kb.learning.observation.commandlines import TOOLS
-from memory_kb.learning.speech.phrases import MATTERS, PARTICIPLE, any_of, compile_all
 from memory_kb.learning.speech.ownwords import CODE
+from memory_kb.learning.speech.phrases import MATTERS, PARTICIPLE, any_of, compile_all
 
 _TOOL = rf"(?:{'|'.join(sorted(TOOLS, key=len, reverse=True))})"
 #: Ways of writing that one may be told to keep to.
@@ -57,8 +57,10 @@ _OCCASION = (
     rf"time) {_CHANGED})"
 )
 _END = r"(?=\s*(?:[.;!]|, (?:or|because|since|otherwise|as|so that|CI|ci)\b|\s\(|\s[—–-]|$))"
-_BE = any_of("in_(?!the_(?!imperative|present|past)) under at_most lower-?case upper-?case snake.case camelcase kebab-case singular plural short "
-    "imperative written prefixed sorted signed squashed")
+_BE = any_of(
+    "in_(?!the_(?!imperative|present|past)) under at_most lower-?case upper-?case snake.case camelcase kebab-case singular plural short "
+    "imperative written prefixed sorted signed squashed"
+)
 _TEXTS = any_of(
     "commit_messages commit_subjects commits branch_names branches pr_titles pull_requests docstrings comments (?:variable|function|class|file|table|"
     "column|test|field|method|module|package|event|metric)_names log_messages error_messages changelog_entries migrations endpoints urls "
@@ -83,7 +85,7 @@ _DATA = any_of(
     "be_(?:logged|stored|saved|persisted|sent|shared|exported|cached|transferred|printed|exposed|committed|hard-?coded|returned|written|kept) leave "
     "appear_in_(?:the_|our_|any_)?logs? end_up_in_(?:the_|our_|any_)?logs?"
 )
-_PRIVATE = rf"(?!(?:the )?(?:button|page|menu|dialog|header|footer|icon)\b)(?:(?:the|any|a|an) )?(?:[\w-]+ ){{0,3}}?[\w-]+"
+_PRIVATE = r"(?!(?:the )?(?:button|page|menu|dialog|header|footer|icon)\b)(?:(?:the|any|a|an) )?(?:[\w-]+ ){0,3}?[\w-]+"
 
 PREFERENCE = compile_all(
     rf"(?:please )?(?:use|prefer|write|keep to|follow|stick (?:to|with)|format|name|indent with) {_ANY_THING}(?P<span>[^.;:!?\n]{{2,60}}? "
