@@ -69,8 +69,8 @@ def read_steps(page: str) -> list[Step]:
                 steps.append(Step(f"set -e\n{code}set +e\n", None))
         elif info and ("/" in info or "." in info):
             assert f"`{info}`" in page[: block.start()], f"the text does not say that the block is {info}"
-            folder = f"mkdir -p \"$(dirname '{info}')\"\n"
-            steps.append(Step(f"{folder}cat > '{info}' <<'END OF FILE'\n{text}END OF FILE\n", None))
+            name = re.sub("^~/", "$HOME/", info)
+            steps.append(Step(f'mkdir -p "$(dirname "{name}")"\ncat > "{name}" <<\'END OF FILE\'\n{text}END OF FILE\n', None))
     return steps
 
 
