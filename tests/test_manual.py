@@ -86,3 +86,11 @@ def test_the_sample_workflow_installs_what_a_variable_names(source: str, code: i
     )
     assert min(done.returncode, 1) == code
     assert (done.stdout, "MEMORY_KB_SOURCE" in done.stderr) == ("" if code else f"<install><{source}>", bool(code))
+
+
+def test_the_messages_in_the_troubleshooting_table_exist() -> None:
+    page = (REPOSITORY / "docs" / "operations.md").read_text(encoding="utf-8")
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (REPOSITORY / "memory_kb").rglob("*.py"))
+    messages = re.findall(r"^\| `([^`]+)` \|", page[page.index("## Troubleshooting") :], re.MULTILINE)
+    assert len(messages) > 15
+    assert [part for message in messages for part in message.split("...") if part.strip() not in code] == []
