@@ -94,3 +94,11 @@ def test_the_messages_in_the_troubleshooting_table_exist() -> None:
     messages = re.findall(r"^\| `([^`]+)` \|", page[page.index("## Troubleshooting") :], re.MULTILINE)
     assert len(messages) > 15
     assert [part for message in messages for part in message.split("...") if part.strip() not in code] == []
+
+
+@pytest.mark.parametrize("page", [*sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "README.md"], ids=lambda page: page.stem)
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    for target, heading in re.findall(r"\]\(([^):]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        text = (page.parent / target if target else page).read_text(encoding="utf-8")
+        known = {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+        assert heading in known, f"{page.name}: {target}#{heading}"
