@@ -142,12 +142,12 @@ def test_where_there_is_no_vault_it_makes_none_and_says_so(home: Path, tmp_path:
 def test_links_are_completed_by_title_id_and_words_within(read: Reading) -> None:
     editor, folder = read
     uri = draft(editor, folder, "See [[stag")
-    (item,) = editor.complete(uri, "[[stag")
-    assert (item["label"], item["textEdit"]["newText"]) == ("Staging database", "Staging database]]")
+    item = {item["label"]: item for item in editor.complete(uri, "[[stag")}["Staging database"]
+    assert item["textEdit"]["newText"] == "staging|Staging database]]"
     assert item["textEdit"]["range"] == {"start": {"line": 0, "character": 6}, "end": {"line": 0, "character": 10}}
     editor.type(uri, "See [[redis-c]] now", 4)
     (item,) = editor.complete(uri, "[[redis-c")
-    assert item["textEdit"]["newText"] == "Redis cache"
+    assert item["textEdit"]["newText"] == "redis"
     assert item["textEdit"]["range"]["end"]["character"] == 13
     editor.type(uri, "See [[data", 5)
     assert labels(editor.complete(uri, "[[data")) == ["Staging database"]

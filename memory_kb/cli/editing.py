@@ -38,17 +38,19 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
 @click.argument("wanted", metavar="ID")
 @click.argument("new")
 @click.option("--title", is_flag=True, help="Rename what it is titled by: its title, its first heading, or its file.")
+@click.option("--file", "file", is_flag=True, help="Rename its file, whatever its title is.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def rename_verb(options: Options, /, wanted: str, new: str, title: bool, dry_run: bool) -> int:
+def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: bool, dry_run: bool) -> int:
     """Give an entry the id NEW, or with --title the title, and rewrite every link that uses the old name.
 
-    Everything is changed, or nothing. Links that call it by another of its names stay.
+    Everything is changed, or nothing. Links that call it by another of its names stay, so that after --title those by the
+    name of its file, which other readers of notes go by, lead there as before; --file changes that name.
 
     \b
     memory-kb rename 3f9a0c12 wait-for-the-event
     memory-kb rename wait-for-the-event "Wait for the event" --title --dry-run
     """
     with options.open() as kb:
-        report = kb.rename(wanted, new, title=title, dry_run=dry_run)
+        report = kb.rename(wanted, new, title=title, file=file, dry_run=dry_run)
     return finish_run(options, report, dry_run=dry_run, nothing="It is called so already.")

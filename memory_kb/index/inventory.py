@@ -176,13 +176,18 @@ def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
 def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
     """Return what a link may call each entry.
 
-    That is its id, its title, its file's name or path, or an alias; ids win, aliases lose.
+    That is its id, its file's path or the end of it, its title, or an alias; where two entries are called
+    the same, this is the order in which they win. Files come before titles, as other readers of notes have it.
     """
     names: dict[str, StoredEntry] = {}
+    paths = [(entry, file_names(entry.source)) for entry in entries]
+    for is_whole in (True, False):
+        for entry, (whole, *ends) in paths:
+            for name in (whole,) if is_whole else ends:
+                names.setdefault(name, entry)
+                names.setdefault(f"{name}.md", entry)
     for entry in entries:
-        path = entry.source.removesuffix(".md")
-        stem = path.rpartition("/")[2]
-        for name in (entry.title, _DAY.sub("", entry.title), stem, path, path.removeprefix("memory/"), f"{stem}.md", f"{path}.md"):
+        for name in (entry.title, _DAY.sub("", entry.title)):
             names.setdefault(name.casefold(), entry)
     for entry in entries:
         if entry.metadata and '"alias' in entry.metadata:
@@ -190,6 +195,17 @@ def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
                 names.setdefault(alias.casefold(), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
     return names | {entry.entry_id.casefold(): entry for entry in by_scope}
+
+
+def file_names(path: str) -> tuple[str, ...]:
+    """Return what a link may call a file, in lower case: its path, and every end of it down to the name alone.
+
+    Example:
+        >>> file_names("Notes/sub/Tea.md")
+        ('notes/sub/tea', 'sub/tea', 'tea')
+    """
+    bare = path.casefold().removesuffix(".md")
+    return (bare, *(bare[place + 1 :] for place, sign in enumerate(bare) if sign == "/"))
 
 
 def aliases_of(entry: StoredEntry) -> tuple[str, ...]:

@@ -21,13 +21,14 @@ _LONGEST = 200
 _DATED = re.compile(r"\[\d{4}-\d{2}-\d{2}\]\s*")
 #: Fields that name other entries by their ids.
 _ID_LISTS = ("sources", "relevant_patterns")
+_ALIASES = ("aliases", "alias")
 
 
 class Renaming(NamedTuple):
     """What is renamed: the entry, where it stands, and its old and new name.
 
     `way` says what the name is: `id`, `title`, `heading` for the title that its first heading
-    gives, or `file` for that of its file.
+    gives, `file` for that of its file, or `alias` for a further name.
     """
 
     path: str
@@ -57,22 +58,31 @@ def check_name(name: str, way: str) -> str:
     return name
 
 
-def way_of(entry: Entry, body: str, *, is_title: bool) -> str:
-    """Return what is to be renamed of an entry: its id, or that which gives it its title."""
-    if not is_title:
-        return "id"
+def way_of(entry: Entry, body: str, name: str) -> str:
+    """Return what is to be renamed of an entry: for its `title`, that which gives it one."""
+    if name != "title":
+        return name
     return "title" if entry.title else "heading" if first_heading(body) else "file"
 
 
-def plan_renaming(renaming: Renaming, notes: Iterable[NoteText], leads_to: Callable[[str], bool]) -> tuple[Change, ...]:
+def _never(_target: str) -> bool:
+    return False
+
+
+def plan_renaming(
+    renaming: Renaming, notes: Iterable[NoteText], leads_to: Callable[[str], bool], stays: Callable[[str], bool] = _never
+) -> tuple[Change, ...]:
     """Plan to rename an entry and to rewrite the links to it; all of it happens, or nothing.
 
-    Only links that use the old name are rewritten: those by another of its names lead to it still.
+    Only links that use the old name are rewritten: those by another of its names lead to it still. So
+    do those that name its file, which may be called like its title: for other readers of notes a file
+    has no other name.
 
     Args:
         renaming: what is renamed.
         notes: its file, and all files with links to it.
         leads_to: tells whether a target that is called like the old name leads to this entry.
+        stays: tells whether a target leads to it by another name too when it is renamed.
 
     Raises:
         CannotSplice: a file cannot be changed without changing more than that.
@@ -87,7 +97,7 @@ def plan_renaming(renaming: Renaming, notes: Iterable[NoteText], leads_to: Calla
     reason = f"Renamed from {renaming.old} to {renaming.new}."
     changes: list[Change] = []
 
-    def new_name(target: str) -> str | None:
+    def new_id(target: str) -> str | None:
         suffix = ".md" if renaming.way == "file" and target.lower().endswith(".md") else ""
         bare = target[: len(target) - len(suffix)] if suffix else target
         folder, slash, last = bare.rpartition("/") if renaming.way == "file" else ("", "", bare)
@@ -95,9 +105,13 @@ def plan_renaming(renaming: Renaming, notes: Iterable[NoteText], leads_to: Calla
             return None
         return f"{folder}{slash}{renaming.new}{suffix}"
 
+    def new_name(target: str) -> str | None:
+        return None if stays(target) else new_id(target)
+
+    names = _NewNames(new_name, new_id if renaming.way == "id" else new_name)
     moved: NoteText | None = None
     for note in notes:
-        text = rename_in_text(note.text, note.path, renaming, new_name)
+        text = _rename_in_text(note.text, note.path, renaming, names)
         if text != note.text:
             changes.append(write_file(note, text, reason))
         if note.path == renaming.path and renaming.way == "file":
@@ -108,15 +122,22 @@ def plan_renaming(renaming: Renaming, notes: Iterable[NoteText], leads_to: Calla
     return tuple(change.joined(f"rename {renaming.entry_id}") for change in changes)
 
 
-def rename_in_text(text: str, path: str, renaming: Renaming, new_name: Callable[[str], str | None]) -> str:
+class _NewNames(NamedTuple):
+    """What links in texts and in fields are to say instead; None where they stay. Fields go by ids."""
+
+    in_text: Callable[[str], str | None]
+    in_fields: Callable[[str], str | None]
+
+
+def _rename_in_text(text: str, path: str, renaming: Renaming, names: _NewNames) -> str:
     """Return a file's text with the name exchanged, in the entry itself and in links to it."""
     for number in range(len(parse_document(text, path).entries)):
         # Spans shift with every change, the order of the entries does not.
         entry = parse_document(text, path).entries[number]
         is_own = path == renaming.path and entry.id == renaming.entry_id
-        text = text[: entry.body.start] + _in_body(text, entry, renaming, new_name, is_own=is_own) + text[entry.body.end :]
+        text = text[: entry.body.start] + _in_body(text, entry, renaming, names.in_text, is_own=is_own) + text[entry.body.end :]
         if entry.has_frontmatter:
-            text = _in_fields(text, entry, renaming, new_name, is_own=is_own)
+            text = _in_fields(text, entry, renaming, names.in_fields, is_own=is_own)
     return text
 
 
@@ -145,7 +166,7 @@ def _in_fields(text: str, entry: Entry, renaming: Renaming, new_name: Callable[[
 
 def _with_target(text: str, block: Span, key: str, value: Value, renaming: Renaming) -> str | None:
     """Return a text in which only the names change that stand in a list; None where that is not told so simply."""
-    if key != "links" and key not in _ID_LISTS:
+    if key not in ("links", *_ALIASES, *_ID_LISTS):
         return None
     held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(text[block.start : block.end])
     if held is None:
@@ -171,6 +192,11 @@ def _new_values(entry: Entry, renaming: Renaming, new_name: Callable[[str], str 
     if is_own and renaming.way in ("id", "title"):
         key = "title" if renaming.way == "title" and entry.metadata.get("title") is not None else "name" if renaming.way == "title" else "id"
         values[key] = renaming.new
+    if is_own and renaming.way == "alias":
+        key = next((key for key in _ALIASES if key in entry.metadata), "")
+        held = entry.metadata.get(key)
+        called = [renaming.new if word.casefold() == renaming.old.casefold() else word for word in read_words(held)]
+        values[key] = called if isinstance(held, list) else ", ".join(called)
     listed = entry.metadata.get("links")
     links = listed if isinstance(listed, list) else []
     renamed = [_new_link(link, new_name) for link in links]

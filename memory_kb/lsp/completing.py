@@ -10,7 +10,7 @@ from itertools import islice
 from lsprotocol.types import CompletionItem, CompletionItemKind, CompletionItemLabelDetails, CompletionList, TextEdit
 
 from memory_kb.entry import Span
-from memory_kb.index.catalog import Catalog
+from memory_kb.index.catalog import UNFIT, Called, Catalog
 from memory_kb.lsp.pages import Page
 from memory_kb.lsp.spots import Spot, find_spot
 from memory_kb.notes.fieldlist import FIELDS
@@ -22,7 +22,6 @@ _MOST = 100
 #: Values that name other entries by their ids.
 _ID_FIELDS = ("links.to", "sources", "relevant_patterns")
 _LINK_KEYS = ("to", "relation")
-_UNFIT = frozenset("[]|#\\\n")
 
 ReadText = Callable[[str], str]
 
@@ -49,33 +48,36 @@ def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: d
     return CompletionList(is_incomplete=len(items) >= _MOST or spot.kind in ("link", "tag"), items=items)
 
 
-def find_entries(catalog: Catalog, word: str, most: int = _MOST) -> list[StoredEntry]:
-    """Return the entries whose title or id goes with a word, those that begin with it first."""
+def find_names(catalog: Catalog, word: str, most: int = _MOST) -> list[Called]:
+    """Return the entries by those of their names that go with a word, those that begin with it first."""
     wanted = word.casefold().strip()
     if not wanted:
-        return heapq.nlargest(most, catalog.entries, key=lambda entry: entry.dated or "")
+        return heapq.nlargest(most, catalog.searchable, key=lambda called: called.entry.dated or "")
     parts = wanted.split()
     found = (
-        (0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2, len(names), number, entry)
-        for number, (names, entry) in enumerate(catalog.searchable)
+        (0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2, len(names), number, called)
+        for number, called in enumerate(catalog.searchable)
+        for names in [f"{called.found_by}\n{called.entry.source.casefold()}" if "/" in wanted else called.found_by]
         if all(part in names for part in parts)
     )
-    return [entry for *_, entry in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+    return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+
+
+def find_entries(catalog: Catalog, word: str) -> list[StoredEntry]:
+    """Return the entries that any name goes with a word, each once."""
+    return list({(called.entry.source, called.entry.line): called.entry for called in find_names(catalog, word)}.values())
 
 
 def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]:
+    """Yield links that other readers of notes follow too, and that show the name that was chosen."""
     is_closed = page.text.startswith(("]]", "|", "#"), spot.span.end)
-    for number, entry in enumerate(find_entries(catalog, spot.word)):
-        name = link_name(catalog, entry)
-        shown = "" if is_closed or name == entry.title else f"|{''.join(sign for sign in entry.title if sign not in _UNFIT)}"
+    is_embed = page.text[: spot.span.start].rstrip(" ").endswith("![[")
+    for number, (label, _, entry) in enumerate(find_names(catalog, spot.word)):
+        name = catalog.link_name(entry)
+        is_shown = is_closed or is_embed or label.casefold() in (name.casefold(), name.rpartition("/")[2].casefold())
+        shown = "" if is_shown else f"|{''.join(sign for sign in label if sign not in UNFIT).strip()}"
         text = f"{name}{shown}{'' if is_closed else ']]'}"
-        yield _item(page, spot.span, entry.title, text, number, CompletionItemKind.Reference, entry, f"{entry.title} {entry.entry_id} {spot.word}")
-
-
-def link_name(catalog: Catalog, entry: StoredEntry) -> str:
-    """Return the best name for a link to an entry: its title where that leads to it, else its id."""
-    fits = entry.title and not _UNFIT & set(entry.title) and catalog.resolve(entry.title) == entry
-    return entry.title if fits else entry.entry_id
+        yield _item(page, spot.span, label, text, number, CompletionItemKind.Reference, entry, f"{label} {entry.entry_id} {spot.word}")
 
 
 def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator[CompletionItem]:

@@ -24,6 +24,7 @@ from memory_kb.lsp.spots import blocks, find_spot
 from memory_kb.lsp.subjects import Subject, find_subject, list_symbols
 from memory_kb.notes.composing import Composition
 from memory_kb.notes.vault import locate
+from memory_kb.verbs.authoring import Named
 
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
@@ -230,11 +231,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         named = server.subject(params)
         if named is None or not named[1].way:
             return None
-        subject, drafts = named[1], desk.drafts()
+        page, subject = named
+        drafts, old = desk.drafts(), page.text[subject.span.start : subject.span.end]
         try:
-            made = await desk.ask(
-                lambda kb: kb.propose_renaming(subject.path, subject.entry_id, params.new_name, drafts, is_title=subject.way == "title")
-            )
+            made = await desk.ask(lambda kb: kb.propose_renaming(Named(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts))
         except MemoryKBError as exc:
             server.tell(str(exc))
             return None

@@ -24,7 +24,7 @@ class Subject(NamedTuple):
 
     Attributes:
         span: the name of it that stands there.
-        way: `id` or `title` where that is a name that can be changed, else "".
+        way: `id`, `title`, `file` or `alias` where that is a name that can be changed, else "".
         is_own: whether the place is part of the entry itself.
     """
 
@@ -39,14 +39,10 @@ def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
     """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
     link = page.link_at(offset)
     if link:
-        entry = catalog.resolve(link.target)
-        way = "" if entry is None else "id" if link.target.casefold() == entry.entry_id.casefold() else "title"
-        return Subject(entry.source, entry.entry_id, link.span, way, is_own=False) if entry else None
+        return _called(link.target, link.span, catalog)
     named = page.value_at(offset, ("to",))
     if named:
-        entry = catalog.resolve(named[0])
-        way = "" if entry is None else "id" if named[0].casefold() == entry.entry_id.casefold() else "title"
-        return Subject(entry.source, entry.entry_id, named[1], way, is_own=False) if entry else None
+        return _called(*named, catalog)
     own = page.entry_at(offset)
     if own is None:
         return None
@@ -58,6 +54,18 @@ def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
     if heading and heading.start <= offset <= heading.end:
         return Subject(page.path, own.id, heading, "" if own.title else "title", is_own=True)
     return Subject(page.path, own.id, Span(offset, offset), "", is_own=True)
+
+
+def _called(name: str, span: Span, catalog: Catalog) -> Subject | None:
+    """Return the entry that a link leads to, by the name that can be changed there."""
+    entry = catalog.resolve(name)
+    if entry is None:
+        return None
+    way = catalog.way_of(entry, name)
+    if way == "file":
+        start = span.start + name.rfind("/") + 1
+        span = Span(start, span.end - (3 if name.lower().endswith(".md") else 0))
+    return Subject(entry.source, entry.entry_id, span, way, is_own=False)
 
 
 def heading_span(page: Page, entry: Entry) -> Span | None:

@@ -55,6 +55,15 @@ class Standing(NamedTuple):
     text: str
 
 
+class Named(NamedTuple):
+    """An entry by one of its names: `way` is `id`, `title`, `file` or `alias`, and `old` the alias."""
+
+    path: str
+    id: str
+    way: str
+    old: str = ""
+
+
 class _Usage(NamedTuple):
     """How often entries were shown, when last, and what became of it; as of two sizes of the logs."""
 
@@ -191,21 +200,24 @@ class Authoring(Claims, Reviewing):
             self._usage = _Usage(state, shown, last, told)
         return self._usage
 
-    def rename(self, wanted: str, new: str, *, title: bool = False, dry_run: bool = False) -> RunReport:
+    def rename(self, wanted: str, new: str, *, title: bool = False, file: bool = False, dry_run: bool = False) -> RunReport:
         """Call an entry otherwise, and rewrite every link that uses the old name; all or nothing.
 
         Args:
             wanted: the entry.
             new: its new id, or title.
             title: rename what it is titled by: its title, its first heading, or its file.
+            file: rename its file, whatever its title is.
             dry_run: write nothing; the report's run tells what would be.
 
         Raises:
             UnknownEntry: there is no such entry.
             UsageError: the name is taken, or links could not hold it.
         """
-        found = self._find(wanted)
-        return self._carry_out_whole_files(lambda: self._plan_renaming(found.path, found.id, new, {}, is_title=title), dry_run=dry_run)
+        if title and file:
+            raise UsageError("one thing is renamed at a time", "leave out --title or --file")
+        found, way = self._find(wanted), "file" if file else "title" if title else "id"
+        return self._carry_out_whole_files(lambda: self._plan_renaming(Named(found.path, found.id, way), new, {}), dry_run=dry_run)
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
@@ -214,29 +226,31 @@ class Authoring(Claims, Reviewing):
             self.recover()
             return self.run_plan("rename", plan())
 
-    def propose_renaming(self, path: str, entry_id: str, new: str, drafts: Drafts, *, is_title: bool) -> Composition:
+    def propose_renaming(self, named: Named, new: str, drafts: Drafts) -> Composition:
         """Return what renaming an entry would make of the files, with the drafts in their places.
 
         Raises:
             UnknownEntry, UsageError, CannotSplice: as `rename`.
         """
-        return self._composed(self._plan_renaming(path, entry_id, new, drafts, is_title=is_title), drafts)
+        return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
-    def _plan_renaming(self, path: str, entry_id: str, new: str, drafts: Drafts, *, is_title: bool) -> Sequence[Change]:
+    def _plan_renaming(self, named: Named, new: str, drafts: Drafts) -> Sequence[Change]:
         from memory_kb.learning.renaming import Renaming, check_name, plan_renaming, shown_title, way_of
         from memory_kb.notes.sheets import find_entry
 
+        path, entry_id = named.path, named.id
         note = self._draft_note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
         body = note.text[entry.body.start : entry.body.end]
-        way = way_of(entry, body, is_title=is_title)
+        way = way_of(entry, body, named.way)
         if way == "id" and not entry.has_own_id:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
             raise UsageError(f"{path} is called so by the format", "give it a title")
         catalog = self.catalog()
         mine = self._at(path, entry_id, drafts)
-        old = {"id": entry.id, "title": entry.title or "", "file": path.rpartition("/")[2].removesuffix(".md")}.get(way) or shown_title(mine.title)
+        stem = path.rpartition("/")[2].removesuffix(".md")
+        old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(mine.title)
         name = check_name(new, way)
         taken = catalog.resolve(name)
         if name == old:
@@ -247,16 +261,20 @@ class Authoring(Claims, Reviewing):
 
         def leads_to(target: str) -> bool:
             found = catalog.resolve(target)
-            return found is None or (found.source, found.entry_id) == (path, entry_id)
+            return found is None or (found.source == path and (way == "file" or found.entry_id == entry_id))
 
         linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target)}
         paths = dict.fromkeys([path, *sorted(linking), *drafts])
-        return plan_renaming(renaming, [self._draft_note(one, drafts) for one in paths], leads_to)
+        kept = catalog.kept_names(path, entry_id, way)
+        return plan_renaming(renaming, [self._draft_note(one, drafts) for one in paths], leads_to, lambda target: target.casefold() in kept)
 
     def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
         """Return the entries that link to one, those by lists of ids among them."""
-        entry = next((one for one in catalog.ids.get(renaming.entry_id, ()) if one.source == renaming.path), None)
-        linking = list(catalog.incoming(entry)) if entry else []
+        entry = catalog.entry(renaming.path, renaming.entry_id)
+        named = [entry] if entry else []
+        if renaming.way == "file":
+            named = [one for one in catalog.entries if one.source == renaming.path]
+        linking = [found for one in named for found in catalog.incoming(one)]
         if renaming.way == "id":
             quoted = f'"{renaming.old}"'
             linking += [(one, "sources", renaming.old) for one in catalog.entries if one.metadata and quoted in one.metadata]

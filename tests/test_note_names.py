@@ -1,0 +1,143 @@
+"""What links call a note, and what becomes of them when it is renamed: other readers go by the names of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run, write_files
+from lsp_client import Editor, apply_workspace_edit
+from support import notes_of
+
+Write = Callable[[Files], Path]
+
+FILES = {
+    "Deploy.md": "---\naliases: [Ship it, DG] # mine\n---\n# How we deploy\n\nFirst [[Tea#Steps|brew]], ![[Tea#^b1]].\n",
+    "sub/Tea.md": "# Tea\n\n## Steps\n\nBoil. ^b1\n",
+    "a/Twin.md": "One.\n",
+    "b/Twin.md": "Two.\n",
+    "Misled.md": "# Tea\n\nA note whose heading is what another file is called.\n",
+    "Links.md": "[[Tea]] [[sub/Tea.md]] [[How we deploy]] [[Deploy|x]] [[DG]] [[dg#Now]] [[b/Twin]]\n",
+}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "notes", FILES)
+
+
+@pytest.fixture
+def editor(notes: Path, home: Path) -> Iterator[Editor]:
+    one = Editor(home, "--vault", notes, cwd=notes)
+    one.start()
+    yield one
+    one.kill()
+
+
+def draft(editor: Editor, notes: Path, text: str) -> str:
+    uri = editor.open(notes / "New.md", "[[Depl")
+    editor.wait_until_known(uri, "[[Depl", "How we deploy")
+    editor.type(uri, text, 3)
+    return uri
+
+
+def read(notes: Path, name: str) -> str:
+    return (notes / name).read_text(encoding="utf-8")
+
+
+def test_a_new_title_leaves_links_that_name_the_file(run: Run, notes: Path) -> None:
+    before = notes_of(notes)
+    assert run("--vault", notes, "rename", "sub/Tea.md", "Brewing", "--title").returncode == 0
+    assert read(notes, "sub/Tea.md") == FILES["sub/Tea.md"].replace("# Tea", "# Brewing")
+    assert {name for name, data in notes_of(notes).items() if data != before[name]} == {"notes/sub/Tea.md"}
+
+
+def test_a_new_title_takes_links_by_the_title_along(run: Run, notes: Path) -> None:
+    assert run("--vault", notes, "rename", "Deploy.md", "Shipping", "--title").returncode == 0
+    assert read(notes, "Links.md") == FILES["Links.md"].replace("[[How we deploy]]", "[[Shipping]]")
+
+
+def test_a_new_file_name_takes_links_by_the_file_along_and_leaves_the_title(run: Run, notes: Path) -> None:
+    assert run("--vault", notes, "rename", "sub/Tea.md", "Chai", "--file").returncode == 0
+    assert read(notes, "sub/Chai.md") == FILES["sub/Tea.md"]
+    assert read(notes, "Links.md") == FILES["Links.md"].replace("[[Tea]] [[sub/Tea.md]]", "[[Chai]] [[sub/Chai.md]]")
+    assert "![[Chai#^b1]]" in read(notes, "Deploy.md")
+    assert run("--vault", notes, "rename", "Deploy.md", "x", "--file", "--title").returncode == 2
+
+
+def test_a_new_id_leaves_links_by_a_file_of_that_name_and_changes_typed_ones(run: Run, vault: Write) -> None:
+    folder = vault(
+        {
+            "memory/rules/pin.md": "---\nid: pin\nkind: rule\n---\nPin it.\n",
+            "memory/rules/b.md": "---\nid: b\nlinks: [{to: pin, relation: related_to}]\n---\nSee [[pin]].\n",
+        }
+    )
+    assert run("--vault", folder, "rename", "pin", "pin-image").returncode == 0
+    assert read(folder, "memory/rules/b.md") == "---\nid: b\nlinks: [{to: pin-image, relation: related_to}]\n---\nSee [[pin]].\n"
+    assert run("--vault", folder, "lint").stderr == "Nothing to mend.\n"
+
+
+@pytest.mark.parametrize(
+    ("link", "path"),
+    [
+        ("Tea", "sub/Tea.md"), ("sub/Tea", "sub/Tea.md"), ("sub/tea.md", "sub/Tea.md"), ("Misled", "Misled.md"), ("dg", "Deploy.md"),
+        ("how we deploy", "Deploy.md"), ("a/Twin", "a/Twin.md"), ("b/Twin", "b/Twin.md"),
+    ],
+)  # fmt: skip
+def test_links_go_by_paths_and_file_names_before_titles(run: Run, notes: Path, link: str, path: str) -> None:
+    (notes / "Asks.md").write_text(f"See [[{link}]].\n", encoding="utf-8")
+    told = json.loads(run("--vault", notes, "links", "Asks.md", "--json").stdout)
+    assert [one["path"] for one in told["outgoing"]] == [path]
+
+
+@pytest.mark.parametrize(
+    ("typed", "label", "written"),
+    [
+        ("[[Dep", "Deploy", "Deploy]]"),
+        ("[[Dep", "How we deploy", "Deploy|How we deploy]]"),
+        ("[[ship", "Ship it", "Deploy|Ship it]]"),
+        ("![[DG", "DG", "Deploy]]"),
+        ("[[twin", "Twin", "b/Twin]]"),
+        ("[[sub/", "Tea", "Tea]]"),
+        ("[[te", "Tea", "Tea]]"),
+    ],
+)
+def test_any_name_is_completed_to_one_that_every_reader_follows(editor: Editor, notes: Path, typed: str, label: str, written: str) -> None:
+    uri = draft(editor, notes, f"See {typed}")
+    assert (label, written) in [(item["label"], item["textEdit"]["newText"]) for item in editor.complete(uri, typed)]
+
+
+def test_completion_in_a_memory_vault_names_the_file(run: Run, home: Path, vault: Write) -> None:
+    folder = vault({"memory/MEMORY.md": "---\nid: second\nkind: fact\n---\nOne.\n\n---\nid: deep\nkind: fact\ntitle: 'Deep: down'\n---\nTwo.\n"})
+    run("--vault", folder, "learn", "Wait for the event.", "--title", "Flaky tests: wait")
+    (made,) = (folder / "memory/learnings").glob("*.md")
+    editor = Editor(home, "--vault", folder, cwd=folder)
+    editor.start()
+    uri = editor.open(folder / "memory/learnings/new.md", "[[flaky [[deep")
+    editor.wait_until_known(uri, "[[flaky", "Flaky tests: wait")
+    assert [item["textEdit"]["newText"] for item in editor.complete(uri, "[[flaky")] == [f"{made.stem}|Flaky tests: wait]]"]
+    assert [item["textEdit"]["newText"] for item in editor.complete(uri, "[[deep")] == ["deep|Deep: down]]"]
+    editor.kill()
+
+
+def test_a_link_is_renamed_by_the_name_it_uses(editor: Editor, notes: Path) -> None:
+    uri = draft(editor, notes, "[[sub/Tea#Steps]] [[DG]] [[How we deploy]]")
+    assert editor.ask("textDocument/prepareRename", editor.at(uri, "sub/T"))["placeholder"] == "Tea"
+    texts = {uri: editor.text(uri)}
+
+    def renamed(word: str, name: str) -> dict[str, str | None]:
+        made = apply_workspace_edit(editor.ask("textDocument/rename", editor.at(uri, word) | {"newName": name}), texts)
+        return {address.rpartition("/")[2]: text for address, text in made.items()}
+
+    file = renamed("sub/T", "Chai")
+    assert (file["Tea.md"], file["Chai.md"]) == (None, FILES["sub/Tea.md"])
+    assert file["New.md"] == "[[sub/Chai#Steps]] [[DG]] [[How we deploy]]"
+    alias = renamed("[[D", "DP")
+    assert alias["Deploy.md"] == FILES["Deploy.md"].replace("DG]", "DP]")
+    assert alias["New.md"] == "[[sub/Tea#Steps]] [[DP]] [[How we deploy]]"
+    assert alias["Links.md"] == FILES["Links.md"].replace("[[DG]] [[dg#", "[[DP]] [[DP#")
+    title = renamed("[[How", "Shipping")
+    assert title["Deploy.md"] == FILES["Deploy.md"].replace("# How we deploy", "# Shipping")
+    assert title["New.md"] == "[[sub/Tea#Steps]] [[DG]] [[Shipping]]"
