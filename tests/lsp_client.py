@@ -80,6 +80,10 @@ class Editor:
         assert "error" not in answer, answer
         return answer["result"]
 
+    def reply(self, number: object) -> None:
+        """Answer what the server asked."""
+        self._send({"id": number, "result": None})
+
     def wait(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait for a notification; those before it are forgotten."""
         with self._heard:

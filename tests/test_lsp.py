@@ -84,9 +84,8 @@ Edit = Callable[..., Editor]
 
 
 def draft(editor: Editor, folder: Path, text: str, name: str = "memory/learnings/draft.md") -> str:
-    """Open a note that is not saved, when the vault is known."""
+    """Open a note that is not saved."""
     uri = editor.open(folder / name, "[[")
-    editor.wait_until_known(uri, "[[", "Staging database")
     editor.type(uri, text, 3)
     return uri
 
@@ -216,7 +215,7 @@ def test_hover_tells_prominence_use_and_links(edit: Edit, folder: Path, run: Run
     told = editor.ask("textDocument/hover", editor.at(uri, "[[Stag"))["contents"]["value"]
     assert "prominence 0.4 = importance 0.4 × decay 1 (undated) × 1 (reinforced 0×); scope × 1" in told
     assert "shown 1×, last on 2026-11-20; outcomes: none yet" in told
-    assert "links: 1 out, 1 in" in told
+    assert "links: 1 out, 2 in" in told
     assert "Staging runs Postgres 15" in told
 
 
@@ -262,8 +261,8 @@ def test_links_lead_to_their_entries_and_back(read: Reading) -> None:
     found = editor.ask("textDocument/references", asked)
     assert [(one["uri"].rpartition("/")[2], one["range"]["start"]) for one in found] == [
         ("redis.md", {"line": 5, "character": 0}),
-        ("staging.md", {"line": 6, "character": 30}),
         ("draft.md", {"line": 0, "character": 4}),
+        ("staging.md", {"line": 6, "character": 30}),
     ]
 
 
@@ -276,7 +275,7 @@ def test_symbols_are_entries_with_their_headings(read: Reading) -> None:
         ("Staging database", []),
     ]
     found = editor.ask("workspace/symbol", {"query": "redis"})
-    assert [(one["name"], one["location"]["uri"].rpartition("/")[2]) for one in found] == [("Redis cache", "redis.md")]
+    assert [(one["name"], one["location"]["uri"].rpartition("/")[2]) for one in found] == [("Redis cache", "redis.md"), ("Redis cache", "draft.md")]
 
 
 # -- renaming ----------------------------------------------------------------------------------

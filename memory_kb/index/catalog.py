@@ -78,6 +78,17 @@ class Catalog:
             if other != entry and self.names.get(target.casefold()) == entry
         )
 
+    def told(self, path: str) -> tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]:
+        """Return the entries of a file with their links."""
+        return tuple((entry, self.links.get((path, entry.line), ())) for entry in self._by_path.get(path, ()))
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, list[StoredEntry]]:
+        found: dict[str, list[StoredEntry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.source, []).append(entry)
+        return found
+
     @cached_property
     def tags(self) -> Mapping[str, int]:
         """How often each tag is used."""

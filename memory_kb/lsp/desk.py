@@ -15,12 +15,15 @@ from lsprotocol.types import Location, Position, Range, SymbolInformation, Symbo
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.catalog import EMPTY, Catalog
+from memory_kb.index.inventory import name_entries
+from memory_kb.index.unsaved import Told, lay_over, tell_unsaved
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.completing import find_entries
 from memory_kb.lsp.edits import Place
 from memory_kb.lsp.pages import Page
 from memory_kb.lsp.subjects import Subject, find_mentions
 from memory_kb.notes.vault import Vault
+from memory_kb.notes.walk import would_take
 from memory_kb.ports import StoredEntry
 from memory_kb.serving.lanes import Address, Lane
 from memory_kb.serving.watching import Watcher
@@ -41,8 +44,13 @@ class Desk:
 
     def __init__(self, vault: str | None, home: str | None, say: Callable[[str], None]) -> None:
         self.address = Address(vault, home, dict(os.environ))
-        self.catalog: Catalog = EMPTY
         self.vault: Vault | None = None
+        #: Set when the vault was looked through for the first time, or when there is none.
+        self.ready = asyncio.Event()
+        self._saved: Catalog = EMPTY
+        self._laid: tuple[Catalog, dict[str, Told], Catalog] | None = None
+        self._told: dict[str, tuple[Page, Told]] = {}
+        self._ignore: tuple[str, ...] = ()
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
         self._lane = Lane(self.address, "memory-kb lsp")
@@ -61,7 +69,7 @@ class Desk:
         """Find the vault; tell whether there is one."""
         if self.vault is None:
             try:
-                self.vault = await self.ask(lambda kb: kb.vault)
+                self.vault, self._ignore = await self.ask(lambda kb: (kb.vault, kb.settings.ignore))
             except MemoryKBError as exc:
                 self._say(f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
                 return False
@@ -76,9 +84,34 @@ class Desk:
             return kb.catalog()
 
         catalog = await self.ask(look)
-        is_new = catalog.generation != self.catalog.generation
-        self.catalog = catalog
+        is_new = catalog.generation != self._saved.generation
+        self._saved = catalog
         return is_new
+
+    @property
+    def catalog(self) -> Catalog:
+        """All entries with their names and links, those of open notes as they stand in the editor."""
+        drafts = {page.path: told for page in list(self.pages.values()) if (told := self._tell(page)) is not None}
+        laid = self._laid
+        if laid is None or laid[0] is not self._saved or laid[1] != drafts:
+            self._laid = laid = (self._saved, drafts, lay_over(self._saved, drafts))
+        return laid[2]
+
+    def _tell(self, page: Page) -> Told | None:
+        """Return what an open note adds to the catalog; None for a file that is no note."""
+        kept = self._told.get(page.path)
+        if kept and kept[0] is page:
+            return kept[1]
+        is_memory = self.vault is not None and self.vault.memory is not None
+        if not would_take(page.path, self._ignore, is_memory=is_memory):
+            return None
+        told = tell_unsaved(page.path, page.text, is_memory=is_memory)
+        self._told[page.path] = (page, told)
+        return told
+
+    def names_in(self, page: Page) -> frozenset[str]:
+        """Return what links may call the entries of an open note."""
+        return frozenset(name_entries([entry for entry, _ in self._tell(page) or ()]))
 
     def close(self) -> None:
         """End what is going on."""
@@ -95,7 +128,9 @@ class Desk:
 
     def drop(self, uri: str) -> None:
         """Forget a note that the editor has closed."""
-        self.pages.pop(uri, None)
+        page = self.pages.pop(uri, None)
+        if page:
+            self._told.pop(page.path, None)
 
     def path_of(self, uri: str) -> str | None:
         """Return the path in output of a note, or None for what is none."""
@@ -148,8 +183,7 @@ class Desk:
 
     def entry_of(self, subject: Subject) -> StoredEntry | None:
         """Return what the catalog has of a subject."""
-        found = self.catalog.ids.get(subject.entry_id, ())
-        return next((entry for entry in found if entry.source == subject.path), None)
+        return self.catalog.entry(subject.path, subject.entry_id)
 
     def locate(self, path: str, entry_id: str) -> Location | None:
         """Return where an entry stands."""
@@ -158,12 +192,12 @@ class Desk:
 
     def list_mentions(self, subject: Subject, *, with_own: bool) -> list[Location]:
         """Return where notes link to an entry, open ones as they stand in the editor."""
-        entry = self.entry_of(subject)
+        catalog, entry = self.catalog, self.entry_of(subject)
         own = self.locate(subject.path, subject.entry_id) if with_own else None
         if entry is None:
             return [own] if own else []
-        paths = dict.fromkeys([*sorted({other.source for other, *_ in self.catalog.incoming(entry)}), *self.drafts()])
-        found = [Location(page.uri, page.ruler.range(span)) for page in self._pages(paths) for span in find_mentions(page, entry, self.catalog)]
+        paths = dict.fromkeys([*sorted({other.source for other, *_ in catalog.incoming(entry)}), *self.drafts()])
+        found = [Location(page.uri, page.ruler.range(span)) for page in self._pages(paths) for span in find_mentions(page, entry, catalog)]
         return [*([own] if own else []), *found]
 
     def _pages(self, paths: Iterable[str]) -> Iterable[Page]:

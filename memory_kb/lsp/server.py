@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Coroutine
@@ -28,6 +29,8 @@ from memory_kb.verbs.authoring import Named
 
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
+#: Seconds after which a person is told that the first look takes long.
+_SLOW_SECONDS = 2.0
 _OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Delete}
 
 
@@ -47,6 +50,7 @@ class NoteServer(LanguageServer):
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._published: set[str] = set()
+        self._names: dict[str, frozenset[str]] = {}
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something beside the answers."""
@@ -58,9 +62,11 @@ class NoteServer(LanguageServer):
     async def begin(self) -> None:
         """Find the vault, take in what was opened meanwhile, and look after it from now on."""
         if not await self.desk.open():
+            self.desk.ready.set()
             return
         for document in list(self.workspace.text_documents.values()):
             self.desk.put(document.uri, document.source, document.version)
+        self.start(self._tell_when_slow())
         while True:
             try:
                 if await self.desk.renew():
@@ -68,7 +74,24 @@ class NoteServer(LanguageServer):
                         self.examine_soon(uri)
             except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it mended
                 _say(f"the vault cannot be looked at: {exc}")
+            # Whatever became of the first look: nobody is kept waiting for the second.
+            self.desk.ready.set()
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _tell_when_slow(self) -> None:
+        """Tell a person that the first look at the vault takes its time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.desk.ready.wait(), _SLOW_SECONDS)
+            return
+        window, title = self.client_capabilities.window, "memory-kb reads the notes for the first time"
+        if not (window and window.work_done_progress):
+            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{title}; answers come when that is done"))
+            return
+        name = "memory-kb first look"
+        await self.work_done_progress.create_async(name)
+        self.work_done_progress.begin(name, lsp.WorkDoneProgressBegin(title, cancellable=False))
+        await self.desk.ready.wait()
+        self.work_done_progress.end(name, lsp.WorkDoneProgressEnd())
 
     def examine_soon(self, uri: str) -> None:
         """Examine a note when nothing has been typed for a moment."""
@@ -82,8 +105,9 @@ class NoteServer(LanguageServer):
         page = self.desk.pages.get(uri)
         if page is None:
             return
+        drafts = self.desk.drafts()
         try:
-            remarks = await self.desk.ask(lambda kb: kb.examine(page.path, page.text))
+            remarks = await self.desk.ask(lambda kb: kb.examine(page.path, page.text, drafts))
         except MemoryKBError as exc:
             _say(str(exc))
             return
@@ -91,6 +115,16 @@ class NoteServer(LanguageServer):
             self._published.add(uri)
             told = [to_diagnostic(page, one) for one in remarks]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version))
+            names = self.desk.names_in(page)
+            if names != self._names.get(uri):
+                self._names[uri] = names
+                self._examine_others(uri)
+
+    def _examine_others(self, uri: str) -> None:
+        """Examine the notes beside one whose entries are called otherwise now."""
+        for other in list(self.desk.pages):
+            if other != uri:
+                self.examine_soon(other)
 
     def forget(self, uri: str) -> None:
         """Take back what was said of a note that is closed."""
@@ -98,6 +132,8 @@ class NoteServer(LanguageServer):
         if earlier:
             earlier.cancel()
         self.desk.drop(uri)
+        if self._names.pop(uri, None) is not None:
+            self._examine_others(uri)
         if uri in self._published:
             self._published.discard(uri)
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
@@ -167,7 +203,8 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     _keep_notes(server)
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "#", ":", " ", ","]))
-    def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
+    async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
+        await desk.ready.wait()
         found = server.place(params)
         if found is None:
             return None
@@ -178,6 +215,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        await desk.ready.wait()
         found = server.place(params)
         if found is None:
             return None
@@ -200,26 +238,31 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
-    def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
+    async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
+        await desk.ready.wait()
         named = server.subject(params)
         return desk.locate(named[1].path, named[1].entry_id) if named else None
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
+        await desk.ready.wait()
         named = server.subject(params)
         return await asyncio.to_thread(desk.list_mentions, named[1], with_own=params.context.include_declaration) if named else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+    async def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+        await desk.ready.wait()
         page = desk.pages.get(params.text_document.uri)
         return list_symbols(page) if page else None
 
     @server.feature(lsp.WORKSPACE_SYMBOL)
-    def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
+    async def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
+        await desk.ready.wait()
         return desk.find_symbols(params.query) if desk.vault else []
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
-    def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
+    async def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
+        await desk.ready.wait()
         named = server.subject(params)
         if named is None or not named[1].way:
             return None
@@ -228,6 +271,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        await desk.ready.wait()
         named = server.subject(params)
         if named is None or not named[1].way:
             return None
@@ -245,6 +289,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True),
     )
     async def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        await desk.ready.wait()
         page = desk.pages.get(params.text_document.uri)
         if page is None or desk.vault is None:
             return None

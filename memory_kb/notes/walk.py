@@ -39,6 +39,19 @@ class Reach(NamedTuple):
 EVERYWHERE = Reach()
 
 
+def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
+    """Tell whether a walk takes a file with this path in output, if it is there.
+
+    Example:
+        >>> [would_take(path, ["drafts"], is_memory=True) for path in ("memory/rules/a.md", "memory/CONTINUITY.md", "memory/drafts/a.md")]
+        [True, False, False]
+    """
+    left_out, parts = Ignore(ignore), path.split("/")
+    if is_memory and parts[-1] in _NOT_NOTES:
+        return False
+    return not any(left_out.covers("/".join(parts[:count])) for count in range(1, len(parts) + 1))
+
+
 def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
     """Yield the files of all roots, one root after the other."""
     for root in vault.roots:

@@ -79,21 +79,31 @@ class Authoring(Claims, Reviewing):
     _catalog: Catalog | None = None
     _usage: _Usage | None = None
 
-    def catalog(self) -> Catalog:
-        """Return all entries with their names and links, as they are now."""
+    def catalog(self, drafts: Drafts | None = None) -> Catalog:
+        """Return all entries with their names and links, as they are now; drafts take the place of their files."""
         from memory_kb.index.catalog import make_catalog
+        from memory_kb.index.unsaved import lay_over, tell_unsaved
 
         def read(index: SqliteIndex) -> Catalog:
             if self._catalog is None or self._catalog.generation != index.generation:
                 self._catalog = make_catalog(index)
             return self._catalog
 
-        return self._reading(read)
+        saved, is_memory = self._reading(read), self.vault.memory is not None
+        notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
+        return lay_over(saved, {path: tell_unsaved(path, text, is_memory=is_memory) for path, text in notes.items()})
 
-    def examine(self, path: str, text: str) -> tuple[Remark, ...]:
+    def is_note(self, path: str) -> bool:
+        """Tell whether a Markdown file of the vault's folders is a note, going by its path."""
+        from memory_kb.notes.walk import would_take
+
+        return would_take(path, self.settings.ignore, is_memory=self.vault.memory is not None)
+
+    def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
         """Return what is to be mended in a note that may not be saved yet, each at its place.
 
-        The rules are those of `lint`, and that nothing is said twice.
+        The rules are those of `lint`, and that nothing is said twice. What links lead to may not
+        be saved either.
         """
         from memory_kb.index.unsaved import read_unsaved
         from memory_kb.learning.memories import make_memory
@@ -104,15 +114,15 @@ class Authoring(Claims, Reviewing):
         is_memory = self.vault.memory is not None
         memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
         document = parse_document(text, path, default_status(path, is_memory=is_memory))
-        return tuple(remark(text, document, memories, self._remark_ground(path, memories)))
+        return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
 
-    def _remark_ground(self, path: str, memories: Sequence[Memory]) -> Ground:
+    def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
         from memory_kb.learning.freshness.claims import assess, complain
         from memory_kb.learning.remarks import Ground, Known
         from memory_kb.learning.remember import Draft
         from memory_kb.learning.twins import find_twin
 
-        catalog, today = self.catalog(), self._today()
+        catalog, today = self.catalog(drafts), self._today()
         own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
         ids = Counter((memory.id, memory.place) for memory in memories)
 
@@ -247,7 +257,7 @@ class Authoring(Claims, Reviewing):
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
             raise UsageError(f"{path} is called so by the format", "give it a title")
-        catalog = self.catalog()
+        catalog = self.catalog(drafts)
         mine = self._at(path, entry_id, drafts)
         stem = path.rpartition("/")[2].removesuffix(".md")
         old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(mine.title)
@@ -336,7 +346,7 @@ class Authoring(Claims, Reviewing):
         from memory_kb.learning.upkeep.merging import by_rank, merge
         from memory_kb.notes.sheets import find_entry
 
-        found = self.catalog().ids.get(other, ())
+        found = self.catalog(drafts).ids.get(other, ())
         if not found or (other, found[0].source) == (memory.id, memory.path):
             raise UnknownEntry(other)
         primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])
