@@ -111,3 +111,4 @@ class Chunk(NamedTuple):
     title_terms: str | None
     terms: str | None
     metadata: str | None
+    text_tags: str

@@ -185,7 +185,8 @@ class StoredChunk(NamedTuple):
 class StoredEntry(NamedTuple):
     """An entry as the index knows it.
 
-    `line` is where its text begins, `metadata` is JSON or None.
+    `line` is where its text begins, `metadata` is JSON or None. `tags` are those of its frontmatter,
+    `text_tags` those that stand in its text as `#tag`; both with commas between them.
     """
 
     entry_id: str
@@ -200,6 +201,7 @@ class StoredEntry(NamedTuple):
     tags: str
     dated: str | None
     metadata: str | None
+    text_tags: str = ""
 
 
 class StoredMemory(NamedTuple):

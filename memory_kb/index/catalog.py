@@ -92,7 +92,8 @@ class Catalog:
     @cached_property
     def tags(self) -> Mapping[str, int]:
         """How often each tag is used."""
-        return Counter(tag for entry in self.entries if entry.tags for tag in entry.tags.split(","))
+        held = (f"{entry.tags},{entry.text_tags}" for entry in self.entries if entry.tags or entry.text_tags)
+        return Counter(tag for tags in held for tag in dict.fromkeys(tags.split(",")) if tag)
 
     @cached_property
     def ids(self) -> Mapping[str, tuple[StoredEntry, ...]]:

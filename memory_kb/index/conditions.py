@@ -75,8 +75,8 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
         conditions.append(f"{table}.dated >= :since")
         values["since"] = filters.since.isoformat()
     if filters.tags:
-        conditions.append(f"has_tag({table}.tags, :tags)")
-        values["tags"] = ",".join(tag.replace(",", " ").casefold() for tag in filters.tags)
+        conditions.append(f"has_tag({table}.tags || ',' || {table}.text_tags, :tags)")
+        values["tags"] = ",".join(tag.replace(",", " ") for tag in filters.tags)
     if filters.job:
         shown, named = visible(filters, table)
         conditions.append(shown)

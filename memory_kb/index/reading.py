@@ -15,6 +15,7 @@ from memory_kb.entry import Chunk, Entry
 from memory_kb.index.chunking import Piece, split_text
 from memory_kb.model import FileStat, Location
 from memory_kb.notes.entries import display_title, first_heading, parse_document
+from memory_kb.notes.tags import find_tags
 from memory_kb.text import cjk_terms, has_cjk, symbol_terms
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -120,6 +121,7 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
         is_titled = int(title != name or title == entry.title or title == first_heading(body))
         head = _leading_columns(entry, location)
         tags = ",".join(tag.replace(",", " ") for tag in entry.tags)
+        text_tags = ",".join(find_tags(body)) if "#" in body else ""
         applies_to = "\n".join(entry.applies_to)
         dated = entry.dated.isoformat() if entry.dated else None
         title_terms = search_terms(title) if has_terms else None
@@ -132,7 +134,7 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
             under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
             terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
             place = (start, line, end_line, title, is_titled, under, content)
-            chunks.append(Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata))
+            chunks.append(Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata, text_tags))
             line, counted = end_line, end
     return chunks
 

@@ -63,7 +63,8 @@ CREATE TABLE chunks (
     dated               TEXT,             -- the entry's day as 2026-03-01
     title_terms         TEXT,             -- CJK bigrams of the title
     terms               TEXT,             -- bigrams and spelled-out names of the rest
-    metadata            TEXT              -- the frontmatter as JSON, or NULL
+    metadata            TEXT,             -- the frontmatter as JSON, or NULL
+    text_tags           TEXT NOT NULL     -- the #tags of the entry's text, for filters alone
 );
 CREATE INDEX chunks_source ON chunks (source);
 CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task) WHERE part = 0;

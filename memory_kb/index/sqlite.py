@@ -16,6 +16,7 @@ from memory_kb.index.conditions import is_narrow, visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
 from memory_kb.locks import hold_lock
 from memory_kb.model import NOWHERE, Filters, Problem
+from memory_kb.notes.tags import fits_tag
 from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, StoredMemory, SyncWindow
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
 
 _CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part"
-_ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata"
+_ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags"
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
 
@@ -339,13 +340,13 @@ def _listed(weights: Sequence[float]) -> str:
 
 
 def _has_tag(tags: str, wanted: str) -> bool:
-    return not set(tags.casefold().split(",")).isdisjoint(_words(wanted))
+    return len(tags) > 1 and fits_tag(tags.split(","), _words(wanted))
 
 
 # The same for every row of a query.
 @functools.lru_cache(maxsize=8)
-def _words(wanted: str) -> frozenset[str]:
-    return frozenset(wanted.split(","))
+def _words(wanted: str) -> tuple[str, ...]:
+    return tuple(wanted.split(","))
 
 
 def _fits_file(applies_to: str, file: str) -> bool:

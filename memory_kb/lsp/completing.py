@@ -95,7 +95,8 @@ def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterat
 
 def _tags(catalog: Catalog, word: str) -> list[str]:
     wanted = word.casefold()
-    fitting = [tag for tag in catalog.tags if wanted in tag.casefold()]
+    # What is being written is a tag of this note already, and of no other.
+    fitting = [tag for tag in catalog.tags if wanted in tag.casefold() and (tag != word or catalog.tags[tag] > 1)]
     return sorted(fitting, key=lambda tag: (not tag.casefold().startswith(wanted), -catalog.tags[tag], tag))
 
 

@@ -24,7 +24,6 @@ _SIGN = re.compile(r"[^\n]")
 #: Backslashes in a row that are counted.
 _MOST_SIGNS = 16
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
-_TAG = re.compile(r"(?<![\w#/&\[(])#([^\W\d_][\w/-]*|\d+[^\W\d_/-][\w/-]*)", re.MULTILINE)
 
 
 class Wikilink(NamedTuple):
@@ -93,16 +92,6 @@ def rewrite_targets(text: str, new_name: Callable[[str], str | None]) -> str:
             pieces += [text[done : link.span.start], name]
             done = link.span.end
     return "".join((*pieces, text[done:]))
-
-
-def find_tags(text: str) -> tuple[str, ...]:
-    """Return the `#tags` in a text, each once; headings, numbers and code have none.
-
-    Example:
-        >>> find_tags("# Head\\nUses #sqlite and #db/index, issue #12, `#no`.")
-        ('sqlite', 'db/index')
-    """
-    return tuple(dict.fromkeys(found.rstrip("/-") for found in _TAG.findall(without_code(text))))
 
 
 def find_block_ids(text: str) -> tuple[str, ...]:

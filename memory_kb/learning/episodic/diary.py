@@ -10,6 +10,7 @@ from typing import Any
 
 from memory_kb.learning.memories import Memory
 from memory_kb.notes.events import normal_time
+from memory_kb.notes.tags import fits_tag
 from memory_kb.reports import RunReport
 
 #: The headings of an episode's body, in their order (requirements §6.2).
@@ -218,9 +219,8 @@ class DiaryFilter:
             >>> DiaryFilter(tags=("CI",), min_quality=0.8).has(DiaryEntry("x", "a.md", "T", "success", 0.85, "2026-03-24", tags=("ci",)))
             True
         """
-        tags = {tag.casefold() for tag in entry.tags}
         return (
-            (not self.tags or any(tag.casefold() in tags for tag in self.tags))
+            (not self.tags or fits_tag(entry.tags, self.tags))
             and (not self.status or entry.status in self.status)
             and (self.min_quality is None or entry.quality_score >= self.min_quality)
             and (self.since is None or entry.timestamp[:10] >= self.since)

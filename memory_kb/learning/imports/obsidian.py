@@ -10,7 +10,8 @@ from memory_kb.learning.intake import id_of
 from memory_kb.learning.remember import Draft
 from memory_kb.notes.fields import read_text
 from memory_kb.notes.splice import Value
-from memory_kb.notes.wikilinks import find_block_ids, find_tags, find_wikilinks, without_code
+from memory_kb.notes.tags import find_tags
+from memory_kb.notes.wikilinks import find_block_ids, find_wikilinks, without_code
 from memory_kb.words import KIND_ALIASES, KINDS, WORKING_KINDS
 
 _MOST_TAGS = 50
