@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from memory_kb.notes.wikilinks import without_code
 
 #: A tag begins a line, or stands behind a blank, an opening bracket or a mark of emphasis.
-_TAG = re.compile(r"(?:(?<![^\s(*>,;、。，（「])|^)(?<!\]\()#([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
-_FIRST = re.compile(r"#[^\W_]")
+_TAG = re.compile(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
 #: What names other things: links and their targets, addresses, HTML.
 _ELSEWHERE = re.compile(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
 _INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
@@ -32,7 +31,7 @@ def find_tags(text: str) -> tuple[str, ...]:
         >>> find_tags("# Head\\nUses #sqlite and (#db/index), issue #12, `#no`, [x](#y), a #fff line.\\n#include <x>")
         ('sqlite', 'db/index')
     """
-    if not _FIRST.search(text):
+    if not _TAG.search(text):
         return ()
     return tuple(dict.fromkeys(_tags(_ELSEWHERE.sub(_blank, _without_indented(without_code(text))))))
 
