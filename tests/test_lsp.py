@@ -252,7 +252,7 @@ def test_links_lead_to_their_entries_and_back(read: Reading) -> None:
     uri = draft(editor, folder, "See [[Redis cache#Keys|keys]] and [[nowhere]].")
     place = editor.ask("textDocument/definition", editor.at(uri, "[[Redis"))
     assert place["uri"] == (folder / "memory/learnings/redis.md").as_uri()
-    assert place["range"]["start"]["line"] == 5
+    assert place["range"]["start"]["line"] == 9
     assert editor.ask("textDocument/definition", editor.at(uri, "[[nowh")) is None
     staging = editor.open(folder / "memory/learnings/staging.md")
     asked = editor.at(staging, "id: staging") | {"context": {"includeDeclaration": False}}

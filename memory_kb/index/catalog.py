@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memory_kb.filters import EVERYTHING
-from memory_kb.index.inventory import aliases_of, file_names, links_of, name_entries, read_metadata
+from memory_kb.index.inventory import aliases_of, count_stems, file_names, links_of, name_entries, read_metadata, stem_of
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.ports import StoredEntry
 
@@ -110,7 +110,11 @@ class Catalog:
 
     @cached_property
     def _stems(self) -> Counter[str]:
-        return Counter(_stem(path).casefold() for path in {entry.source for entry in self.entries})
+        return count_stems(self.entries)
+
+    def is_alone(self, path: str) -> bool:
+        """Tell whether no other file is called like this one."""
+        return self._stems[stem_of(path)] <= 1
 
     def link_name(self, entry: StoredEntry) -> str:
         """Return the name by which most readers of notes follow a link to an entry.
@@ -120,7 +124,7 @@ class Catalog:
         """
         stem, path = _stem(entry.source), entry.source.removesuffix(".md")
         own = read_metadata(entry).get("id") is not None
-        names = [stem] if self._stems[stem.casefold()] == 1 else []
+        names = [stem] if self.is_alone(entry.source) else []
         names += [entry.entry_id] if own else []
         names += [path] if not path.startswith("~") else []
         names += [entry.title]

@@ -8,21 +8,24 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.credentials import find_secret
-from memory_kb.errors import UnreadableInput
+from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.filters import EVERYTHING
 from memory_kb.index.comparing import has_same_bytes
 from memory_kb.index.indexer import survey
-from memory_kb.index.inventory import links_of, name_entries
-from memory_kb.index.reading import read_file, read_note
+from memory_kb.index.inventory import count_stems, links_of, name_entries, stem_of
+from memory_kb.index.reading import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.standing import check_queries
 from memory_kb.model import FileStat, Problem
+from memory_kb.notes.anchors import find_anchor, say_missing
+from memory_kb.notes.changes import read_note_text
 from memory_kb.notes.vault import Vault, default_status, locate
 from memory_kb.notes.walk import walk
+from memory_kb.notes.wikilinks import find_wikilinks
 from memory_kb.ports import StoredEntry
 from memory_kb.settings import Settings
 from memory_kb.text import printable
@@ -67,8 +70,9 @@ def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     entries = list(index.entries(EVERYTHING))
     yield from _duplicate_ids(entries)
     names = name_entries(entries)
-    linking = index.linking_contents()
+    linking, stems = index.linking_contents(), count_stems(entries)
     for entry in entries:
+        yield from _missing_places(vault, entry, linking.get((entry.source, entry.entry_id), ""), names, stems)
         text = linking.get((entry.source, entry.entry_id), "") if vault.memory else ""
         for relation, target in links_of(entry, text):
             if target.casefold() not in names:
@@ -79,6 +83,22 @@ def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
         if secret:
             yield Problem(source, line, f"the text contains what looks like {secret}; take it out and revoke it")
         yield from _conflicts(source, line, content)
+
+
+def _missing_places(vault: Vault, entry: StoredEntry, text: str, names: Mapping[str, StoredEntry], stems: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for every link to a heading or block that its note does not have.
+
+    Where several files are called the same, another may be meant than the one we take.
+    """
+    for link in find_wikilinks(text):
+        target = names.get(link.target.casefold())
+        if link.anchor and target and not link.is_attachment and stems[stem_of(target.source)] == 1:
+            try:
+                whole, _ = decode(read_note_text(target.source, vault.resolve(target.source)).data)
+            except (MemoryKBError, OSError):
+                continue
+            if find_anchor(whole, link.anchor) is None:
+                yield Problem(entry.source, entry.line, say_missing(link.target, link.anchor))
 
 
 def _conflicts(source: str, line: int, content: str) -> Iterator[Problem]:

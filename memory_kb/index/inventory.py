@@ -10,7 +10,7 @@ import os
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -206,6 +206,16 @@ def file_names(path: str) -> tuple[str, ...]:
     """
     bare = path.casefold().removesuffix(".md")
     return (bare, *(bare[place + 1 :] for place, sign in enumerate(bare) if sign == "/"))
+
+
+def stem_of(path: str) -> str:
+    """Return the name of a file alone, in lower case."""
+    return file_names(path)[-1]
+
+
+def count_stems(entries: Iterable[StoredEntry]) -> Counter[str]:
+    """Return how many files are called by each name."""
+    return Counter(stem_of(path) for path in {entry.source for entry in entries})
 
 
 def aliases_of(entry: StoredEntry) -> tuple[str, ...]:

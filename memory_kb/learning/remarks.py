@@ -51,6 +51,7 @@ class Ground:
         twin: gives the entry that says the same as one of these, and whether that was forgotten.
         claims: what is to be said of an entry's claims.
         rule_tokens: the budget of all rules that are put before an agent.
+        lacks: says that the note which a target leads to lacks a heading or block, None where it has it.
         checks_wikilinks: whether links in text lead to entries; elsewhere they may be anything.
     """
 
@@ -60,6 +61,7 @@ class Ground:
     claims: Callable[[Memory], Iterable[str]]
     rule_tokens: int
     checks_wikilinks: bool
+    lacks: Callable[[str, str], str | None] = lambda _target, _anchor: None
 
 
 def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
@@ -144,11 +146,14 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
         if to is not None and not ground.leads(to):
             said = f"the {link.get('relation') or 'related_to'} link to {to!r} leads to no entry"
             yield Remark(_value_span(text, entry, to), "link", "warning", said, to)
-    if not ground.checks_wikilinks:
-        return
     for found in find_wikilinks(text, entry.body.start, entry.body.end):
-        if not found.is_attachment and not ground.leads(found.target):
-            yield Remark(found.whole, "link", "warning", f"the wikilink to {found.target!r} leads to no entry", found.target)
+        if found.is_attachment:
+            continue
+        if not ground.leads(found.target):
+            if ground.checks_wikilinks:
+                yield Remark(found.whole, "link", "warning", f"the wikilink to {found.target!r} leads to no entry", found.target)
+        elif found.anchor and (missing := ground.lacks(found.target, found.anchor)):
+            yield Remark(found.whole, "link", "hint", missing, found.target)
 
 
 def _value_span(text: str, entry: Entry, value: str) -> Span:

@@ -13,9 +13,10 @@ from memory_kb.entry import Span
 from memory_kb.index.catalog import UNFIT, Called, Catalog
 from memory_kb.lsp.pages import Page
 from memory_kb.lsp.spots import Spot, find_spot
+from memory_kb.notes.anchors import find_headings
 from memory_kb.notes.fieldlist import FIELDS
 from memory_kb.notes.frontmatter import InvalidBlock, load_mapping
-from memory_kb.notes.wikilinks import find_block_ids, without_code
+from memory_kb.notes.wikilinks import find_block_ids
 from memory_kb.ports import StoredEntry
 
 _MOST = 100
@@ -85,8 +86,7 @@ def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterat
     if spot.target and entry is None:
         return
     text = read(entry.source) if entry else page.text
-    headings = [line.lstrip("#").strip().rstrip("#").strip() for line in without_code(text).splitlines() if line.startswith("#") and " " in line]
-    names = [*(heading for heading in headings if heading), *(f"^{block}" for block in find_block_ids(text))]
+    names = [*(heading.words for heading in find_headings(text)), *(f"^{block}" for block in find_block_ids(text))]
     closing = "" if page.text.startswith(("]]", "|"), spot.span.end) else "]]"
     for number, name in enumerate(dict.fromkeys(names)):
         if spot.word.casefold() in name.casefold():

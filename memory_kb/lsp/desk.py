@@ -22,6 +22,7 @@ from memory_kb.lsp.completing import find_entries
 from memory_kb.lsp.edits import Place
 from memory_kb.lsp.pages import Page
 from memory_kb.lsp.subjects import Subject, find_mentions
+from memory_kb.notes.anchors import find_anchor
 from memory_kb.notes.vault import Vault
 from memory_kb.notes.walk import would_take
 from memory_kb.ports import StoredEntry
@@ -185,10 +186,13 @@ class Desk:
         """Return what the catalog has of a subject."""
         return self.catalog.entry(subject.path, subject.entry_id)
 
-    def locate(self, path: str, entry_id: str) -> Location | None:
-        """Return where an entry stands."""
+    def locate(self, path: str, entry_id: str, anchor: str = "") -> Location | None:
+        """Return where an entry stands, or the heading or block of its file that an anchor names."""
         page = self.page(path)
-        return Location(page.uri, page.ruler.range(page.place_of(entry_id))) if page else None
+        if page is None:
+            return None
+        place = find_anchor(page.text, anchor) if anchor else None
+        return Location(page.uri, page.ruler.range(place or page.place_of(entry_id)))
 
     def list_mentions(self, subject: Subject, *, with_own: bool) -> list[Location]:
         """Return where notes link to an entry, open ones as they stand in the editor."""

@@ -241,7 +241,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
         await desk.ready.wait()
         named = server.subject(params)
-        return desk.locate(named[1].path, named[1].entry_id) if named else None
+        if named is None:
+            return None
+        link = named[0].link_at(named[0].ruler.offset(params.position))
+        return desk.locate(named[1].path, named[1].entry_id, link.anchor if link else "")
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:

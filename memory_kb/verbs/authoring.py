@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import UnknownEntry, UsageError
+from memory_kb.errors import MemoryKBError, UnknownEntry, UsageError
 from memory_kb.verbs.claims import Claims
 from memory_kb.verbs.reviewing import Reviewing
 
@@ -142,7 +142,15 @@ class Authoring(Claims, Reviewing):
                 return []
             return list(complain(memory, assess(memory, self._project_files(5.0), today)))
 
+        def lacks(target: str, anchor: str) -> str | None:
+            from memory_kb.notes.anchors import find_anchor, say_missing
+
+            found = catalog.resolve(target)
+            text = self._text_or_none(found.source, drafts) if found and catalog.is_alone(found.source) else None
+            return say_missing(target, anchor) if text is not None and find_anchor(text, anchor) is None else None
+
         return Ground(
+            lacks=lacks,
             leads=lambda name: name.strip().casefold() in own or catalog.resolve(name) is not None,
             others=others,
             twin=twin,
@@ -386,6 +394,12 @@ class Authoring(Claims, Reviewing):
         from memory_kb.notes.plans import NoteText, encode
 
         return NoteText(path, encode(drafts[path])) if path in drafts else self.note(path)
+
+    def _text_or_none(self, path: str, drafts: Drafts) -> str | None:
+        try:
+            return self._draft_note(path, drafts).text
+        except (MemoryKBError, OSError):
+            return None
 
     def _composed(self, plan: Sequence[Change], drafts: Drafts) -> Composition:
         from memory_kb.notes.changes import read_if_there
