@@ -44,7 +44,7 @@ class Sought(NamedTuple):
     title: str
 
 
-def trace(repository: Repository, path: str, sought: Sought, folder: str) -> tuple[Version, ...]:
+def trace(repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS) -> tuple[Version, ...]:
     """Return the versions of an entry, the newest first.
 
     Args:
@@ -52,8 +52,9 @@ def trace(repository: Repository, path: str, sought: Sought, folder: str) -> tup
         path: its file now, from the repository's top.
         sought: the entry.
         folder: the vault's folder from the top; other files of it are looked through for where it stood before.
+        most: how many commits of each file are looked through.
     """
-    steps = list(_steps(repository, path, sought, folder))
+    steps = list(_steps(repository, path, sought, folder, most))
     versions: list[Version] = []
     before: str | None = None
     old_path = ""
@@ -68,14 +69,14 @@ def trace(repository: Repository, path: str, sought: Sought, folder: str) -> tup
 _Step = tuple[tuple[str, str, str, str, str], "str | None"]
 
 
-def _steps(repository: Repository, path: str, sought: Sought, folder: str) -> Iterator[_Step]:
+def _steps(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> Iterator[_Step]:
     """Yield the commits of all files that an entry stood in, newest first, with its text then."""
     seen: set[str] = set()
     until = "HEAD"
     for _ in range(_MOST_FILES):
         seen.add(path)
         first: tuple[str, str, str, str, str] | None = None
-        for record in repository.log(path, MOST_COMMITS, until):
+        for record in repository.log(path, most, until):
             data = repository.blob(record[0], record[4]) if record[4] else None
             text = None if data is None else find_text(decode(data), record[4], sought)
             if text is not None or first is None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from memory_kb.errors import UsageError
+from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.filters import FilterWords
-from memory_kb.verbs.reading import Reading
-from memory_kb.verbs.undoing import Undoing
+from memory_kb.verbs.versioning import Versioning
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date, datetime
 
     from memory_kb.index.browsing import Browsed, LinkMap
+    from memory_kb.notes.entryhistory import Version
+
+#: Commits that a page looks through, and lines that it shows of one difference.
+_MOST_COMMITS, _MOST_LINES = 100, 200
 
 
 class ChangeMade(NamedTuple):
@@ -34,6 +38,47 @@ class ChangeMade(NamedTuple):
     occasion: str | None = None
 
 
+class Past(NamedTuple):
+    """Something that became of an entry: by a run of ours, or in a commit, with its difference to the one before."""
+
+    time: str
+    made: ChangeMade | None = None
+    version: Version | None = None
+    diff: str = ""
+
+
+def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple[Past, ...]:
+    """Return changes and versions in one list, newest first; both come so.
+
+    Example:
+        >>> run = ChangeMade("r", "2026-03-01T12:00:00.000Z", "edit", "write", "a.md", "")
+        >>> [bool(one.made) for one in order_past([run], [])]
+        [True]
+    """
+    older = [*(version.text or "" for version in versions[1:]), ""]
+    found = [Past(one.time, made=one) for one in made]
+    found += [Past(one.time, version=one, diff=_difference(before, one.text or "")) for one, before in zip(versions, older, strict=False)]
+    return tuple(sorted(found, key=lambda one: _moment(one.time), reverse=True))
+
+
+def _moment(time: str) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return 0.0
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _difference(before: str, after: str) -> str:
+    from difflib import unified_diff
+
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+    left_out = len(lines) - _MOST_LINES
+    return "\n".join(lines if left_out <= 0 else [*lines[:_MOST_LINES], f"@@ {left_out} more lines @@"])
+
+
 class SessionSeen(NamedTuple):
     """A session as a list shows it: `changed` is when it was last written to, `bytes` how long it is."""
 
@@ -51,7 +96,7 @@ class Upkeep(NamedTuple):
     last: tuple[tuple[str, datetime], ...]
 
 
-class Browsing(Reading, Undoing):
+class Browsing(Versioning):
     """Looking around: a page of entries, the map of links, changes of an entry, sessions, upkeep."""
 
     def today(self) -> date:
@@ -103,6 +148,20 @@ class Browsing(Reading, Undoing):
             if one.path not in run.left and (one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to)))
         )  # fmt: skip
         return tuple(found)
+
+    def past_of(self, wanted: str) -> tuple[Past, ...]:
+        """Return what runs changed in an entry and the commits that did, in one list, newest first.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        made = self.changes_of(wanted)
+        try:
+            versions = self.history(wanted, most=_MOST_COMMITS)
+        except (NoRepository, GitFailed):
+            versions = ()
+        return order_past(made, versions)
 
     def session_list(self) -> tuple[SessionSeen, ...]:
         """Return the sessions there are, the last one written to first."""

@@ -161,15 +161,19 @@ class Versioning(Reading, Undoing):
             return Told("entry" if entry_id else "file", entry_id or name)
         return Told(one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1))
 
-    def history(self, wanted: str) -> tuple[Version, ...]:
+    def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
         """Return an entry as the commits left it, the newest first, through renames and moves.
+
+        Args:
+            wanted: the entry.
+            most: how many commits of each file are looked through; 500 when not given.
 
         Raises:
             UnknownEntry: there is no such entry.
             NoRepository: its file is in no git repository.
         """
         from memory_kb.index import inventory
-        from memory_kb.notes.entryhistory import Sought, trace
+        from memory_kb.notes.entryhistory import MOST_COMMITS, Sought, trace
         from memory_kb.notes.repository import Repository
         from memory_kb.notes.revisions import prefix_of
 
@@ -182,7 +186,7 @@ class Versioning(Reading, Undoing):
         file = self.vault.resolve(source)
         repository = Repository(file.parent, self._environ)
         folder = prefix_of(repository, self.vault) if file.is_relative_to(self.vault.folder) else ""
-        return trace(repository, repository.inner(file) or source, sought, folder)
+        return trace(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
 
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.

@@ -99,10 +99,10 @@ async def show_exposure(desk: Desk, request: Request) -> Response:
 
 
 async def show_changes(desk: Desk, request: Request) -> Response:
-    """What runs changed in it."""
+    """What runs changed in it, and what git knows of that."""
     wanted = read_wanted(request.query_params)
-    changes = await desk.study(lambda kb: kb.changes_of(wanted.name(kb)))
-    return desk.page(request, "changes.html", changes=changes, wanted=wanted)
+    past = await desk.study(lambda kb: kb.past_of(wanted.name(kb)))
+    return desk.page(request, "changes.html", past=past, wanted=wanted)
 
 
 async def show_hash(desk: Desk, request: Request) -> Response:
