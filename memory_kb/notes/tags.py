@@ -11,8 +11,6 @@ from memory_kb.notes.wikilinks import without_code
 _TAG = re.compile(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
 #: What names other things: links and their targets, addresses, HTML.
 _ELSEWHERE = re.compile(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
-_INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _HEX = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
 _GREY = re.compile(r"(.)\1+\Z|((.)\3(.)\4(.)\5)\Z", re.IGNORECASE)
 _TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+\Z")
@@ -33,7 +31,7 @@ def find_tags(text: str) -> tuple[str, ...]:
     """
     if not _TAG.search(text):
         return ()
-    return tuple(dict.fromkeys(_tags(_ELSEWHERE.sub(_blank, _without_indented(without_code(text))))))
+    return tuple(dict.fromkeys(_tags(_ELSEWHERE.sub(_blank, without_code(text)))))
 
 
 def _tags(text: str) -> Iterator[str]:
@@ -59,24 +57,6 @@ def _is_colour(tag: str, text: str, place: int) -> bool:
 
 def _is_directive(tag: str, text: str, place: int) -> bool:
     return tag in _DIRECTIVES or _DIRECTIVES_WITH.match(text, place) is not None
-
-
-def _without_indented(text: str) -> str:
-    """Return a text with blanks in the place of code that is only indented; within a list that is no code."""
-    if "\n    " not in text and "\n\t" not in text and not text.startswith(("    ", "\t")):
-        return text
-    lines, may_begin, is_list = [], True, False
-    for line in text.split("\n"):
-        if not line.strip():
-            may_begin = True
-        elif may_begin and not is_list and _INDENTED.match(line):
-            lines.append(" " * len(line))
-            continue
-        else:
-            may_begin = False
-            is_list = bool(_ITEM.match(line)) or (is_list and line[0] in " \t")
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _blank(found: re.Match[str]) -> str:
