@@ -131,6 +131,17 @@ def test_tags_that_a_task_does_not_say_make_no_guideline(vault: MakeVault, open_
     assert not section(context, "guidelines")
 
 
+def test_one_word_by_chance_makes_no_guideline(vault: MakeVault, open_kb: Open) -> None:
+    """Half of a rule's tags are enough only where the rule is about the task."""
+    files = holds(
+        ("rules/clock.md", rule("clock", "Freeze the clock.", tags="[testing, time]", confidence=0.9)),
+        ("rules/queue.md", rule("queue", "Queue the work of a webhook under load.", tags="[payments, webhooks]", confidence=0.9)),
+        *((f"learnings/w{n}.md", entry(f"The train of time {n} is late.", id=f"w{n}", kind="fact")) for n in range(5)),
+    )
+    context = open_kb(vault(files)).context("the webhook times out under load")
+    assert [one.id for one in context.rules.rules] == ["queue"]
+
+
 def test_labels_that_are_given_are_the_only_ones(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(holds(("rules/r.md", rule("r", "Ask first.", confidence=0.9)))))
     assert not section(kb.context("fix the flaky tests", labels=["billing"]), "guidelines")

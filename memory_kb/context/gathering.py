@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -94,20 +94,21 @@ class Gathering:
         chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
         here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
         topic = self._topic()
-        labels, rules = self._rules(here)
+        found = self._unique(self._for_files(), self._search(topic, Filters(learning_types=("task",))))
+        labels, rules = self._rules(here, {one.memory.id for one in found})
         institutional = self._memories(here._replace(learning_types=("institutional",)))
         return Material(
             institutional=sorted(institutional, key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line)),
             baseline=[one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if self._is_for_all(one)],
             rules=rules,
-            found=self._unique(self._for_files(), self._search(topic, Filters(learning_types=("task",)))),
+            found=found,
             skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
             proxy=[one for one in self._unique(self._search(topic, Filters(learning_types=("proxy",)), _FEW)) if "proxy-tasks" in one.memory.path],
             look_up=self._look_up,
             labels=labels,
         )
 
-    def _rules(self, here: Filters) -> tuple[tuple[str, ...], list[Memory]]:
+    def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
         """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
         chosen = self._wanted.labels
         spelled = chosen or spell_tags(self._wanted.task)
@@ -118,7 +119,7 @@ class Gathering:
         if chosen:
             return chosen, rules
         labels = find_labels(self._wanted.task, rules)
-        return labels, keep_fitting(rules, labels)
+        return labels, keep_fitting(rules, labels, found)
 
     def _holds(self, memory: Memory) -> bool:
         return fits_files(memory, self._wanted.files) and not self._is_doubted(memory) and not memory.is_quarantined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import pairwise
 
 from memory_kb.context.fitting import stem
@@ -11,7 +11,7 @@ from memory_kb.learning.memories import Memory
 from memory_kb.learning.rules.playbook import measure_relevance
 from memory_kb.retrieval.stopwords import stop_words
 
-#: A rule fits a task without labels when the task says so much of its tags.
+#: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
 #: Different words of a task that may be tags.
 _MOST = 60
@@ -49,9 +49,16 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
     return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)
 
 
-def keep_fitting(rules: Sequence[Memory], labels: Sequence[str]) -> list[Memory]:
-    """Return the rules most of whose tags are among labels that nobody chose."""
-    return [rule for rule in rules if measure_relevance(rule.tags, labels) >= _LEAST_SHARE]
+def keep_fitting(rules: Iterable[Memory], labels: Sequence[str], found: Container[str]) -> list[Memory]:
+    """Return the rules that fit a task by labels that nobody chose.
+
+    Args:
+        rules: those that have one of the labels.
+        labels: the tags that the task says.
+        found: the ids of what a search for the task found.
+    """
+    shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
+    return [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
 
 
 def _words(task: str) -> list[str]:
