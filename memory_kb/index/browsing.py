@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,9 @@ from memory_kb.reports import EntryView
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
+
+#: So many of an entry's neighbours are taken into a map for its sake.
+_BESIDE = 12
 
 ORDERS = ("newest", "oldest", "title", "path")
 
@@ -114,7 +118,11 @@ def take_around(links: LinkMap, center: int, steps: int, limit: int) -> LinkMap:
 
 
 def take_busiest(links: LinkMap, limit: int, wanted: Collection[int] | None = None) -> LinkMap:
-    """Return the entries with the most links, of all or of those wanted; those without any are left out.
+    """Return a part of the map that hangs together, where most links meet; of all entries or of those wanted.
+
+    It grows from the entry with the most links, always by the one with the most links beside it, and
+    of each entry's neighbours only so many come in on its account, so that no single hub fills it.
+    Entries without any link are left out.
 
     Example:
         >>> nodes = tuple(Node(key, str(key), "", "fact", "project", "active", "a.md", 1) for key in range(4))
@@ -124,8 +132,28 @@ def take_busiest(links: LinkMap, limit: int, wanted: Collection[int] | None = No
     """
     edges = links.edges if wanted is None else tuple(edge for edge in links.edges if edge.source in wanted and edge.target in wanted)
     count = Counter(key for edge in edges for key in (edge.source, edge.target))
-    kept = heapq.nsmallest(limit, count, key=lambda key: (-count[key], key))
-    return _keep(links, kept, len(count) - len(kept))
+    kept = frozenset(itertools.islice(_grow(_neighbours(edges), count), limit))
+    # The last ones may have come without those that they are linked to.
+    linked = [key for edge in edges if edge.source in kept and edge.target in kept for key in (edge.source, edge.target)]
+    found = _keep(links, linked, 0)
+    return found._replace(left_out=len(count) - len(found.nodes))
+
+
+def _grow(near: Mapping[int, set[int]], count: Mapping[int, int]) -> Iterator[int]:
+    """Yield entries in the order in which a map of them grows; when one part is done, the next begins."""
+    by_links = sorted(count, key=lambda key: (-count[key], key))
+    taken: set[int] = set()
+    for first in by_links:
+        edge = [(-count[first], first)]
+        while edge:
+            _, key = heapq.heappop(edge)
+            if key in taken:
+                continue
+            taken.add(key)
+            yield key
+            beside = heapq.nsmallest(_BESIDE, near[key] - taken, key=lambda other: (-count[other], other))
+            for other in beside:
+                heapq.heappush(edge, (-count[other], other))
 
 
 def _neighbours(edges: Iterable[Edge]) -> dict[int, set[int]]:

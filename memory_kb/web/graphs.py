@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 #: So many entries can still be told apart.
-_MOST = 200
+_MOST = 120
 _STEPS = 2
 
 

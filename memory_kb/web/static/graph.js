@@ -19,6 +19,31 @@ let over = null;
   const size = (node) => 3 + Math.sqrt(degree.get(node.id) || 0);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   const many = data.nodes.length > 60;
+  // Labels: those of the biggest first, as many as do not stand in each other's way.
+  const order = [...data.nodes].sort((a, b) => (degree.get(b.id) || 0) - (degree.get(a.id) || 0));
+  const isCentre = (node) => Boolean(box.dataset.centre) && node.href.includes(`id=${encodeURIComponent(box.dataset.centre)}&`);
+  const radiusOf = (node, scale) => Math.max(size(node), 3 / scale);
+  const label = (canvas, node, scale, taken) => {
+    const longest = box.clientWidth < 500 ? 22 : 34;
+    const title = node.name.length > longest ? `${node.name.slice(0, longest - 1)}…` : node.name;
+    const isStrong = isCentre(node) || node === over;
+    if (!isStrong && many && scale < 2.2 && taken.length >= Math.max(5, box.clientWidth / 80)) return;
+    canvas.font = `${isStrong ? "600 " : ""}${12 / scale}px system-ui, sans-serif`;
+    const half = canvas.measureText(title).width / 2 + 4 / scale;
+    const top = node.y + radiusOf(node, scale) + 2 / scale;
+    const left = graph.screen2GraphCoords(0, 0).x, right = graph.screen2GraphCoords(box.clientWidth, 0).x;
+    const x = node.x > left && node.x < right ? Math.min(Math.max(node.x, left + half), right - half) : node.x;
+    const place = [x - half, top, x + half, top + 15 / scale];
+    if (!isStrong && taken.some((other) => place[0] < other[2] && other[0] < place[2] && place[1] < other[3] && other[1] < place[3])) return;
+    taken.push(place);
+    canvas.textAlign = "center";
+    canvas.textBaseline = "top";
+    canvas.lineWidth = 3 / scale;
+    canvas.strokeStyle = colour("--surface");
+    canvas.strokeText(title, x, top);
+    canvas.fillStyle = colour("--ink");
+    canvas.fillText(title, x, top);
+  };
   document.querySelectorAll("[data-kind] circle").forEach((dot) => dot.setAttribute("fill", paint(dot.closest("[data-kind]").dataset.kind)));
 
   const graph = new window.ForceGraph(box)
@@ -29,7 +54,7 @@ let over = null;
     .nodeLabel(() => "")
     .warmupTicks(calm ? 120 : 20).cooldownTicks(calm ? 0 : 120)
     .nodeCanvasObject((node, canvas, scale) => {
-      const radius = size(node);
+      const radius = radiusOf(node, scale);
       canvas.beginPath();
       canvas.arc(node.x, node.y, radius, 0, 2 * Math.PI);
       canvas.fillStyle = paint(node.kind);
@@ -45,28 +70,24 @@ let over = null;
         canvas.stroke();
         canvas.setLineDash([]);
       }
-      const isCentre = box.dataset.centre && node.href.includes(`id=${encodeURIComponent(box.dataset.centre)}&`);
-      if (isCentre || node === over || !many || scale > 2.2 || (degree.get(node.id) || 0) > 7) {
-        const title = node.name.length > 34 ? `${node.name.slice(0, 33)}…` : node.name;
-        canvas.font = `${isCentre || node === over ? "600 " : ""}${12 / scale}px system-ui, sans-serif`;
-        canvas.textAlign = "center";
-        canvas.textBaseline = "top";
-        canvas.lineWidth = 3 / scale;
-        canvas.strokeStyle = colour("--surface");
-        canvas.strokeText(title, node.x, node.y + radius + 2 / scale);
-        canvas.fillStyle = colour("--ink");
-        canvas.fillText(title, node.x, node.y + radius + 2 / scale);
-      }
+    })
+    .onRenderFramePost((canvas, scale) => {
+      const taken = [];
+      const first = order.filter((node) => node === over || isCentre(node));
+      [...first, ...order.filter((node) => !first.includes(node))].forEach((node) => label(canvas, node, scale, taken));
+      box.dataset.labels = taken.length;
     })
     .nodePointerAreaPaint((node, paintColour, canvas) => {
       canvas.fillStyle = paintColour;
       canvas.beginPath();
-      canvas.arc(node.x, node.y, size(node) + 3, 0, 2 * Math.PI);
+      canvas.arc(node.x, node.y, radiusOf(node, graph.zoom()) + 3, 0, 2 * Math.PI);
       canvas.fill();
     })
     .onNodeHover((node) => { over = node; box.style.cursor = node ? "pointer" : ""; })
     .onNodeClick((node) => location.assign(node.href));
-  graph.d3Force("charge").strength(many ? -60 : -120);
+  graph.d3Force("charge").strength(many ? -45 : -120);
+  // Parts that no link holds together would drift apart until all of it is small.
+  graph.d3Force("together", (alpha) => data.nodes.forEach((node) => { node.vx -= 0.08 * alpha * node.x; node.vy -= 0.08 * alpha * node.y; }));
   let fitted = false;
   graph.onEngineStop(() => { if (!fitted) { fitted = true; graph.zoomToFit(0, 40); if (graph.zoom() > 2.6) graph.zoom(2.6); } box.dataset.ready = "1"; });
   window.addEventListener("resize", () => graph.width(box.clientWidth).height(box.clientHeight));
