@@ -461,7 +461,10 @@ def test_notes_keep_their_text_names_tags_and_embeds(kb: KnowledgeBase, source: 
     assert Counter(one.what for one in report.left_out) == {"note": 2, "attachment": 1, "link": 1}
     outgoing = {one.target: one.entry and one.entry.title for one in kb.links(guide.id).outgoing}
     assert outgoing == {servers.id: "Our servers", "Servers": "Our servers", "Missing note": None}
-    assert [problem.message for problem in kb.lint()] == ["the wikilink to 'Missing note' leads to no entry"]
+    assert [problem.message for problem in kb.lint()] == [
+        "the wikilink to 'Deploy guide#Steps' leads to a note without the heading 'Steps'",
+        "the wikilink to 'Missing note' leads to no entry",
+    ]
 
 
 def test_a_block_that_is_not_there_is_told(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
