@@ -17,7 +17,7 @@ from memory_kb import KnowledgeBase
 GROUPS = {
     "Opening and closing": ["opened"],
     "Searching and reading": ["searching", "contexts", "reading", "browsing", "exposure"],
-    "Keeping, changing, taking back": ["learning", "editing", "authoring", "capturing", "undoing"],
+    "Keeping, changing, taking back": ["learning", "editing", "authoring", "examining", "capturing", "undoing"],
     "Sessions": ["sessions", "ending", "extracting", "hooking"],
     "Episodes and work in progress": ["episodes", "working", "continuing"],
     "Rules, skills and review": ["rules", "skills", "skillmoving", "reviewing", "crediting", "claims"],
