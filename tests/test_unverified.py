@@ -125,3 +125,16 @@ def test_the_command_says_so(folder: Path, run: Run) -> None:
     assert told["action"] == "created"
     assert re.search(rf"unverified source .* review approve {told['id'][:8]}", done.stderr)
     assert "unverified" not in run("--vault", folder, "learn", "The API takes 5 MB.", "--source", OUTSIDE).stderr
+
+
+def test_what_a_person_imports_is_in_use(folder: Path, tmp_path: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("---\npermalink: a\ntags: [upload]\n---\n# Uploads\n\nUploads are resumed.\n\n- [preference] Small uploads first\n")
+    kb.import_(notes, format="basic-memory")
+    assert {one.metadata.get("source") for one in kb.list()} == {OUTSIDE}
+    assert not kb.review_list()
+    text = kb.context("resume small uploads").text
+    assert "Small uploads first" in text
+    assert "Unverified" not in text

@@ -92,8 +92,9 @@ class Memory:
 
     @property
     def is_unverified(self) -> bool:
-        """Whether it came from outside and no person has approved it since."""
-        return self.metadata.get("source") == UNVERIFIED and self.day("reviewed") is None
+        """Whether it came from outside, and no person has approved it since or brought it in by an import."""
+        is_vouched_for = self.day("reviewed") is not None or "imported_from" in self.metadata
+        return self.metadata.get("source") == UNVERIFIED and not is_vouched_for
 
     @property
     def is_quarantined(self) -> bool:

@@ -60,7 +60,7 @@ class Draft:
 def check_draft(draft: Draft) -> Draft:
     """Return the draft with its aliases resolved.
 
-    What comes from outside and would tell an agent what to do becomes a proposal.
+    What comes from outside and would tell an agent what to do becomes a proposal, unless a person imports it.
 
     Raises:
         UsageError: it is empty, or uses a word the format does not have.
@@ -86,7 +86,7 @@ def check_draft(draft: Draft) -> Draft:
     secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags, *draft.applies_to))), None)
     if secret:
         raise SecretRefused(secret)
-    if draft.source == UNVERIFIED and kind in INSTRUCTING and "status" not in dict(draft.fields):
+    if draft.source == UNVERIFIED and kind in INSTRUCTING and dict(draft.fields).keys().isdisjoint(("status", "imported_from")):
         draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
     return replace(draft, kind=kind)
 
