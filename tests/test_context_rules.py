@@ -151,7 +151,7 @@ def test_a_hook_gives_guidelines(vault: MakeVault, run: Run) -> None:
     folder = vault(holds(("rules/r.md", rule("r", "Ask first.", confidence=0.9))))
     call = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(folder), "prompt": "make the tests faster"}
     done = run("--vault", folder, "hook", "prompt", stdin=json.dumps(call), cwd=folder)
-    assert "[NASCENT] Ask first. (confidence: 0.90)" in done.stdout
+    assert "1. [NASCENT] Ask first. (confidence: " in done.stdout
 
 
 def test_a_rule_for_other_files_is_no_guideline(vault: MakeVault, open_kb: Open) -> None:
