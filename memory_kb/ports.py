@@ -5,7 +5,7 @@ None of them knows which engine or provider stands behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     #: One vector per row, float32, each of length 1.
     Vectors = NDArray[np.float32]
 
+#: Tells how many tokens a text has.
+TokenCounter = Callable[[str], int]
 #: What a text is embedded for; some models treat the two differently.
 Purpose = Literal["document", "query"]
 

@@ -94,13 +94,16 @@ class ContextSettings(NamedTuple):
     """How much of what is put before an agent.
 
     Tokens of the four layers together, tokens and number of rules, characters of retrieved
-    learnings (S1-12, S0-45, S3-43).
+    learnings (S1-12, S0-45, S3-43). `tokenizer` is what counts tokens: `estimate`, a quarter of
+    the characters; a vocabulary of tiktoken by its name; or `auto`, the first of o200k_base and
+    cl100k_base that is on this machine, else the estimate. Hooks always estimate.
     """
 
     layer_tokens: int = 800
     rule_tokens: int = 500
     max_rules: int = 10
     max_chars: int = 8_000
+    tokenizer: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from memory_kb.context.layers import Layers, build_layers
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.rules.confidence import read_evidence
 from memory_kb.learning.rules.playbook import RULE_KINDS, Selection, rule_text, select_rules
+from memory_kb.ports import TokenCounter
 from memory_kb.settings import ContextSettings
 from memory_kb.text import count_tokens, short_id, shorten
 
@@ -40,7 +41,7 @@ class Section:
     name: str
     text: str
     ids: tuple[str, ...]
-    tokens: int
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +82,27 @@ class Context:
         return tuple(dict.fromkeys(entry_id for section in self.sections for entry_id in section.ids))
 
 
-def build_context(material: Material, labels: Sequence[str], today: date, settings: ContextSettings) -> Context:
+def build_context(material: Material, labels: Sequence[str], today: date, settings: ContextSettings, count: TokenCounter = count_tokens) -> Context:
     """Fill the sections in their order; the first that takes an entry has it."""
     marks = material.marks
     tamed = [replace(rule, text=tame(rule.text), title=tame(rule.title)) for rule in material.rules]
     marked = [replace(rule, text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
     words = labels or material.labels
-    rules = select_rules(marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules)
-    rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens)
+    rules = select_rules(marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules, count=count)
+    rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens, count)
     chosen_rules = {rule.id for rule in (*rules.rules, *rules.anti_patterns)}
     institutional = _institutional(material.institutional, marks)
     taken = {*institutional.ids, *chosen_rules}
     fitting = [one.memory for one in material.found if one.memory.id not in taken]
     procedures = [one.memory for one in material.skills]
-    layers = build_layers(material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks)
+    layers = build_layers(material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks, count)
     guidelines = _section("guidelines", rules.text, [rule.id for rule in (*rules.rules, *rules.anti_patterns)])
     taken |= set(layers.ids)
     learnings = _learnings(material.found, taken, settings.max_chars, marks, today)
     proxies = (one for one in material.proxy if one.memory.id not in taken)
     proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks, today)
-    sections = tuple(one for one in (institutional, _section("activation", layers.text, layers.ids), guidelines, learnings, proxy) if one.text)
+    parts = (institutional, _section("activation", layers.text, layers.ids), guidelines, learnings, proxy)
+    sections = tuple(replace(one, tokens=count(one.text)) for one in parts if one.text)
     text = frame("\n\n".join(section.text for section in sections)) if sections else ""
     patterns, skills = _summaries(material, sections, layers)
     return Context(
@@ -110,7 +112,7 @@ def build_context(material: Material, labels: Sequence[str], today: date, settin
         avoid_these=tuple(one for one in patterns if one.kind == "pitfall"),
         applicable_skills=skills,
         rules=rules,
-        tokens=count_tokens(text),
+        tokens=count(text),
         degraded=tuple(_complain(institutional, layers, settings)),
     )
 
@@ -177,7 +179,7 @@ def _quote(text: str) -> str:
 
 
 def _section(name: str, text: str, ids: Iterable[str]) -> Section:
-    return Section(name, text, tuple(ids), count_tokens(text))
+    return Section(name, text, tuple(ids))
 
 
 def _summaries(material: Material, sections: Sequence[Section], layers: Layers) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from memory_kb.context.framing import as_line
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.rules.playbook import RULE_PARTS, Rule, Selection, format_for_prompt
+from memory_kb.ports import TokenCounter
 from memory_kb.text import count_tokens, shorten
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.
@@ -70,7 +71,7 @@ def _ended(text: str) -> str:
     return f"{text}." if text and text[-1].isalnum() else text
 
 
-def with_details(selection: Selection, memories: Mapping[tuple[str, str], Memory], max_tokens: int) -> Selection:
+def with_details(selection: Selection, memories: Mapping[tuple[str, str], Memory], max_tokens: int, count: TokenCounter = count_tokens) -> Selection:
     """Return a selection whose text tells the details too, of the best rules first, as far as its budget goes.
 
     What was chosen stays the same.
@@ -84,9 +85,11 @@ def with_details(selection: Selection, memories: Mapping[tuple[str, str], Memory
     for rule in sorted(chosen, key=lambda rule: -(rule.score or 0.0)):
         details = rule_details(memories[rule.path, rule.id])
         more = f"(more: `memory-kb show {as_line(rule.id, 60)}`)"
-        room = min(_MOST, 4 * (max_tokens - count_tokens(show())) - len(more) - 2)
+        room = min(_MOST, 4 * (max_tokens - count(show())) - len(more) - 2)
         if not details or room < _LEAST:
             continue
         told[rule.id] = details if len(details) <= room else f"{shorten(details, room)} {more}"
+        if count(show()) > max_tokens:
+            del told[rule.id]
     text = show()
-    return replace(selection, text=text, token_count=count_tokens(text))
+    return replace(selection, text=text, token_count=count(text))

@@ -11,7 +11,9 @@ from memory_kb.context.framing import as_line
 from memory_kb.context.gathering import Found, Material
 from memory_kb.learning.freshness.standings import Standing, has_claim, say_mark
 from memory_kb.learning.memories import Memory
+from memory_kb.ports import TokenCounter
 from memory_kb.settings import ContextSettings
+from memory_kb.text import count_tokens
 
 #: After so many rounds all candidates are judged at once.
 _ROUNDS = 3
@@ -21,7 +23,12 @@ Standings = dict[tuple[str, str], Standing]
 
 
 def build_fresh_context(
-    material: Material, labels: Sequence[str], today: date, settings: ContextSettings, assess: Callable[[Memory], Standing]
+    material: Material,
+    labels: Sequence[str],
+    today: date,
+    settings: ContextSettings,
+    assess: Callable[[Memory], Standing],
+    count: TokenCounter = count_tokens,
 ) -> Context:
     """Fill the sections of a context, without entries whose ground is gone, and mark those whose has changed.
 
@@ -34,12 +41,13 @@ def build_fresh_context(
         today: the day ages count to.
         settings: the budgets.
         assess: tells how an entry stands; asked for entries that cite something or have a last day.
+        count: how tokens are counted.
     """
     standings: Standings = {}
     rounds = 0
     while True:
         checked = _apply(material, standings) if any(map(_matters, standings.values())) else material
-        context = build_context(checked, labels, today, settings)
+        context = build_context(checked, labels, today, settings, count)
         rounds += 1
         shown = _shown(checked, context.ids) if rounds < _ROUNDS else (*_shown(checked, context.ids), *_all(material))
         new = {_key(one): one for one in shown if has_claim(one) and _key(one) not in standings}

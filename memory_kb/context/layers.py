@@ -12,6 +12,7 @@ from memory_kb.learning.memories import Memory
 from memory_kb.learning.rules.confidence import read_evidence
 from memory_kb.learning.rules.playbook import RULE_KINDS, format_rule
 from memory_kb.learning.upkeep.archive import activation_score
+from memory_kb.ports import TokenCounter
 from memory_kb.text import count_tokens, short_id
 from memory_kb.words import KINDS, PRIORITIES
 
@@ -44,6 +45,7 @@ class _Page:
     """Lines under their headings while there is room for them."""
 
     budget: int
+    count: TokenCounter
     text: str = ""
     last: str | None = None
     is_cut: bool = False
@@ -52,7 +54,7 @@ class _Page:
         head = _HEADS[layer] if layer != self.last else ""
         gap = "" if not self.text else "\n\n" if layer != self.last and (head or self.last == "procedures") else "\n"
         longer = f"{self.text}{gap}{head}{chr(10) if head else ''}{line}"
-        if count_tokens(longer) > self.budget:
+        if self.count(longer) > self.budget:
             return False
         self.text, self.last = longer, layer
         return True
@@ -66,6 +68,7 @@ def build_layers(
     today: date,
     budget: int,
     marks: Mapping[str, str] | None = None,
+    count: TokenCounter = count_tokens,
 ) -> Layers:
     """Fill a budget with the four layers, in their order; what does not fit is passed over.
 
@@ -78,8 +81,9 @@ def build_layers(
         today: the day ages count to.
         budget: for all of it, in tokens.
         marks: what stands behind some entries, by their ids.
+        count: how tokens are counted.
     """
-    page = _Page(budget)
+    page = _Page(budget, count)
 
     def line(memory: Memory) -> str:
         return _marked(f"- [{memory.kind}] {_says(memory, today)}", memory, marks or {})

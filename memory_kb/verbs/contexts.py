@@ -70,10 +70,12 @@ class Contexts(Continuing):
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
         material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
         today = self._clock().date()
-        context = build_fresh_context(material, wanted.labels, today, self.settings.context, self._make_assessor(today))
+        counter = self._counter
+        context = build_fresh_context(material, wanted.labels, today, self.settings.context, self._make_assessor(today), counter.count)
         self._log_retrieval("context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True)
         unwritten = self._keep_up(task, job) if session else ()
-        return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded, *unwritten))
+        uncounted = (counter.notice,) if counter.notice else ()
+        return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded, *uncounted, *unwritten))
 
     def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
         """Bring CONTINUITY.md up to date where there is one; return why it was not. Nobody waits for it.

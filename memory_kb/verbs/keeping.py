@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory_kb.notes.plans import Change
     from memory_kb.notes.projectfiles import ProjectFiles
     from memory_kb.ports import StoredMemory
+    from memory_kb.providers.tokenizing import ChosenCounter
     from memory_kb.reports import RunReport
 
     Planner = Callable[[Sequence[Memory]], Sequence[Change]]
@@ -43,6 +44,13 @@ class Keeping(Running):
     _shown: set[str | None] | None = None
     #: The entries that runs have made, as of a size of the log.
     _made: tuple[int, frozenset[str]] | None = None
+
+    @functools.cached_property
+    def _counter(self) -> ChosenCounter:
+        """What counts the tokens of budgets."""
+        from memory_kb.providers.tokenizing import choose_counter
+
+        return choose_counter(self.settings.context.tokenizer)
 
     def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they stand now, in path order."""

@@ -72,6 +72,7 @@ class Rules(Keeping):
             self._today(),
             max_tokens=MAX_TOKENS if max_tokens is None else max_tokens,
             max_rules=MAX_RULES if max_rules is None else max_rules,
+            count=self._counter.count,
         )
 
     def rules_feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.rules.confidence import OUTCOMES, read_evidence, settle
+from memory_kb.ports import TokenCounter
 from memory_kb.text import count_tokens
 from memory_kb.words import SCOPES
 
@@ -181,6 +182,7 @@ def select_rules(
     *,
     max_tokens: int = MAX_TOKENS,
     max_rules: int = MAX_RULES,
+    count: TokenCounter = count_tokens,
 ) -> Selection:
     """Choose the rules and pitfalls that fit a task, best first (S0-41 to S0-46).
 
@@ -198,14 +200,14 @@ def select_rules(
     for rule in fitting:
         if len(chosen) == max_rules:
             break
-        if count_tokens(format_for_prompt([*chosen, rule])) <= max_tokens:
+        if count(format_for_prompt([*chosen, rule])) <= max_tokens:
             chosen.append(rule)
     text = format_for_prompt(chosen)
     return Selection(
         rules=tuple(rule for rule in chosen if rule.kind == "rule"),
         anti_patterns=tuple(rule for rule in chosen if rule.kind == "pitfall"),
         total_score=round(sum(rule.score or 0.0 for rule in chosen), 6),
-        token_count=count_tokens(text),
+        token_count=count(text),
         text=text,
     )
 
