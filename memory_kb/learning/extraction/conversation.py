@@ -202,10 +202,11 @@ class _Reader:
             return
         passage = Passage(self._number, who, text)
         self._execution.add(passage)
+        # What came after one failure is not told again as what came before the next.
+        self._before = None if self._recovering else passage
         if self._recovering:
             self._recovering -= 1
             self._errors.add(passage)
-        self._before = passage
 
     def conversation(self) -> Conversation:
         """Return what was read."""
