@@ -102,7 +102,8 @@ def build_context(material: Material, labels: Sequence[str], today: date, settin
     proxies = (one for one in material.proxy if one.memory.id not in taken)
     proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks, today)
     parts = (institutional, _section("activation", layers.text, layers.ids), guidelines, learnings, proxy)
-    sections = tuple(replace(one, tokens=count(one.text)) for one in parts if one.text)
+    counted = tuple(replace(one, tokens=count(one.text)) for one in parts)
+    sections = tuple(one for one in counted if one.text)
     text = frame("\n\n".join(section.text for section in sections)) if sections else ""
     patterns, skills = _summaries(material, sections, layers)
     return Context(
@@ -113,7 +114,7 @@ def build_context(material: Material, labels: Sequence[str], today: date, settin
         applicable_skills=skills,
         rules=rules,
         tokens=count(text),
-        degraded=tuple(_complain(institutional, layers, settings)),
+        degraded=tuple(_complain(counted[0], layers, settings)),
     )
 
 
