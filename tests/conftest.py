@@ -9,10 +9,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from memory_kb import KnowledgeBase
+
+if TYPE_CHECKING:
+    from repositories import Clone
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -102,3 +106,19 @@ def clean_environment(home: Path) -> dict[str, str]:
     """Return the environment of a person who has set nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_KB", "XDG_"))}
     return kept | {"MEMORY_KB_HOME": str(home), "HOME": str(home.parent), "PYTHONPATH": str(REPOSITORY)}
+
+
+@pytest.fixture(scope="module")
+def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with the FILES of a test's module, made once."""
+    from repositories import found
+
+    return found(tmp_path_factory.mktemp("template"), Path("/nowhere"), request.module.FILES).folder
+
+
+@pytest.fixture
+def clone(template: Path, tmp_path: Path, home: Path) -> Clone:
+    """A copy of that repository."""
+    from repositories import copied
+
+    return copied(template, tmp_path / "v", home)

@@ -7,12 +7,11 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from conftest import NOW, REPOSITORY, Files, Run, write_files
-from repositories import Clone, copied, found
 from support import entry
 
 from memory_kb import KnowledgeBase
@@ -22,6 +21,9 @@ from memory_kb.context.pullrequest import MOST, as_markdown, escape
 from memory_kb.model import Problem
 from memory_kb.notes.queries import StandingQuery, parse_queries, write_queries
 from memory_kb.retrieval.measures import Outcome, summarize
+
+if TYPE_CHECKING:
+    from repositories import Clone
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -42,16 +44,6 @@ FILES = {
     "memory/learnings/otter.md": entry("Otters swim on their backs. See [[z1]].", id="o1-long-enough-1", kind="fact", title="Otters"),
     "memory/rules/push.md": entry("Always run the linter before every push to main.", id="r1", kind="rule", created_at="'2026-01-01'"),
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return found(tmp_path_factory.mktemp("template"), Path("/nowhere"), FILES).folder
-
-
-@pytest.fixture
-def clone(template: Path, tmp_path: Path, home: Path) -> Clone:
-    return copied(template, tmp_path / "v", home)
 
 
 def change(clone: Clone, files: Files) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import write_files
-from repositories import Clone, copied, found
 from support import entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Files, Run
+    from repositories import Clone
 
 QUERIES = "- question: frobnicator zigzag clamp\n  expect: [one-a, one-b]\n- question: quolls at night\n  expect: [two]\n"
 FILES = {
@@ -25,16 +25,6 @@ FILES = {
     "memory/learnings/b.md": entry("Some zigzag clamp of the frobnicator is blue.", id="one-b", kind="fact"),
     "memory/learnings/two.md": entry("Quolls hunt at night.", id="two", kind="fact"),
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return found(tmp_path_factory.mktemp("template"), Path("/nowhere"), FILES).folder
-
-
-@pytest.fixture
-def clone(template: Path, tmp_path: Path, home: Path) -> Clone:
-    return copied(template, tmp_path / "v", home)
 
 
 def change(clone: Clone, *gone: str, code: int = 7, **files: str) -> Any:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from conftest import REPOSITORY, write_files
-from repositories import Clone, copied, found
 from support import entry
+
+if TYPE_CHECKING:
+    from repositories import Clone
 
 QUESTION = "- question: frobnicator zigzag clamp\n  expect: [one]\n"
 FILES = {
@@ -20,16 +23,6 @@ FILES = {
     "memory/learnings/one.md": entry("The frobnicator needs a zigzag clamp.", id="one", kind="fact"),
     "memory/learnings/two.md": entry("Quolls hunt at night.", id="two", kind="fact"),
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return found(tmp_path_factory.mktemp("template"), Path("/nowhere"), FILES).folder
-
-
-@pytest.fixture
-def clone(template: Path, tmp_path: Path, home: Path) -> Clone:
-    return copied(template, tmp_path / "v", home)
 
 
 def save(clone: Clone, config: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import NOW, Run, write_files
 from fake_provider import FakeProvider
-from repositories import Clone, copied, found
+from repositories import Clone, found
 from support import entry
 
 from memory_kb import KnowledgeBase
@@ -26,16 +26,6 @@ FILES = {
     "memory/MEMORY.md": entry("Zebras are striped.", id="z1", kind="fact") + "\n" + entry("Otters swim.", id="o1", kind="fact"),
     "src/a.py": "x = 1\n",
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return found(tmp_path_factory.mktemp("template"), Path("/nowhere"), FILES).folder
-
-
-@pytest.fixture
-def clone(template: Path, tmp_path: Path, home: Path) -> Clone:
-    return copied(template, tmp_path / "v", home)
 
 
 # -- commit ----------------------------------------------------------------------------------
