@@ -201,6 +201,11 @@ def test_every_id_in_it_can_be_shown(vault: MakeVault, open_kb: Open) -> None:
     assert all(kb.show(name).id == name and text.strip() for name, text in found)
 
 
+def test_a_word_fits_its_other_forms_in_the_smallest_vault(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Always squash before merging databases.")}))
+    assert [kb.context(task).ids for task in ("merge the branch", "a new database", "bake a cake")] == [("a",), ("a",), ()]
+
+
 def test_what_is_shown_is_logged_once(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
     context = kb.context(TASK, labels=["testing"], agent="coder", session="s1")

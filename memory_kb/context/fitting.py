@@ -18,7 +18,7 @@ _MIN_SHARE, _MIN_WORTH = 0.5, 0.5
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
 _WORD = re.compile(r"\w+")
-_SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able)$")
+_SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able|e)$")
 
 
 class Topic(NamedTuple):
@@ -52,8 +52,8 @@ def stem(word: str) -> str:
     """Return a word without its usual English endings, good enough to compare two.
 
     Example:
-        >>> stem("Deployments"), stem("deploying"), stem("bus")
-        ('deploy', 'deploy', 'bus')
+        >>> stem("Deployments"), stem("deploying"), stem("merge"), stem("merging"), stem("bus")
+        ('deploy', 'deploy', 'merg', 'merg', 'bus')
     """
     short = word.casefold()
     for _ in range(2):
