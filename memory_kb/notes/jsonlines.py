@@ -57,15 +57,15 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def read(path: Path, mark: bytes = b"") -> Iterator[Mapping[str, Any]]:
+def read(path: Path, *marks: bytes) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file in order; what nobody can read is passed over.
 
-    Lines in which `mark` does not stand are not looked into.
+    With `marks`, lines in which none of them stands are not looked into.
     """
-    return (found for _, found in read_raw(path, mark))
+    return (found for _, found in read_raw(path, *marks))
 
 
-def read_raw(path: Path, mark: bytes = b"") -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+def read_raw(path: Path, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
         stream = path.open("rb")
@@ -73,7 +73,7 @@ def read_raw(path: Path, mark: bytes = b"") -> Iterator[tuple[bytes, Mapping[str
         return
     with stream:
         while line := stream.readline(_MAX_LINE):
-            found = parse(line) if mark in line else None
+            found = parse(line) if not marks or any(mark in line for mark in marks) else None
             if found is not None:
                 yield line, found
 

@@ -74,7 +74,7 @@ class Crediting(Rules):
         with self._planning(dry_run=dry_run):
             if not dry_run:
                 self.recover()
-            showing = self._find_showing(agent, task, session, task_id)
+            showing = self._find_showing(self._retrievals(), agent, task, session, task_id)
             if showing is None:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
@@ -105,7 +105,7 @@ class Crediting(Rules):
 
         retrievals = self._retrievals()
         since = min((one.ts for one in retrievals if one.session == session), default="")
-        named = (self._find_showing(agent, task, session) for agent, task in split_pairs(retrievals, session))
+        named = (self._find_showing(retrievals, agent, task, session) for agent, task in split_pairs(retrievals, session))
         return tuple(one._replace(session=session, since=since) for one in named if one), find_shares(retrievals, session)
 
     def _reconsider(self, showing: Showing, word: str, session: str, *, dry_run: bool) -> RunReport:
@@ -170,12 +170,13 @@ class Crediting(Rules):
 
         return list(RetrievalLog(self.machine / "log").read())
 
-    def _find_showing(self, agent: str, task: str, session: str | None, task_id: str | None = None) -> Showing | None:
+    def _find_showing(
+        self, retrievals: Sequence[Retrieval], agent: str, task: str, session: str | None, task_id: str | None = None
+    ) -> Showing | None:
         """Return what an agent was shown for a task: by name, else by hooks in its session."""
         from memory_kb.learning.rules.outcomes import Injected, find_injected
         from memory_kb.learning.rules.sessionshare import Showing, find_shares
 
-        retrievals = self._retrievals()
         for name in filter(None, (task_id, task)):
             shown = find_injected(retrievals, agent, name, session)
             if shown.ids:
