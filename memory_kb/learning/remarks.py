@@ -10,7 +10,6 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.entry import Document, Entry, Span
 from memory_kb.learning.memories import Memory
-from memory_kb.model import Problem
 from memory_kb.notes.fields import Complaint, read_fields
 from memory_kb.notes.sheets import yaml_span
 from memory_kb.notes.wikilinks import find_wikilinks
@@ -87,11 +86,6 @@ def remark(text: str, document: Document, memories: Sequence[Memory], ground: Gr
     yield from (
         Remark(line_span(text, problem.line), "block", "error", problem.message) for problem in document.problems if problem.message not in complained
     )
-
-
-def from_problem(text: str, problem: Problem) -> Remark:
-    """Return a finding of `lint` as a remark on its line."""
-    return Remark(line_span(text, problem.line), "block", "warning", problem.message)
 
 
 def line_span(text: str, line: int) -> Span:

@@ -54,10 +54,6 @@ class Ruler:
             units += self._units(sign)
         return end
 
-    def line_start(self, line: int) -> int:
-        """Return where a line begins, counted from 0."""
-        return self._starts[line] if line < len(self._starts) else len(self.text)
-
     def line_end(self, line: int) -> int:
         """Return where a line ends, without its line end."""
         end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)

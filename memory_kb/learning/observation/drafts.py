@@ -59,7 +59,6 @@ _LANGUAGE_OF_TOOL = {
 _WORD = re.compile(r"[A-Za-z][\w+-]*")
 _LEADING = re.compile(r"^(?:(?:ok(?:ay)?|so|then|and|yes|yeah|right|good|agreed|well|alright|great|fine)[,.!:]?\s+)+", re.IGNORECASE)
 _LABEL = re.compile(r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE)
-_GIT_PLACES = ("push", "commit", "merge", "rebase")
 
 
 class Finding(NamedTuple):
