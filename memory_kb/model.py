@@ -28,6 +28,23 @@ class Location(NamedTuple):
     task: str | None = None
     learning_type: str = "task"
 
+    def is_within(self, other: Location) -> bool:
+        """Tell whether what holds at another place holds here.
+
+        Example:
+            >>> here = Location("job", "api")
+            >>> [here.is_within(place) for place in (here, Location(), Location("job", "web"), Location("task", "api", "t"))]
+            [True, True, False, False]
+        """
+        match other.scope:
+            case "global":
+                return True
+            case "project":
+                return self.scope != "global"
+            case "job":
+                return self.job == other.job
+        return (self.job, self.task) == (other.job, other.task)
+
 
 class FileStat(NamedTuple):
     """A Markdown file as the walk finds it.

@@ -1,4 +1,4 @@
-"""What is written down before and during the work, and the gate that a rule must pass afterwards."""
+"""What is written down before and during the work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from conftest import NOW, Files, Run
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.learning.extraction.checkpoints import parse_checkpoints, show_checkpoints
-from memory_kb.learning.extraction.evidence import Evidence, Near, find_nearest, judge_rule, keywords
-from memory_kb.learning.memories import Memory
-from memory_kb.model import Location
-from memory_kb.notes.events import Event
 
 MakeVault = Callable[[Files], Path]
 PLAN = "Move the importer to one transaction per file.\n\nIt may be too slow for 10,000 files."
@@ -135,55 +131,3 @@ def test_the_commands(run: Run, folder: Path) -> None:
     assert listed["checkpoints"][0]["assumptions"]["approach_viability"] == "viable"
     assert run("--vault", folder, "assume").returncode == 2
     assert run("--vault", folder, "assume", "planned").returncode == 2
-
-
-# The evidence gate (S0-59).
-
-RULE = "Run the database migrations before the tests."
-
-
-@pytest.mark.parametrize(
-    ("successes", "failures", "decision"),
-    [(5, 0, "accept"), (9, 0, "accept"), (4, 0, "draft"), (5, 1, "draft"), (0, 3, "reject"), (0, 2, "draft"), (1, 3, "draft"), (0, 0, "draft")],
-)
-def test_the_gate(successes: int, failures: int, decision: str) -> None:
-    verdict = judge_rule(RULE, Evidence(successes, failures))
-    assert verdict.decision == decision
-    assert verdict.confidence == (0.4 if decision == "draft" else None)
-
-
-@pytest.mark.parametrize(("text", "decision"), [("x" * 14, "reject"), (" x " + "y" * 10 + "  z ", "reject"), ("x" * 15, "draft")])
-def test_a_rule_that_is_too_short(text: str, decision: str) -> None:
-    assert judge_rule(text, Evidence()).decision == decision
-
-
-@pytest.mark.parametrize(("similarity", "decision"), [(0.85, "helpful"), (0.84, "accept")])
-def test_a_rule_that_is_there_already_is_marked_helpful(similarity: float, decision: str) -> None:
-    verdict = judge_rule(RULE, Evidence(5, 0), Near("r1", similarity))
-    assert (verdict.decision, verdict.existing) == (decision, "r1" if decision == "helpful" else None)
-
-
-def test_the_nearest_rule_is_live_and_says_the_same() -> None:
-    def rule(entry_id: str, text: str, status: str = "active") -> Memory:
-        return Memory(entry_id, "a.md", "", Location(), "T", text, kind="rule", status=status)
-
-    rules = [rule("far", "Wombats sleep."), rule("not", f"Never {RULE}"), rule("old", RULE, "retired"), rule("near", f"Always {RULE}")]
-    near = find_nearest(RULE, rules)
-    assert near is not None
-    assert near.id == "near"
-    assert near.similarity == pytest.approx(6 / 7)
-
-
-def test_sessions_speak_for_a_rule_or_against_it(kb: KnowledgeBase) -> None:
-    for number in range(7):
-        session = f"s{number}"
-        said = "I ran the database migrations before the integration tests." if number < 6 else "Nothing of the kind."
-        kb.session_start(session)
-        kb.session_append([Event(role="assistant", content=said)], session=session)
-        if number != 5:
-            kb.session_end(session, outcome="success" if number < 4 else "failure", only_close=True)
-    assert keywords(RULE) == ("migrations", "database", "tests")
-    assert kb._session_evidence("Migrations of the database come before integration tests.") == Evidence(4, 1)
-    assert kb._session_evidence("Migrations of the database come before integration tests.", without=["s0"]) == Evidence(3, 1)
-    assert kb._session_evidence("Wombats wander widely westwards.") == Evidence(0, 0)
-    assert kb._session_evidence("?!") == Evidence(0, 0)

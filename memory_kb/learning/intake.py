@@ -11,17 +11,19 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
+from memory_kb.learning.evidence import Verdict
 from memory_kb.learning.lessons import comparable
 from memory_kb.learning.memories import Memory, last_seen, make_memory, plan_fields, with_words
 from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry, undated
+from memory_kb.learning.rules.playbook import plan_feedback
 from memory_kb.learning.twins import find_twin, likeness
 from memory_kb.model import Location
-from memory_kb.notes.plans import Change
+from memory_kb.notes.plans import Change, SetFields
 from memory_kb.notes.splice import Value
 from memory_kb.ports import Index
 from memory_kb.text import jaccard, tokens
@@ -69,6 +71,15 @@ def id_of(key: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, key))
 
 
+#: Tells what becomes of a new rule that nobody stated (S0-59), None for what needs no evidence.
+Gate = Callable[[Offer], Verdict | None]
+
+
+def open_gate(_: Offer) -> Verdict | None:
+    """Let everything pass."""
+    return None
+
+
 class Taken(NamedTuple):
     """What became of an offer.
 
@@ -91,8 +102,27 @@ class Intake(NamedTuple):
     changes: tuple[Change, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Grounds:
+    """What offers are held against."""
+
+    index: Index
+    folder_of: Callable[[Location], str]
+    now: datetime
+    was_made: Callable[[str], bool]
+    gate: Gate
+
+    def memory(self, path: str, entry_id: str) -> Memory:
+        return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
+
+
 def plan_intake(
-    offers: Sequence[Offer], index: Index, folder_of: Callable[[Location], str], now: datetime, was_made: Callable[[str], bool] = lambda _: False
+    offers: Sequence[Offer],
+    index: Index,
+    folder_of: Callable[[Location], str],
+    now: datetime,
+    was_made: Callable[[str], bool] = lambda _: False,
+    gate: Gate = open_gate,
 ) -> Intake:
     """Plan to keep some learnings.
 
@@ -103,12 +133,14 @@ def plan_intake(
         now: the time.
         was_made: tells whether an entry of this id was ever made here; one that is gone since was
             deleted by a person and does not come back.
+        gate: asked for every learning that would be new, whether the evidence is enough.
     """
+    grounds = _Grounds(index, folder_of, now, was_made, gate)
     taken: list[Taken] = []
     changes: list[Change] = []
     before = _Before(offers)
     for offer in offers:
-        done, change = _plan_one(offer, index, folder_of, now, was_made, before)
+        done, change = _plan_one(offer, grounds, before)
         taken.append(done)
         before.add(done)
         if change:
@@ -116,23 +148,22 @@ def plan_intake(
     return Intake(tuple(taken), tuple(changes))
 
 
-def _plan_one(
-    offer: Offer, index: Index, folder_of: Callable[[Location], str], now: datetime, was_made: Callable[[str], bool], before: _Before
-) -> tuple[Taken, Change | None]:
+def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, Change | None]:
     try:
         draft = check_draft(offer.draft)
     except UsageError as exc:
         return Taken(offer, "", "", "refused", str(exc)), None
+    index, now = grounds.index, grounds.now
     draft = not_from_the_future(draft, now)
     at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
     known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
     if offer.doubt == "withdrawn":
-        memory = _memory_of(index, known.source, known.entry_id) if known else None
+        memory = grounds.memory(known.source, known.entry_id) if known else None
         change = _plan_withdrawal(memory, draft.text) if memory and not before.is_said_again(offer) else None
         return Taken(offer, offer.entry_id, known.source if known else "", "withdrawn", "the person took it back later"), change
     if known:
         return Taken(offer, known.entry_id, known.source, "known"), None
-    if was_made(offer.entry_id):
+    if grounds.was_made(offer.entry_id):
         return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), None
     same = before.find(offer)
     if same:
@@ -141,20 +172,39 @@ def _plan_one(
     if twin and twin.is_forgotten:
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), None
     if twin:
-        memory = _memory_of(index, twin.entry.source, twin.entry.entry_id)
+        memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
         change = plan_sighting(memory, offer.origin, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), change
+    return _plan_new(offer, draft, at, grounds)
+
+
+def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Change | None]:
+    """Plan to keep what nobody says yet, if it passes the gate."""
+    verdict = grounds.gate(offer)
+    if verdict and verdict.decision == "reject":
+        return Taken(offer, "", "", "refused", verdict.reason), None
+    if verdict and verdict.existing:
+        rule = verdict.existing
+        change = _plan_helpful(rule, offer.origin, at, offer.reason)
+        return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), change
+    if verdict and verdict.confidence is not None:
+        draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
     if offer.origin is not None and offer.origin_field not in dict(draft.fields):
         draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
     if offer.doubt:
         draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
-    folder = folder_of(offer.place)
+    folder = grounds.folder_of(offer.place)
     path = f"{folder}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
     return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, at, offer.reason)
 
 
-def _memory_of(index: Index, path: str, entry_id: str) -> Memory:
-    return next(one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id)
+def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
+    """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
+    seen = plan_sighting(rule, origin, at, reason)
+    marked = plan_feedback(rule, "success", at.astimezone(UTC).date(), reason)
+    if seen is None or marked is None or not isinstance(seen.action, SetFields) or not isinstance(marked.action, SetFields):
+        return seen
+    return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
 
 
 def _plan_withdrawal(memory: Memory, text: str) -> Change | None:

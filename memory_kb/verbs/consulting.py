@@ -11,7 +11,7 @@ from memory_kb.errors import MemoryKBError, ProviderFailed, explain_failure
 from memory_kb.filters import EVERYTHING
 from memory_kb.learning.extraction.scopereports import Dropped, ExtractionReport, Kept, ScopeReport, Used, add_up
 from memory_kb.verbs.lifecycle import Lifecycle
-from memory_kb.verbs.sessions import Sessions
+from memory_kb.verbs.weighing import Weighing
 
 if TYPE_CHECKING:
     from memory_kb.learning.extraction.asking import Question
@@ -54,7 +54,7 @@ class _Consulted:
     marks: tuple[Mark, ...] = ()
 
 
-class Consulting(Lifecycle, Sessions):
+class Consulting(Weighing, Lifecycle):
     """Asking a model about a session, scope by scope."""
 
     def _extract(self, session: Finished, scopes: Sequence[Scope], *, again: bool, dry_run: bool) -> ExtractionReport:
@@ -99,7 +99,7 @@ class Consulting(Lifecycle, Sessions):
             return [one.report for one in consulted], None
         try:
             with self._writing(*{offer.place.scope for offer in offers}):
-                intake, run = self._take_in("extract", offers, again=door.again, dry_run=door.dry_run)
+                intake, run = self._take_in("extract", offers, again=door.again, dry_run=door.dry_run, gate=self._gate_for(offers))
         except MemoryKBError as exc:
             failed = [replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report for one in consulted]
             return failed, None

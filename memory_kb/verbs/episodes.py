@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.filters import EVERYTHING, make_place
 from memory_kb.model import Location
-from memory_kb.verbs.keeping import Keeping
+from memory_kb.verbs.weighing import Weighing
 from memory_kb.words import LIVE_STATUSES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _EPISODES = EVERYTHING._replace(kinds=("episode",))
 _READ = ("active", "compacted", "archived")
 
 
-class Episodes(Keeping):
+class Episodes(Weighing):
     """The verbs reflect, episode, diary list and diary export, and the steps that consolidate and age episodes."""
 
     def reflect(
@@ -220,6 +220,7 @@ class Episodes(Keeping):
             lambda episodes: cluster_episodes(episodes, rows, row_of),
             was_made=self._was_made,
             word=word,
+            weigh=self._session_evidence,
             taken_in=taken_in,
         )
         offers = planned.offers if self.vault.memory else tuple(replace(offer, place=Location()) for offer in planned.offers)

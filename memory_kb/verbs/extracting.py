@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
@@ -15,14 +15,11 @@ if TYPE_CHECKING:
 
     from memory_kb.learning.extraction.checkpoints import Checkpoints
     from memory_kb.learning.extraction.conversation import Conversation
-    from memory_kb.learning.extraction.evidence import Evidence
     from memory_kb.learning.extraction.extract import Documents, Finished
     from memory_kb.learning.extraction.scopereports import ExtractionReport
     from memory_kb.notes.plans import Change, NoteText
     from memory_kb.reports import RunReport
 
-#: Sessions looked at for and against a rule.
-_MOST_SESSIONS = 200
 #: Characters of a document that a session is held against.
 _DOCUMENT_CHARS = 6_000
 
@@ -182,38 +179,3 @@ class Extracting(Consulting):
             intent = data.decode("utf-8", "replace")
         assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
         return Documents(*(cut(clean(text), _DOCUMENT_CHARS) for text in (intent, self._text_beside(place, PREMORTEM), assumed)))
-
-    def _session_evidence(self, text: str, without: Iterable[str] = ()) -> Evidence:
-        """Return how past sessions about the words of a rule ended (S0-59).
-
-        `without` are sessions that do not count, such as the one that the rule comes from.
-        """
-        from memory_kb.index.sessions import SessionIndex
-        from memory_kb.learning.extraction.evidence import Evidence, keywords
-        from memory_kb.notes.events import EventFilter
-
-        words = keywords(text)
-        if not words:
-            return Evidence()
-        query = " AND ".join(f'"{word}"' for word in words)
-        index = SessionIndex(self.machine)
-        try:
-            index.sync()
-            sessions = dict.fromkeys(hit.session for hit in index.search(query, EventFilter(), 10 * _MOST_SESSIONS) if hit.session not in without)
-            ends = [index.search("", EventFilter(types=("end",), session=session), 1) for session in list(sessions)[:_MOST_SESSIONS]]
-        finally:
-            index.close()
-        outcomes = [self._outcome_at(hit.session, hit.offset) for hits in ends for hit in hits]
-        return Evidence(outcomes.count("success"), outcomes.count("failure"))
-
-    def _outcome_at(self, session: str, offset: int) -> str | None:
-        """Return the outcome that the end of a session names."""
-        from memory_kb.notes.events import NoEvent
-        from memory_kb.notes.sessionlog import read_lines
-
-        try:
-            event = next(read_lines(self._session_files.path(session), offset)).parse()
-        except (OSError, StopIteration, NoEvent):
-            return None
-        outcome = (event.args or {}).get("outcome") if event else None
-        return outcome if isinstance(outcome, str) else None

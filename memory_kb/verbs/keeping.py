@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.learning.intake import Intake, Offer
+    from memory_kb.learning.intake import Gate, Intake, Offer
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
     from memory_kb.notes.events import Event
@@ -91,16 +91,19 @@ class Keeping(Running):
             self.recover()
             return self.run_plan(verb, plan if plan is not None else planner(self._memories()), replan=replan)
 
-    def _take_in(self, verb: str, offers: Sequence[Offer], *, again: bool = False, dry_run: bool = False) -> tuple[Intake, RunReport]:
+    def _take_in(
+        self, verb: str, offers: Sequence[Offer], *, again: bool = False, dry_run: bool = False, gate: Gate | None = None
+    ) -> tuple[Intake, RunReport]:
         """Keep the learnings that are new, as one run; tell what became of each.
 
-        With `again` also what was kept before and is gone since.
+        With `again` also what was kept before and is gone since. A `gate` is asked what becomes of
+        those that would be new.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.learning.intake import plan_intake
+        from memory_kb.learning.intake import open_gate, plan_intake
 
         if not self.vault.memory:
             offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
@@ -108,7 +111,7 @@ class Keeping(Running):
             # What a killed run was about to make counts as made: it is completed first.
             self.recover()
         was_made = (lambda _: False) if again else self._was_made
-        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), was_made))
+        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), was_made, gate or open_gate))
         changes = intake.changes
         if self._shown is not None:
             # What one step of a preview would make, the next would find.

@@ -6,7 +6,7 @@ yet adds to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from memory_kb.learning.episodic.patterns import (
     recent_episodes,
 )
 from memory_kb.learning.episodic.pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
-from memory_kb.learning.extraction.evidence import Evidence, judge_rule
+from memory_kb.learning.evidence import Evidence, judge_rule
 from memory_kb.learning.intake import Offer, Taken
 from memory_kb.learning.memories import Memory, last_seen, plan_fields, with_words
 from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint, moment_of
@@ -44,6 +44,8 @@ _DIGITS = 6
 Clusterer = Callable[[Sequence[Told]], Iterable[Sequence[Told]]]
 #: Words a pattern better, or returns None.
 Worder = Callable[[Pattern], str | None]
+#: How past sessions about the words of a rule ended, all but some of them.
+Weigher = Callable[[str, Collection[str]], Evidence]
 
 
 class Dropped(NamedTuple):
@@ -87,6 +89,7 @@ def plan_consolidation(
     *,
     was_made: Callable[[str], bool] = lambda _: False,
     word: Worder = lambda _: None,
+    weigh: Weigher = lambda *_: Evidence(),
     taken_in: frozenset[str] = frozenset(),
 ) -> Consolidation:
     """Plan the rules and pitfalls that the episodes of the last 30 days give.
@@ -101,13 +104,14 @@ def plan_consolidation(
         was_made: tells whether an entry of this id was ever made; one that is gone since was taken
             away by a person.
         word: words a new pattern, where a language model can.
+        weigh: tells how the sessions that a pattern does not come from ended (S0-59).
         taken_in: the ids of the entries that were made within these days.
     """
     episodes = recent_episodes(memories, now, taken_in)
     sources = frozenset(source for memory in memories for source in memory.words("sources"))
     patterns = [pattern for group in cluster(episodes) if any(is_new(one, sources, now) for one in group) for pattern in find_patterns(group)]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
-    done = [_settle_pattern(pattern, rules, now, was_made, word) for pattern in patterns]
+    done = [_settle_pattern(pattern, rules, now, was_made, word, weigh) for pattern in patterns]
     pitfalls = {memory.id: memory for memory in memories if memory.kind == "pitfall"}
     done += [_settle_pitfall(pitfall, pitfalls, now) for pitfall in find_pitfalls(episodes)]
     changes = {change.entry_id: change for change in reversed(done) if isinstance(change, Change)}
@@ -119,19 +123,20 @@ def plan_consolidation(
 
 
 def _settle_pattern(
-    pattern: Pattern, rules: Sequence[Memory], now: datetime, was_made: Callable[[str], bool], word: Worder
+    pattern: Pattern, rules: Sequence[Memory], now: datetime, was_made: Callable[[str], bool], word: Worder, weigh: Weigher
 ) -> Offer | Change | Dropped | None:
     known = _find_rule(pattern, rules)
     if known:
         return plan_more_sources(known, pattern.episodes, now, RULE_STEP, RULE_CAP)
     if pattern.confidence < LEAST_CONFIDENCE:
         return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
-    verdict = judge_rule(pattern.text, Evidence(pattern.successes, pattern.failures))
-    if verdict.decision == "reject":
-        return Dropped(pattern.text, verdict.reason)
     offers = [_offer_rule(pattern, text, pattern.text) for text in pattern.said]
     if any(was_made(offer.entry_id) for offer in offers):
         return Dropped(pattern.text, "it was taken away before")
+    own = Evidence(pattern.successes, pattern.failures)
+    verdict = judge_rule(pattern.text, own.plus(weigh(pattern.text, pattern.sessions)))
+    if verdict.decision == "reject":
+        return Dropped(pattern.text, verdict.reason)
     return _unless_said(_offer_rule(pattern, pattern.said[0], word(pattern) or pattern.text), rules)
 
 

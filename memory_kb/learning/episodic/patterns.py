@@ -68,6 +68,11 @@ class Pattern(NamedTuple):
         return sum(1 for one in self.episodes if one.diary.status == "failure")
 
     @property
+    def sessions(self) -> frozenset[str]:
+        """The sessions that its episodes tell of."""
+        return frozenset(one.diary.session_id for one in self.episodes if one.diary.session_id)
+
+    @property
     def confidence(self) -> float:
         """How far it is trusted."""
         return pattern_confidence(len(self.episodes), self.successes)

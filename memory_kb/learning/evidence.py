@@ -22,11 +22,20 @@ class Evidence(NamedTuple):
     successes: int = 0
     failures: int = 0
 
+    def plus(self, other: Evidence) -> Evidence:
+        """Return both together.
+
+        Example:
+            >>> Evidence(2, 0).plus(Evidence(3, 1))
+            Evidence(successes=5, failures=1)
+        """
+        return Evidence(self.successes + other.successes, self.failures + other.failures)
+
 
 class Near(NamedTuple):
     """The rule that says nearly the same, and how nearly."""
 
-    id: str
+    rule: Memory
     similarity: float
 
 
@@ -40,7 +49,7 @@ class Verdict(NamedTuple):
     decision: str
     reason: str
     confidence: float | None = None
-    existing: str | None = None
+    existing: Memory | None = None
 
 
 def judge_rule(text: str, evidence: Evidence, near: Near | None = None) -> Verdict:
@@ -55,7 +64,7 @@ def judge_rule(text: str, evidence: Evidence, near: Near | None = None) -> Verdi
     if len(" ".join(text.split())) < _SHORTEST:
         return Verdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
     if near and near.similarity >= ALIKE:
-        return Verdict("helpful", f"rule {near.id} says the same", existing=near.id)
+        return Verdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
     good, bad = evidence
     told = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
     if good >= ACCEPTING and not bad:
@@ -71,10 +80,10 @@ def find_nearest(text: str, rules: Iterable[Memory]) -> Near | None:
     Example:
         >>> from memory_kb.model import Location
         >>> rule = Memory("r1", "a.md", "", Location(), "T", "Run the migrations first.", kind="rule")
-        >>> find_nearest("run the migrations first", [rule]), find_nearest("never run the migrations first", [rule])
-        (Near(id='r1', similarity=1.0), None)
+        >>> find_nearest("run the migrations first", [rule]).similarity, find_nearest("never run the migrations first", [rule])
+        (1.0, None)
     """
-    found = [Near(one.id, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")]
+    found = [Near(one, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")]
     best = max(found, key=lambda near: near.similarity, default=None)
     return best if best and best.similarity > 0 else None
 
