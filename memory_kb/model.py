@@ -84,14 +84,19 @@ def wrap(number: int) -> int:
 
 
 class Region(NamedTuple):
-    """A folder whose notes are looked at, by itself or with all that is below it.
+    """A folder whose notes are looked at, by itself or with all that is below it, or a single note.
 
-    `path` is as shown, ending in a slash; it is empty for the vault's own folder.
+    `path` is as shown; that of a folder ends in a slash, and is empty for the vault's own.
     """
 
     path: str
     location: str
     is_deep: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a single note."""
+        return self.path != "" and self.path[-1] != "/"
 
 
 #: As the file of some filters: one outside the project, which no glob matches.

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from memory_kb.model import FileStat, Filters, Problem
+from memory_kb.model import FileStat, Filters, Problem, Region
 
 if TYPE_CHECKING:
     import numpy as np
@@ -249,10 +249,10 @@ class Index(Protocol):
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
         """Yield the files of the global home, or those of the vault, by path."""
 
-    def known_below(self, folder: str, *, is_deep: bool) -> Iterator[KnownFile]:
-        """Yield the files directly in a folder, or all below it, by path.
+    def known_in(self, region: Region) -> Iterator[KnownFile]:
+        """Yield the files directly in a folder, or all below it, or the one file, by path.
 
-        `folder` ends in a slash, or is empty for the vault's own folder; the home is never below that.
+        The home is never below the vault's own folder.
         """
 
     def count_files(self) -> int:

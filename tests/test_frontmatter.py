@@ -208,3 +208,12 @@ def test_any_block_is_a_mapping_or_refused(block: str) -> None:
     except InvalidBlock:
         return
     json.dumps(mapping, allow_nan=False).encode()
+
+
+def test_what_is_done_to_a_mapping_is_not_in_the_next_one() -> None:
+    block = "tags: [a, b]\nlinks:\n  - to: x\n"
+    first = load_mapping(block)
+    first["tags"].append("c")
+    first["links"][0]["to"] = "y"
+    first["new"] = 1
+    assert load_mapping(block) == {"tags": ["a", "b"], "links": [{"to": "x"}]}

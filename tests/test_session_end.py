@@ -19,8 +19,11 @@ from planning import Tree, tree
 from test_killed_runs import kill_at
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import MemoryKBError
+from memory_kb.learning.upkeep.compact import CompactReport
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.events import Event
+from memory_kb.notes.maintenance import MaintenanceLog
 from memory_kb.reports import SessionWritten
 
 if TYPE_CHECKING:
@@ -123,6 +126,25 @@ def test_the_maintenance_that_came_due_tells_what_it_wrote(place: Path) -> None:
     with open_at(place) as kb:
         assert {run.run for run in kb.runs(ONE) if run.verb == "reinforce"} >= set(step.runs)
     assert [len(step.runs), [change.path for change in step.changes]] == [1, ["memory/rules/twice.md"]]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_maintenance_repeats_only_what_the_end_could_not_do(place: Path, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    compact, calls = KnowledgeBase.compact, list[int]()
+
+    def count(kb: KnowledgeBase, *, dry_run: bool = False) -> CompactReport:
+        calls.append(len(calls))
+        if fails and calls == [0]:
+            raise MemoryKBError("the disk was full for a moment")
+        return compact(kb, dry_run=dry_run)
+
+    monkeypatch.setattr(KnowledgeBase, "compact", count)
+    steps = {step.name: step for step in end(place).steps}
+    assert len(calls) == 1 + fails
+    assert (steps["compaction"].outcome, "dedup" in steps["maintenance"].message) == (("failed", True) if fails else ("done", False))
+    with open_at(place) as kb:
+        assert not kb.is_maintenance_due()
+        assert MaintenanceLog(kb.machine / "log").last().keys() >= {"semantic", "dedup", "promote", "trim"}
 
 
 def test_what_a_session_wrote_is_named_by_the_beginning_of_its_id(place: Path, run: Run) -> None:

@@ -100,7 +100,7 @@ def differences(vault: Vault, index: Index, settings: Settings, problems: list[P
     if reach.regions is not None:
         for region in reach.regions:
             files = walk_region(vault, region, settings.ignore, problems, reach)
-            yield from compare(files, index.known_below(region.path, is_deep=region.is_deep), window)
+            yield from compare(files, index.known_in(region), window)
         return
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:

@@ -200,8 +200,8 @@ class IndexKeeper:
         if HOME_NOTE in paths:
             self.refresh()
             return
-        folders = dict.fromkeys(path.rpartition("/")[0] for path in paths if path.lower().endswith(".md"))
-        regions = tuple(Region(f"{folder}/" if folder else "", str(self._vault.resolve(f"{folder}/x").parent)) for folder in folders)
+        notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
+        regions = tuple(Region(path, str(self._vault.resolve(path))) for path in notes)
         if not regions or self._is_new(self.index):
             return
         with suppress(VaultBusy, OSError, sqlite3.OperationalError):

@@ -15,7 +15,7 @@ from memory_kb.globs import fits_any
 from memory_kb.index.conditions import is_narrow, visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
 from memory_kb.locks import hold_lock
-from memory_kb.model import NOWHERE, Filters, Problem
+from memory_kb.model import NOWHERE, Filters, Problem, Region
 from memory_kb.notes.tags import fits_tag
 from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, StoredMemory, SyncWindow
 
@@ -121,9 +121,13 @@ class SqliteIndex:
         )
         return map(KnownFile._make, cursor)
 
-    def known_below(self, folder: str, *, is_deep: bool) -> Iterator[KnownFile]:
+    def known_in(self, region: Region) -> Iterator[KnownFile]:
+        folder, _, is_deep = region
         if is_deep and not folder:
             return self.known_files(is_global=False)
+        if region.is_file:
+            rows = self._connection.execute("SELECT path, size, mtime, inode, hash FROM file_meta WHERE path = ?", (folder,))
+            return map(KnownFile._make, rows)
         # "0" follows the slash in code point order.
         inside = "path >= :folder AND path < :end" if folder else "true"
         direct = "" if is_deep else "AND instr(substr(path, :inner), '/') = 0"

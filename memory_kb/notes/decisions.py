@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput
 from memory_kb.notes import jsonlines
 from memory_kb.notes.changes import FileEdit, apply, read_note_text
+from memory_kb.notes.creations import Creations, made_by, read_creations
 from memory_kb.notes.jsonlines import append, parse
 from memory_kb.notes.plans import hash_of
 from memory_kb.notes.sheets import Splice
@@ -199,15 +200,9 @@ class DecisionLog:
         *_, record = [None, *self.runs()]
         return record if record and not record.has_ended else None
 
-    def made(self) -> frozenset[str]:
-        """Return the ids of all entries that runs of this log ever made."""
-        lines = jsonlines.read(self.file, b'"create"', b'"made"')
-        return frozenset(entry_id for line in lines for entry_id in _made_by(line))
-
-    def made_since(self, moment: str) -> frozenset[str]:
-        """Return the ids of the entries that runs have made since a day or moment."""
-        lines = jsonlines.read(self.file, b'"create"')
-        return frozenset(entry_id for line in lines if str(line.get("time")) >= moment for entry_id in _made_by(line))
+    def creations(self, known: Creations | None = None) -> Creations:
+        """Return the entries that runs of this log ever made; what `known` holds is not read again."""
+        return read_creations(self.file, known)
 
     def trim(self, before: str) -> int:
         """Forget the runs from before a moment, with the bytes that only they need; return how many.
@@ -223,7 +218,7 @@ class DecisionLog:
         for raw, line in jsonlines.read_raw(self.file):
             if "files" in line and line["time"] < before:
                 gone.add(line["run"])
-            made.update(_made_by(line))
+            made.update(made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
                 needed.update(_blobs_of(line))
@@ -262,13 +257,6 @@ class DecisionLog:
                 place += len(raw)
             if head:
                 yield _record(head, decisions, end, count, start)
-
-
-def _made_by(line: Mapping[str, Any]) -> Sequence[str]:
-    """Return the ids of the entries that a line tells were made."""
-    if isinstance(line.get("made"), list):
-        return [str(entry_id) for entry_id in line["made"]]
-    return [line["id"]] if line.get("action") == "create" and line.get("id") else []
 
 
 def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:

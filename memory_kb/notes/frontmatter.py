@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MAX_BLOCK = 65_536
 MAX_VALUES = 10_000
 MAX_DEPTH = 50
+#: Characters of a block that is remembered for a while once it is read.
+_SHORT = 2_000
 
 # What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
 _NESTING = re.compile(r"[\[{]|(?:[-?][ \t]+){2}")
@@ -97,6 +99,18 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
     """
     if len(block) > MAX_BLOCK * scale:
         raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK * scale:,} characters")
+    if len(block) > _SHORT:
+        return _parse(block, scale)
+    return {key: _copy(value) for key, value in _parse_again(block, scale).items()}
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _parse(block: str, scale: int) -> dict[str, Any]:
     import yaml
 
     try:
@@ -116,6 +130,10 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
         raise InvalidBlock("the frontmatter is not a mapping of keys to values")
     budget = _Budget([MAX_VALUES * (1 - scale)])
     return {_plain_key(key): _plain_value(item, budget, 1) for key, item in value.items()}
+
+
+# A block is read to plan a change of it, as the change leaves it, and by the index soon after.
+_parse_again = functools.lru_cache(maxsize=512)(_parse)
 
 
 def _check_depth(block: str) -> None:

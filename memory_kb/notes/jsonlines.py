@@ -57,21 +57,32 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def read(path: Path, *marks: bytes) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file in order; what nobody can read is passed over.
+def mark_of(text: str) -> bytes:
+    """Return how a text stands in the lines that hold it.
+
+    Example:
+        >>> mark_of("s1") in dump({"session": "s1"}), mark_of("s1") in dump({"session": "s10"})
+        (True, False)
+    """
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def read(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
 
     With `marks`, lines in which none of them stands are not looked into.
     """
-    return (found for _, found in read_raw(path, *marks))
+    return (found for _, found in read_raw(path, *marks, start=start))
 
 
-def read_raw(path: Path, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
         stream = path.open("rb")
     except FileNotFoundError:
         return
     with stream:
+        stream.seek(start)
         while line := stream.readline(_MAX_LINE):
             found = parse(line) if not marks or any(mark in line for mark in marks) else None
             if found is not None:

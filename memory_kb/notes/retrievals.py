@@ -89,16 +89,20 @@ class RetrievalLog:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             jsonlines.append(self.file, lines)
 
-    def read(self) -> Iterator[Retrieval]:
-        """Yield the retrievals, oldest first."""
-        for line in jsonlines.read(self.file, b'"ids"'):
+    def read(self, session: str | None = None) -> Iterator[Retrieval]:
+        """Yield the retrievals, oldest first: those of a session, or all."""
+        for line in jsonlines.read(self.file, jsonlines.mark_of(session) if session else b'"ids"'):
+            if session and line.get("session") != session:
+                continue
             if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
                 texts = {name: str(line[name]) for name in _TEXTS if line.get(name) is not None}
                 yield Retrieval(**{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True)
 
-    def credits(self) -> Iterator[Credit]:
-        """Yield what was counted, oldest first."""
-        for line in jsonlines.read(self.file, b'"credit"'):
+    def credits(self, session: str | None = None) -> Iterator[Credit]:
+        """Yield what was counted, oldest first: for a session, or for all."""
+        for line in jsonlines.read(self.file, jsonlines.mark_of(session) if session else b'"credit"'):
+            if session and line.get("credit") != session:
+                continue
             counts = line.get("counts")
             if isinstance(line.get("credit"), str) and isinstance(counts, dict):
                 good = {name: count for name, count in counts.items() if type(count) is int}

@@ -81,8 +81,8 @@ def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: l
     root = next((root for root in vault.roots if (root.prefix == GLOBAL_PREFIX) == is_global), None)
     if root is None:
         return iter(())
-    if not region.path and vault.memory:
-        return iter(_top_files(vault, root, problems))
+    if vault.memory and "/" not in region.path:
+        return iter([file for file in _top_files(vault, root, problems) if region.path in ("", file.path)])
     if region.is_deep and region.path == GLOBAL_PREFIX:
         return walk_root(vault, root, ignore, problems, reach)
     return _Walker(root, vault, ignore, problems, reach).files_in(region)
@@ -149,11 +149,27 @@ class _Walker:
 
     def files_in(self, region: Region) -> Iterator[FileStat]:
         """Return the files of a region, none if a walk does not get there."""
+        if region.is_file:
+            return iter(self._files_at(region))
         if not self._reaches(region):
             return iter(())
         if region.is_deep:
             return self._files_below(region.location, region.path)
         return (item for item in self._list(region.location, region.path) if isinstance(item, FileStat))
+
+    def _files_at(self, region: Region) -> list[FileStat]:
+        """Return the one file of a region, if a walk takes it."""
+        folder, slash, name = region.path.rpartition("/")
+        prefix = folder + slash
+        if name[0] == "." or not self._reaches(Region(prefix, os.path.dirname(region.location))):
+            return []
+        found: list[FileStat | tuple[str, str]] = []
+        try:
+            entry = _Entry(name, region.location, os.lstat(region.location))
+        except OSError:
+            return []
+        self._take(entry, prefix, found, only_note=self._holds_only_a_note(prefix))
+        return [item for item in found if isinstance(item, FileStat)]
 
     def _reaches(self, region: Region) -> bool:
         """Tell whether the walk of the whole root comes to a region.
@@ -230,7 +246,7 @@ class _Walker:
         found.sort(key=_path_of)
         return found
 
-    def _take(self, entry: os.DirEntry[str], prefix: str, found: list[FileStat | tuple[str, str]], *, only_note: bool) -> None:
+    def _take(self, entry: os.DirEntry[str] | _Entry, prefix: str, found: list[FileStat | tuple[str, str]], *, only_note: bool) -> None:
         name = entry.name
         is_note = name.endswith(".md") or name[-3:].lower() == ".md"
         if not is_note and not entry.is_dir(follow_symlinks=False) and not entry.is_symlink():
@@ -249,7 +265,7 @@ class _Walker:
             if file:
                 found.append(file)
 
-    def _stat(self, entry: os.DirEntry[str], path: str) -> FileStat | None:
+    def _stat(self, entry: os.DirEntry[str] | _Entry, path: str) -> FileStat | None:
         try:
             found = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -263,6 +279,23 @@ class _Walker:
         if not entry.name.isascii() and _readable(entry.name) != entry.name:
             self._problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
         return FileStat.of(path, entry.path, found)
+
+
+class _Entry(NamedTuple):
+    """A single name of a folder, seen as listing the folder shows it."""
+
+    name: str
+    path: str
+    state: os.stat_result
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        return stat.S_ISDIR(self.stat(follow_symlinks=follow_symlinks).st_mode)
+
+    def is_symlink(self) -> bool:
+        return stat.S_ISLNK(self.state.st_mode)
+
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+        return os.stat(self.path) if follow_symlinks else self.state
 
 
 def _path_of(item: FileStat | tuple[str, str]) -> str:

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
-from memory_kb.filters import EVERYTHING
 from memory_kb.verbs.indexing import Indexing
 from memory_kb.verbs.rules import Rules
 
 if TYPE_CHECKING:
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.freshness.citations import Citation, Reference
     from memory_kb.learning.freshness.claims import CitedReport, ClaimsReport
     from memory_kb.learning.memories import Memory
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport
 
 #: As they stand in the index, so that entries without them need not be read.
-_CITES, _LAST_DAY = '"cites"', '"valid_until"'
+_CITES, _LAST_DAY = "cites", "valid_until"
 
 
 class Claims(Rules, Indexing):
@@ -148,13 +146,7 @@ class Claims(Rules, Indexing):
 
     def _claiming(self, *words: str) -> list[Memory]:
         """Return the entries whose frontmatter has one of these fields, as they stand in the index."""
-        from memory_kb.learning.memories import make_memory
-
-        def read(index: SqliteIndex) -> list[Memory]:
-            stored = (one for one in index.memories(EVERYTHING) if one.entry.metadata and any(word in one.entry.metadata for word in words))
-            return [memory for memory in map(make_memory, stored) if any(word.strip('"') in memory.metadata for word in words)]
-
-        return self._reading(read)
+        return [memory for memory in self._memories() if any(word in memory.metadata for word in words)]
 
 
 def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:

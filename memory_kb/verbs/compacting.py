@@ -152,14 +152,12 @@ class Compacting(Keeping):
 
     def _memories_with_meanings(self, is_meant: Callable[[Location], bool]) -> tuple[tuple[Memory, ...], Meanings | None]:
         """Return the entries at the places meant, and their vectors where there are any."""
-        from memory_kb.filters import EVERYTHING
-        from memory_kb.learning.memories import make_memory
-        from memory_kb.model import Location
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            stored = [one for one in index.memories(EVERYTHING) if is_meant(Location(one.entry.scope, one.job, one.task, one.learning_type))]
-            meanings = _read_meanings(index, [one.entry for one in stored]) if self._may_embed else None
-            return tuple(map(make_memory, stored)), meanings
+            stored, memories = self._read_both(index)
+            meant = [place for place, memory in enumerate(memories) if is_meant(memory.place)]
+            meanings = _read_meanings(index, [stored[place].entry for place in meant]) if self._may_embed else None
+            return tuple(memories[place] for place in meant), meanings
 
         return self._reading(read)
 

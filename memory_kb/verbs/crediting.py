@@ -74,7 +74,7 @@ class Crediting(Rules):
         with self._planning(dry_run=dry_run):
             if not dry_run:
                 self.recover()
-            showing = self._find_showing(self._retrievals(), agent, task, session, task_id)
+            showing = self._find_showing(self._retrievals(session), agent, task, session, task_id)
             if showing is None:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
@@ -103,7 +103,7 @@ class Crediting(Rules):
         """Return what was shown in a session for tasks by their names, and what hooks showed there."""
         from memory_kb.learning.rules.sessionshare import find_shares, split_pairs
 
-        retrievals = self._retrievals()
+        retrievals = self._retrievals(session)
         since = min((one.ts for one in retrievals if one.session == session), default="")
         named = (self._find_showing(retrievals, agent, task, session) for agent, task in split_pairs(retrievals, session))
         return tuple(one._replace(session=session, since=since) for one in named if one), find_shares(retrievals, session)
@@ -165,10 +165,11 @@ class Crediting(Rules):
             plan, self._begin(showing, _MARKED, session), lambda held: plan_outcome(held, tuple(marks), account, today, reason), dry_run=dry_run
         )
 
-    def _retrievals(self) -> list[Retrieval]:
+    def _retrievals(self, session: str | None) -> list[Retrieval]:
+        """Return what was shown in a session, or all that was."""
         from memory_kb.notes.retrievals import RetrievalLog
 
-        return list(RetrievalLog(self.machine / "log").read())
+        return list(RetrievalLog(self.machine / "log").read(session))
 
     def _find_showing(
         self, retrievals: Sequence[Retrieval], agent: str, task: str, session: str | None, task_id: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport, StepReport
 
 _WERE = ("was", "were")
-#: The steps of the maintenance that are stages of every session's end, too.
-_STAGES = frozenset({"semantic", "dedup", "promote", "contradictions"})
 
 
 class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
@@ -61,20 +59,32 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
             self._coming = self._shown = None
 
     def _stages(self, session: str, start: Event | None, end: Event | None, place: Location, *, dry_run: bool = False) -> Iterator[Step]:
+        fresh: set[str] = set()
+
+        def noting(step: str, work: Callable[[], Done]) -> Callable[[], Done]:
+            """Do work that is a step of the maintenance, too."""
+
+            def do() -> Done:
+                done = work()
+                fresh.add(step)
+                return done
+
+            return do
+
         yield "index", lambda: self._index_step(session)
         yield "episodes", lambda: self._episodes_step(session, dry_run=dry_run)
         yield "stage", lambda: self._stage_step(place.job, dry_run=dry_run)
         yield "extraction", lambda: self._extraction_step(session, dry_run=dry_run)
         yield "capture", lambda: self._capture_step(session, dry_run=dry_run)
         yield "feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)
-        yield "consolidation", lambda: self._semantic_step(dry_run=dry_run)
-        yield "promotion", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run)
+        yield "consolidation", noting("semantic", lambda: self._semantic_step(dry_run=dry_run))
+        yield "promotion", noting("promote", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run))
         yield "reinforcement", lambda: self._reinforcement_step(session, dry_run=dry_run)
         yield "contradictions", lambda: self._contradictions_step(_day_of(start), dry_run=dry_run)
-        yield "compaction", lambda: self._dedup_step(dry_run=dry_run)
+        yield "compaction", noting("dedup", lambda: self._dedup_step(dry_run=dry_run))
         yield "anti-patterns", lambda: self._scan_step(dry_run=dry_run)
         yield "continuity", lambda: self._continuity_step(place, dry_run=dry_run)
-        yield "maintenance", lambda: self._maintenance_step(dry_run=dry_run)
+        yield "maintenance", lambda: self._maintenance_step(fresh, dry_run=dry_run)
 
     @contextmanager
     def _without_model(self) -> Iterator[None]:
@@ -165,13 +175,13 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         report = self.continuity_refresh(job=place.job, only_if_there=True, dry_run=dry_run)
         return Done(report.path if report.run.changes else "", (report.run,))
 
-    def _maintenance_step(self, *, dry_run: bool) -> Done:
+    def _maintenance_step(self, fresh: Collection[str], *, dry_run: bool) -> Done:
         if not self.is_maintenance_due():
             return Done()
+        # A preview of the contradictions would tell again what that stage told: nothing was resolved.
+        fresh = {*fresh, "contradictions"} if dry_run else fresh
         with self._without_model() if dry_run else nullcontext():
-            report = self.maintain(dry_run=dry_run)
-        # In a preview the maintenance would repeat what the stages before it do.
-        steps = [step for step in report.steps if not dry_run or step.name not in _STAGES]
+            steps = self._maintain(fresh=fresh, dry_run=dry_run).steps
         told = [
             f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
             for step in steps

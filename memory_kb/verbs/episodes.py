@@ -242,13 +242,12 @@ class Episodes(Weighing):
 
     def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
         """Return all entries, and for the episodes whose text has vectors their mean."""
-        from memory_kb.learning.memories import make_memory
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
-            stored = list(index.memories(EVERYTHING))
+            stored, memories = self._read_both(index)
             wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
             rows, row_of = _mean_vectors(index, wanted) if self._may_embed and wanted else (None, {})
-            return tuple(map(make_memory, stored)), rows, row_of
+            return memories, rows, row_of
 
         return self._reading(read)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.intake import Gate, Intake, Offer
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
+    from memory_kb.notes.creations import Creations
     from memory_kb.notes.events import Event
     from memory_kb.notes.plans import Change
     from memory_kb.notes.projectfiles import ProjectFiles
@@ -37,13 +38,13 @@ class Keeping(Running):
         """The entries that were read before."""
         return {}
 
-    #: What was read last: the state of the index, the filters, the entries.
-    _last_read: tuple[int, Filters, tuple[Memory, ...]] | None = None
+    #: What was read last: the state of the index, the filters, the entries as stored and as values.
+    _last_read: tuple[int, Filters, tuple[StoredMemory, ...], tuple[Memory, ...]] | None = None
     #: While the end of a session is previewed: the event that would be written, and the entries that steps would take in.
     _coming: Event | None = None
     _shown: set[str | None] | None = None
-    #: The entries that runs have made, as of a size of the log.
-    _made: tuple[int, frozenset[str]] | None = None
+    #: The entries that runs have made, as far as the log was read.
+    _creations: Creations | None = None
 
     @functools.cached_property
     def _counter(self) -> ChosenCounter:
@@ -56,11 +57,16 @@ class Keeping(Running):
         """Return the entries that pass the filters as they stand now, in path order."""
         return self._reading(lambda index: self._read_memories(index, filters))
 
-    def _read_memories(self, index: SqliteIndex, filters: Filters) -> tuple[Memory, ...]:
+    def _read_memories(self, index: SqliteIndex, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries, those of the last time where the index is still the same."""
+        return self._read_both(index, filters)[1]
+
+    def _read_both(self, index: SqliteIndex, filters: Filters = EVERYTHING) -> tuple[tuple[StoredMemory, ...], tuple[Memory, ...]]:
+        """Return the entries as they are stored, and as values."""
         if self._last_read is None or self._last_read[:2] != (index.generation, filters):
-            self._last_read = (index.generation, filters, tuple(map(self._make_memory, index.memories(filters))))
-        return self._last_read[2]
+            stored = tuple(index.memories(filters))
+            self._last_read = (index.generation, filters, stored, tuple(map(self._make_memory, stored)))
+        return self._last_read[2:]
 
     def _make_memory(self, stored: StoredMemory) -> Memory:
         """Return an entry as a value, the same again while its file stays the same."""
@@ -121,14 +127,15 @@ class Keeping(Running):
 
     def _was_made(self, entry_id: str) -> bool:
         """Tell whether a run ever made an entry with this id."""
-        log = self._decisions
-        if self._made is None or self._made[0] != log.size:
-            self._made = (log.size, log.made())
-        return entry_id in self._made[1]
+        return entry_id in self._read_creations().times
 
     def _taken_in(self, since: date) -> frozenset[str]:
         """Return the entries that runs have made since a day, however long ago what they tell was said or done."""
-        return self._decisions.made_since(since.isoformat())
+        return self._read_creations().since(since.isoformat())
+
+    def _read_creations(self) -> Creations:
+        self._creations = self._decisions.creations(self._creations)
+        return self._creations
 
     def _project_files(self, seconds: float = 60.0) -> ProjectFiles:
         """Return the files around the notes, for what these cite; git gets so many seconds for all questions."""

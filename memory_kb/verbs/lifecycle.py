@@ -37,7 +37,7 @@ class Lifecycle(Keeping):
 
         log, now = RetrievalLog(self.machine / "log"), self._clock()
         with self._writing():
-            due = find_due(log.read(), log.credits(), session)
+            due = find_due(log.read(session), log.credits(session), session)
             planned = plan_reinforcements(due, self._memories(), now) if due else None
             counted = [credit for credit in planned.credits if credit.counts] if planned else []
             if counted and not dry_run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,10 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         That is counting what was retrieved outside of sessions, the steps of `consolidate`, the
         sweep over the rules, a look for damage, and the trimming of the logs.
         """
+        return self._maintain(force=force, dry_run=dry_run)
+
+    def _maintain(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
+        """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
         from memory_kb.notes.maintenance import MaintenanceLog
         from memory_kb.reports import MaintenanceReport
 
@@ -77,11 +81,12 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         )
         due = [step for step in steps if force or _is_due(last.get(step[0]), now)]
         with self._keeper.settled():
-            reports = run_steps(due)
+            reports = run_steps(step for step in due if step[0] not in fresh)
         if not dry_run:
-            for report in reports:
-                if report.outcome != "failed":
-                    log.done(report.name, now)
+            failed = {report.name for report in reports if report.outcome == "failed"}
+            for name, _ in due:
+                if name not in failed:
+                    log.done(name, now)
         moments = [min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]]
         return MaintenanceReport(reports, min(moments, default=now + _EVERY))
 

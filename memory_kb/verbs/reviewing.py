@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -64,8 +63,7 @@ class Reviewing(Crediting):
 
         with self._planning(dry_run=dry_run):
             scan = plan_scan(self._memories(EVERYTHING._replace(kinds=RULE_KINDS)))
-            made = functools.cache(self._decisions.made)
-            intake = self._reading(lambda index: plan_intake(scan.offers, index, self._folder_of, self._clock(), lambda entry_id: entry_id in made()))
+            intake = self._reading(lambda index: plan_intake(scan.offers, index, self._folder_of, self._clock(), self._was_made))
             run = self.run_plan("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
         refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
