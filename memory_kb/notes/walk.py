@@ -203,17 +203,14 @@ class _Walker:
 
         Folders are sorted as if their name ended in a slash.
         """
-        stack = [iter(self._list(location, path))]
-        while stack:
-            for item in stack[-1]:
-                if isinstance(item, FileStat):
-                    yield item
-                else:
-                    path, location = item
-                    stack.append(iter(self._list(location, path)))
-                    break
+        waiting = self._list(location, path)[::-1]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, FileStat):
+                yield item
             else:
-                stack.pop()
+                path, location = item
+                waiting += self._list(location, path)[::-1]
 
     def _list(self, folder: str, prefix: str) -> list[FileStat | tuple[str, str]]:
         """Return a folder's files and sub-folders `(path/, location)` in path order."""
@@ -228,7 +225,7 @@ class _Walker:
                     name = entry.name
                     if name[0] == ".":
                         continue
-                    # The common case without a call: an ordinary note with an ordinary name.
+                    # The common cases without a call: an ordinary note or folder with an ordinary name.
                     if name.endswith(".md") and name.isascii() and entry.is_file(follow_symlinks=False) and name not in _NOT_NOTES and not only_note:
                         path = prefix + name
                         if not ignored(path):
@@ -237,13 +234,18 @@ class _Walker:
                             except FileNotFoundError:
                                 continue
                             found.append(FileStat.of(path, entry.path, state))
+                    elif not only_note and name.isascii() and name[-3:].lower() != ".md" and entry.is_dir(follow_symlinks=False):
+                        path = prefix + name
+                        if path + "/" != GLOBAL_PREFIX and self._is_open(path, entry.path):
+                            found.append((path + "/", entry.path))
                     else:
                         self._take(entry, prefix, found, only_note=only_note)
         except FileNotFoundError:
             return []
         except OSError as exc:
             self._problems.append(Problem(prefix or "./", 1, f"{UNLISTED}: {exc.strerror}; what is in it is skipped"))
-        found.sort(key=_path_of)
+        if len(found) > 1:
+            found.sort(key=_path_of)
         return found
 
     def _take(self, entry: os.DirEntry[str] | _Entry, prefix: str, found: list[FileStat | tuple[str, str]], *, only_note: bool) -> None:

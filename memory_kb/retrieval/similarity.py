@@ -138,12 +138,13 @@ def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold:
         [Pair(one=0, other=2, similarity=0.75)]
     """
     chosen = set(places)
+    sizes = list(map(len, sets))
     for place in sorted(chosen):
-        mine = sets[place]
-        for other, theirs in enumerate(sets):
-            if other == place or (other in chosen and other < place) or min(len(mine), len(theirs)) < threshold * max(len(mine), len(theirs)):
+        mine, size = sets[place], sizes[place]
+        for other, count in enumerate(sizes):
+            if count < threshold * size or size < threshold * count or other == place or (other < place and other in chosen):
                 continue
-            similarity = jaccard(mine, theirs)
+            similarity = jaccard(mine, sets[other])
             if similarity >= threshold and similarity:
                 yield Pair(min(place, other), max(place, other), similarity)
 

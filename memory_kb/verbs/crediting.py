@@ -113,9 +113,11 @@ class Crediting(Rules):
         from memory_kb.learning.rules.secondthoughts import find_former, plan_second_thoughts
         from memory_kb.reports import RunReport
 
+        told = [one for one in self._find_told(showing) if one.outcome != _MARKED]
+        if not told:
+            return RunReport(None, "outcome")
         today, reason = self._today(), f"{showing.agent} on {showing.task}: {word}."
         memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
-        told = [one for one in self._find_told(showing) if one.outcome != _MARKED]
         former = find_former(told, self._undone(), memories, session, word)
         if not former:
             return RunReport(None, "outcome")

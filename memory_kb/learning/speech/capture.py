@@ -100,14 +100,9 @@ def read_message(message: str) -> Verdict:
         >>> read_message("Should we always use zod for validation?")
         Verdict(capture=None, reason='no sentence begins as a preference, a correction or a constraint does')
     """
-    if len(message) > MAX_RAW:
-        return Verdict(None, f"it is longer than {MAX_RAW:,} characters")
-    secret = find_secret(message)
-    if secret:
-        return Verdict(None, f"it holds what looks like {secret}")
-    own = read_own_text(message)
-    if own.boilerplate:
-        return Verdict(None, "it is a prompt for an agent")
+    own, why_not = _read_own(message)
+    if own is None:
+        return Verdict(None, why_not)
     if not MIN_MESSAGE <= own.size <= MAX_MESSAGE:
         return Verdict(None, f"{own.size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are looked at")
     found = min(_candidates(own), key=lambda one: (one.rank, one.place), default=None)
@@ -116,6 +111,29 @@ def read_message(message: str) -> Verdict:
     if found.capture.text not in message:
         return Verdict(None, "its sentence goes across text that is not the person's")
     return Verdict(found.capture, f"it reads as a {found.capture.pattern}")
+
+
+def read_all(message: str) -> tuple[Capture, ...]:
+    """Return all that a message says that is worth keeping, in the order in which it does, however short it is.
+
+    Example:
+        >>> [one.text for one in read_all("Always run the linter. Never touch dist.")]
+        ['Always run the linter.', 'Never touch dist.']
+    """
+    own, _ = _read_own(message)
+    found = sorted(_candidates(own), key=lambda one: one.place) if own and own.size <= MAX_MESSAGE else []
+    return tuple(one.capture for one in found if one.capture.text in message)
+
+
+def _read_own(message: str) -> tuple[OwnText | None, str]:
+    """Return what the person wrote of a message, or why it is not looked at."""
+    if len(message) > MAX_RAW:
+        return None, f"it is longer than {MAX_RAW:,} characters"
+    secret = find_secret(message)
+    if secret:
+        return None, f"it holds what looks like {secret}"
+    own = read_own_text(message)
+    return (None, "it is a prompt for an agent") if own.boilerplate else (own, "")
 
 
 class _Candidate(NamedTuple):

@@ -62,8 +62,11 @@ def find_contradictions(
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
     for store in stores.values():
+        ages = list(map(_age, store))
         for pair in sorted(_pairs(store, is_new)):
-            older, newer = sorted((store[pair.one], store[pair.other]), key=_age)
+            older, newer = store[pair.one], store[pair.other]
+            if ages[pair.other] < ages[pair.one]:
+                older, newer = newer, older
             if _are_settled(older, newer):
                 continue
             signal = find_opposition(older.text, newer.text)
@@ -101,6 +104,8 @@ def _age(memory: Memory) -> tuple[date, str, str, int]:
 
 def _are_settled(one: Memory, other: Memory) -> bool:
     """Tell whether links between two entries say how they stand to each other."""
+    if not one.links and not other.links:
+        return False
     ends = [{link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))]
     return "contradicts" in ends[0] & ends[1] or not (ends[0] | ends[1]).isdisjoint(("supersedes", "superseded_by"))
 

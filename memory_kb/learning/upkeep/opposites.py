@@ -259,6 +259,8 @@ def _compare(one: _Claim, other: _Claim) -> str | None:
 def _approaches_clash(one: str, other: str) -> bool:
     """Tell whether what one text calls correct is what the other calls incorrect (S2)."""
     mine, yours = _approaches(one), _approaches(other)
+    if not any(mine) or not any(yours):
+        return False
     for (right, wrong), (other_right, other_wrong) in ((mine, yours), (yours, mine)):
         clash = jaccard(right, other_wrong)
         if clash > CLASH_ABOVE and clash > max(jaccard(right, other_right), jaccard(wrong, other_wrong), jaccard(right, wrong)):
