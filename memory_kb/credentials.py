@@ -13,12 +13,27 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("a GitHub token", r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
     ("a GitLab token", r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"),
     ("a Slack token", r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("a Stripe key", r"(?<![A-Za-z0-9])[rs]k_live_[A-Za-z0-9]{16,}"),
+    ("a Stripe key", r"(?<![A-Za-z0-9])(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}"),
     ("an API key", r"(?<![A-Za-z0-9])sk-(?:ant-|proj-|svcacct-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}"),
     ("a Google API key", r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}"),
     ("an npm token", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
     ("a PyPI token", r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{50,}"),
     ("a Hugging Face token", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
+    ("a SendGrid key", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    (
+        "an access token",
+        (
+            r"(?<![A-Za-z0-9])(?:do[opr]_v1_[a-f0-9]{64}|dckr_pat_[A-Za-z0-9_-]{20,}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|hvs\.[A-Za-z0-9_-]{24,}"
+            r"|lin_api_[A-Za-z0-9]{32,}|ATATT3[A-Za-z0-9_=-]{50,}|AGE-SECRET-KEY-1[A-Z0-9]{50,})"
+        ),
+    ),
+    (
+        "a password of a request",
+        (
+            r"(?<![A-Za-z0-9_-])(?:curl|wget|https?|xh)\s[^\n|;&]{0,300}?(?<=\s)(?:-u|--user|-a|--auth)[\s=][\"']?[^\s:\"'$]{1,80}:"
+            r"(?![$<{*])(?P<value>[^\s\"'@]{4,200})"
+        ),
+    ),
     ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})"),
     ("a signed web token", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     (
@@ -36,7 +51,8 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     (
         "a password",
         (
-            r"(?i)(?<![A-Za-z0-9])(?:password|passwd|passphrase|passwort|pwd)[\"'`]?\s{1,3}(?:for [\w@.-]{1,40} )?(?:is|lautet|ist)\s{1,3}[\"'`]?"
+            r"(?i)(?<![A-Za-z0-9])(?:password|passwd|passphrase|passwort|pwd)[\"'`]?\s{1,3}"
+            r"(?:(?:for|on|there|here|of|to|auf|für)(?:\s(?:the|my|our|der|die|das))?(?:\s[\w@.-]{1,40}){0,2}\s)?(?:is|lautet|ist)\s{1,3}[\"'`]?"
             r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|\S{0,80}(?:hashed|encoded|encrypted|based|characters?)\b)"
             r"(?=[^\s\"'`]{0,200}[0-9])(?=[^\s\"'`]{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=$-]{8,}[A-Za-z0-9+/_!@#%^&*~=$-])"
         ),
@@ -49,7 +65,10 @@ _SIGNS = {
     "a GitHub token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     "a GitLab token": ("glpat-",),
     "a Slack token": ("xox",),
-    "a Stripe key": ("k_live_",),
+    "a Stripe key": ("k_live_", "k_test_", "whsec_"),
+    "a SendGrid key": ("SG.",),
+    "an access token": ("_v1_", "dckr_pat_", "shp", "hvs.", "lin_api_", "ATATT3", "AGE-SECRET-KEY-"),
+    "a password of a request": (" -u", "--user", " -a", "--auth"),
     "an API key": ("sk-",),
     "a Google API key": ("AIza",),
     "an npm token": ("npm_",),

@@ -32,6 +32,14 @@ SECRETS = [
     pytest.param("pypi-" + A1 * 6, "a PyPI token", id="pypi"),
     pytest.param("hf_" + A1 * 4, "a Hugging Face token", id="hugging-face"),
     pytest.param("eyJ" + A1 * 2 + ".eyJ" + A1 * 2 + "." + A1 * 2, "a signed web token", id="jwt"),
+    pytest.param("the test key is sk_test_" + A1 * 2 + ", never the live one", "a Stripe key", id="stripe-test"),
+    pytest.param("whsec_" + A1 * 2, "a Stripe key", id="stripe-webhook"),
+    pytest.param("SG." + A1 * 2 + "." + A1 * 2, "a SendGrid key", id="sendgrid"),
+    pytest.param("dckr_pat_" + A1 * 2, "an access token", id="docker"),
+    pytest.param("curl -s -u admin:" + "s3cr3tpw https://api.example.org/x", "a password of a request", id="request"),
+    pytest.param("http --auth=bot:" + "s3cr3tpw GET example.org", "a password of a request", id="other-request"),
+    pytest.param("log in as ana, my password there is " + "Sonnenblume!42", "a password", id="told-there"),
+    pytest.param("the password for the staging db is " + "Sonnenblume!42", "a password", id="told-for"),
     pytest.param("postgres://admin:" + "s3cr3tpw@db.example.org/app", "a password in an address", id="address"),
     pytest.param("https://bot:" + A1 + "@git.example.org", "a password in an address", id="https-address"),
     pytest.param("password: " + "hunter2hunter", "a password or key", id="password"),
@@ -48,6 +56,11 @@ PROSE = [
     "",
     "The password lives in the team vault; ask Maria.",
     "password: see 1Password",
+    "the password for that account is in 1Password",
+    "the password there is not set by the script step2deploy",
+    "docker run -u 1000:1000 curl-image and curl -u $USER:$PASS",
+    "curl -u user:$TOKEN https://example.org",
+    "sk_test_ keys are for the sandbox",
     "the password is argon2id-hashed before it is stored",
     "the password is base64-encoded and the password is required",
     "Rotate the API key every 90 days.",
@@ -96,7 +109,22 @@ def test_what_is_named_is_one_of_the_known_shapes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["BEGIN RSA ", "-----BEGIN A ", "password: ", "a.b+c-", "eyJaaaaaaaaaaaa.", "http", "token=", "x://a:", "sk-", "aaaa1", "://:@"]
+    "piece",
+    [
+        "BEGIN RSA ",
+        "-----BEGIN A ",
+        "password: ",
+        "a.b+c-",
+        "eyJaaaaaaaaaaaa.",
+        "http",
+        "token=",
+        "x://a:",
+        "sk-",
+        "aaaa1",
+        "://:@",
+        "curl -u a:",
+        "password for the ",
+    ],
 )
 def test_a_long_text_is_searched_quickly(piece: str) -> None:
     started = time.perf_counter()
