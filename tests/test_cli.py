@@ -127,6 +127,16 @@ def test_init_makes_a_vault_once(run: Run, tmp_path: Path) -> None:
     assert "nothing was changed" in again.stderr
 
 
+@pytest.mark.parametrize("words", [("--vault", "p", "init"), ("init", "--vault", "p"), ("init", "p")])
+def test_init_makes_the_vault_where_it_is_named(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert run(*words, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "p/memory/MEMORY.md").exists()
+    assert not (tmp_path / "memory").exists()
+    twice = run("init", "q", "--vault", "p", cwd=tmp_path)
+    assert (twice.returncode, (tmp_path / "q").exists()) == (2, False)
+    assert "named twice" in twice.stderr
+
+
 def test_a_vault_is_found_from_inside(run: Run, tmp_path: Path) -> None:
     run("init", tmp_path / "p")
     inside = tmp_path / "p" / "src" / "deep"

@@ -138,5 +138,5 @@ def test_the_command_says_what_counts_now(folder: Path, open_kb: Open, run: Run)
     assert run("--vault", folder, "session", "end", SESSION, "--outcome", "success").returncode == 0
     done = run("--vault", folder, "session", "end", SESSION, "--outcome", "failure")
     assert done.returncode == 0
-    assert done.stdout.startswith(f"corrected {SESSION}  1 event, the last is 4\n")
+    assert done.stdout.startswith(f"corrected {SESSION}  1 event, number 4\n")
     assert "It had been ended as success; now failure counts." in done.stderr

@@ -321,3 +321,15 @@ def test_a_watcher_does_the_maintenance_that_is_due_when_nothing_happens(place: 
     assert notes_of(place) != before
     with open_at(place) as kb:
         assert not kb.is_maintenance_due()
+
+
+def test_what_was_made_is_named_and_that_nothing_was_learned_is_told(folder: Path, run: Run) -> None:
+    run("--vault", folder, "session", "append", "s1", "Remember that staging runs on port 8081.", "--role", "user")
+    done = run("--vault", folder, "session", "end", "s1", "--outcome", "success")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "ended s1  1 event, number 2"
+    (made,) = [line.split("+ ")[1] for line in lines if "+ " in line and "learnings/" in line]
+    assert "staging runs on port 8081" in (folder / made).read_text()
+    run("--vault", folder, "session", "append", "s2", "Thanks!", "--role", "user")
+    lines = run("--vault", folder, "session", "end", "s2").stdout.splitlines()
+    assert [line.split()[0] for line in lines if "nothing worth keeping" in line] == ["extraction"]

@@ -30,8 +30,8 @@ def test_every_session_that_got_events_is_named(run: Run, folder: Path) -> None:
     done = run("--vault", folder, "session", "append", stdin=lines)
     first, second = done.stdout.splitlines()
     assert first.startswith("appended burst_")
-    assert first.endswith("  1 event, the last is 1")
-    assert second == "appended x  2 events, the last is 2"
+    assert first.endswith("  1 event, number 1")
+    assert second == "appended x  2 events, up to number 2"
     answer = json.loads(run("--vault", folder, "session", "append", "y", "--json", stdin=lines).stdout)
     assert answer["shares"] == [{"session": "y", "written": 3, "seq": 3}]
 
@@ -39,7 +39,7 @@ def test_every_session_that_got_events_is_named(run: Run, folder: Path) -> None:
 def test_lines_that_are_not_written_and_times_that_are_none_are_told(run: Run, folder: Path) -> None:
     lines = '{"content": "a", "ts": "yesterday"}\nnot json\n\n{"content": "b", "ts": ""}\n'
     done = run("--vault", folder, "session", "append", "x", stdin=lines)
-    assert (done.returncode, done.stdout) == (0, "appended x  2 events, the last is 2\n")
+    assert (done.returncode, done.stdout) == (0, "appended x  2 events, up to number 2\n")
     assert done.stderr.splitlines() == [
         "stdin:1: 'yesterday' is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
         "stdin:2: not a JSON object",

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.reports import SessionHit, SessionImported, SessionShare, SessionWritten
 from memory_kb.text import printable
+
+if TYPE_CHECKING:
+    from memory_kb.reports import StepReport
 
 _SHOWN = 300
 _SHOWN_PROBLEMS = 10
@@ -166,8 +169,24 @@ def _print_written(options: Options, written: SessionWritten, problems: Sequence
     if written.correction:
         say(written.correction)
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
-        last = f", the last is {share.seq:,}" if share.seq else ""
-        click.echo(f"{written.action} {share.session}  {share.written:,} event{'' if share.written == 1 else 's'}{last}")
+        click.echo(f"{written.action} {share.session}  {_tell_events(share.written, share.seq)}")
+
+
+def _tell_events(count: int, last: int) -> str:
+    """Return which events were written; others may have written between them.
+
+    Example:
+        >>> _tell_events(1, 4), _tell_events(3, 4), _tell_events(0, 4), _tell_events(0, 0)
+        ('1 event, number 4', '3 events, up to number 4', 'no new event after number 4', 'no new event')
+    """
+    if not count:
+        return f"no new event after number {last:,}" if last else "no new event"
+    return f"1 event, number {last:,}" if count == 1 else f"{count:,} events, up to number {last:,}"
+
+
+def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
+    """Return the steps that did something, and what was learned even where that is nothing."""
+    return [step for step in steps if step.outcome != "nothing" or step.name == "extraction"]
 
 
 @session_verb.command("end")
@@ -200,7 +219,7 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
         return _preview_end(options, written)
     _print_written(options, written)
     if not options.as_json:
-        print_steps([step for step in written.steps if step.outcome != "nothing"])
+        print_steps(_worth_telling(written.steps), with_new=True)
     if any(step.runs for step in written.steps):
         say(f"`git diff` shows what was written; `memory-kb undo --session {written.session}` takes it back.")
     return exit_code(written.steps)
@@ -215,7 +234,7 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
     if written.correction:
         say(written.correction)
     say(f"{written.session} would be {written.action}." if written.action != "unchanged" else f"{written.session} is ended already.")
-    print_steps([step for step in written.steps if step.outcome != "nothing"], dry_run=True)
+    print_steps(_worth_telling(written.steps), dry_run=True)
     if not any(step.changes for step in written.steps):
         say("No note would change.")
     return exit_code(written.steps)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from memory_kb.reports import StepReport
 
 _COLOURS = {"done": "green", "failed": "red"}
+#: So many new files are named below a step.
+_MOST_NEW = 8
 
 
 def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
@@ -24,13 +26,18 @@ def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list
     return listed if dry_run else [{name: value for name, value in step.items() if name != "diff"} for step in listed]
 
 
-def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False) -> None:
-    """Print a line for each step: its name, what it came to, how long it took."""
+def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new: bool = False) -> None:
+    """Print a line for each step: its name, what it came to, how long it took; with the files of new entries below it."""
     width = max((len(step.name) for step in steps), default=0)
     for step in steps:
         told = "would be done" if dry_run and step.outcome == "done" else step.outcome
         word = style(f"{told:<7}", fg=_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
         click.echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
+        new = [change.path for change in step.changes if change.action == "create" and change.id] if with_new else []
+        for path in new[:_MOST_NEW]:
+            click.echo(style(f"{'':<{width}}  + {one_line(path)}", dim=True))
+        if len(new) > _MOST_NEW:
+            click.echo(style(f"{'':<{width}}  + {len(new) - _MOST_NEW} more", dim=True))
     if dry_run:
         for line in "".join(step.diff for step in steps).splitlines():
             click.echo(clean(line) if not use_colour() else style(clean(line), dim=line.startswith(" ")))

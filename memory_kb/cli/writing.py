@@ -17,9 +17,9 @@ from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
 @click.command("init")
 @shared_options
-@click.argument("folder", metavar="[DIR]", default=".")
+@click.argument("folder", metavar="[DIR]", required=False)
 @click.pass_obj
-def init_verb(options: Options, /, folder: str) -> None:
+def init_verb(options: Options, /, folder: str | None) -> None:
     """Make a vault: DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
 
     \b
@@ -28,7 +28,9 @@ def init_verb(options: Options, /, folder: str) -> None:
     """
     from memory_kb.notes.founding import found_vault
 
-    made = found_vault(folder)
+    if folder and options.vault:
+        raise UsageError("the folder is named twice, as DIR and by --vault", "name it once: memory-kb init DIR")
+    made = found_vault(folder or options.vault or ".")
     if options.as_json:
         print_json({"vault": str(made.folder), "created": [str(path) for path in made.created]})
         return
