@@ -10,16 +10,19 @@ from memory_kb.words import SEARCHED_STATUSES, WORKING_KINDS
 
 #: The kinds that have an index of their own, as it names them.
 _FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
+_FEW_STATUSES = frozenset({"retired", "rejected", "proposed"})
 
 
 def is_narrow(filters: Filters) -> bool:
-    """Tell whether filters let through only what has an index of its own and is little in most vaults.
+    """Tell whether filters let through only what is little in most vaults.
 
     Example:
         >>> is_narrow(Filters(kinds=("skill",))), is_narrow(Filters(kinds=("skill", "rule"))), is_narrow(Filters(learning_types=("proxy",)))
         (True, False, True)
+        >>> is_narrow(Filters(statuses=("retired",)))
+        True
     """
-    return _has_few_kinds(filters) or _has_few_types(filters)
+    return _has_few_kinds(filters) or _has_few_types(filters) or (bool(filters.statuses) and _FEW_STATUSES.issuperset(filters.statuses))
 
 
 def _has_few_kinds(filters: Filters) -> bool:

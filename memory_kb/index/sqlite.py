@@ -121,6 +121,10 @@ class SqliteIndex:
         )
         return map(KnownFile._make, cursor)
 
+    def file_hashes(self) -> dict[str, str]:
+        """Return the hash of every file, by path."""
+        return dict(self._connection.execute("SELECT path, hash FROM file_meta ORDER BY path").fetchall())
+
     def known_in(self, region: Region) -> Iterator[KnownFile]:
         folder, _, is_deep = region
         if is_deep and not folder:

@@ -12,7 +12,7 @@ from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint, und
 from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
 from memory_kb.retrieval.query import parse_words
-from memory_kb.text import jaccard, tokens
+from memory_kb.text import has_cjk, jaccard, tokens
 from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES, UNVERIFIED
 
 _FORGOTTEN = ("retired", "rejected")
@@ -23,6 +23,7 @@ _NEGATIONS = frozenset(
 _DIGIT = re.compile(r"\d")
 _SHORT_NOT = re.compile(r"n['\u2019]t\b")
 _CANDIDATES = 30
+_FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -125,7 +126,25 @@ def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
     query = parse_words(draft.text)
     if query.is_empty:
         return []
-    found = index.chunks(candidate.key for candidate in index.match(query.expression, _WEIGHTS, filters, _CANDIDATES))
+    expression = _shared_words(draft.text) or query.expression
+    found = index.chunks(candidate.key for candidate in index.match(expression, _WEIGHTS, filters, _CANDIDATES))
     places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
     entries = (entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id))
     return [entry for entry in entries if (entry.entry_id, entry.source) in places]
+
+
+def _shared_words(text: str) -> str | None:
+    """Return a query that every twin of a short sentence fits; it is answered far faster than one for any of its words.
+
+    Of two texts that are more than 95 % alike each holds all words of the other, where these are 20
+    or fewer. Only plain words are asked for, which every tokenizer takes for words.
+
+    Example:
+        >>> _shared_words("Use the retry queue for e-mails.")
+        '"mails" AND "queue" AND "retry"'
+    """
+    words = tokens(text)
+    if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or comparable(undated(text)) != text:
+        return None
+    plain = sorted((word for word in words if word.isascii() and word.isalnum() and len(word) >= _LEAST_LETTERS), key=lambda word: (-len(word), word))
+    return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
-from memory_kb.filters import make_place
+from memory_kb.filters import EVERYTHING, make_place
 from memory_kb.notes.fields import parse_date
 from memory_kb.verbs.keeping import Keeping
 from memory_kb.words import SCOPE_ALIASES, SCOPES
@@ -154,7 +154,7 @@ class Compacting(Keeping):
         """Return the entries at the places meant, and their vectors where there are any."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            stored, memories = self._read_both(index)
+            stored, memories = self._entries.read(index, EVERYTHING)
             meant = [place for place, memory in enumerate(memories) if is_meant(memory.place)]
             meanings = _read_meanings(index, [stored[place].entry for place in meant]) if self._may_embed else None
             return tuple(memories[place] for place in meant), meanings

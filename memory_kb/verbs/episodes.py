@@ -244,7 +244,7 @@ class Episodes(Weighing):
         """Return all entries, and for the episodes whose text has vectors their mean."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
-            stored, memories = self._read_both(index)
+            stored, memories = self._entries.read(index, EVERYTHING)
             wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
             rows, row_of = _mean_vectors(index, wanted) if self._may_embed and wanted else (None, {})
             return memories, rows, row_of

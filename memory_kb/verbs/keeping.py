@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from memory_kb.filters import EVERYTHING
 from memory_kb.model import Location
+from memory_kb.verbs.entrycache import EntryCache
 from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import date
 
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.intake import Gate, Intake, Offer
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Filters
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from memory_kb.notes.events import Event
     from memory_kb.notes.plans import Change
     from memory_kb.notes.projectfiles import ProjectFiles
-    from memory_kb.ports import StoredMemory
     from memory_kb.providers.tokenizing import ChosenCounter
     from memory_kb.reports import RunReport
 
@@ -34,12 +33,10 @@ class Keeping(Running):
     """Entries to plan with, and offers taken in."""
 
     @functools.cached_property
-    def _known(self) -> dict[tuple[str, int], tuple[StoredMemory, Memory]]:
+    def _entries(self) -> EntryCache:
         """The entries that were read before."""
-        return {}
+        return EntryCache()
 
-    #: What was read last: the state of the index, the filters, the entries as stored and as values.
-    _last_read: tuple[int, Filters, tuple[StoredMemory, ...], tuple[Memory, ...]] | None = None
     #: While the end of a session is previewed: the event that would be written, and the entries that steps would take in.
     _coming: Event | None = None
     _shown: set[str | None] | None = None
@@ -55,27 +52,7 @@ class Keeping(Running):
 
     def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they stand now, in path order."""
-        return self._reading(lambda index: self._read_memories(index, filters))
-
-    def _read_memories(self, index: SqliteIndex, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
-        """Return the entries, those of the last time where the index is still the same."""
-        return self._read_both(index, filters)[1]
-
-    def _read_both(self, index: SqliteIndex, filters: Filters = EVERYTHING) -> tuple[tuple[StoredMemory, ...], tuple[Memory, ...]]:
-        """Return the entries as they are stored, and as values."""
-        if self._last_read is None or self._last_read[:2] != (index.generation, filters):
-            stored = tuple(index.memories(filters))
-            self._last_read = (index.generation, filters, stored, tuple(map(self._make_memory, stored)))
-        return self._last_read[2:]
-
-    def _make_memory(self, stored: StoredMemory) -> Memory:
-        """Return an entry as a value, the same again while its file stays the same."""
-        from memory_kb.learning.memories import make_memory
-
-        known = self._known.get((stored.entry.source, stored.entry.line))
-        if known is None or known[0] != stored:
-            known = self._known[stored.entry.source, stored.entry.line] = (stored, make_memory(stored))
-        return known[1]
+        return self._reading(lambda index: self._entries.read(index, filters).memories)
 
     def _carry_out(self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.

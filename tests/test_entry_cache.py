@@ -1,0 +1,68 @@
+"""What is remembered of the entries is what a fresh reading gives, whatever happens to the files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Files
+from support import entry
+
+from memory_kb import KnowledgeBase
+from memory_kb.filters import EVERYTHING
+from memory_kb.verbs import entrycache
+
+MakeVault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+FILTERS = (EVERYTHING, EVERYTHING._replace(kinds=("rule",)), EVERYTHING._replace(statuses=("active",)), EVERYTHING._replace(job="api"))
+
+
+def change(folder: Path, rng: random.Random) -> None:
+    """Let one thing happen to the notes of a vault."""
+    notes = sorted(folder.rglob("*.md"))
+    place = folder / "memory" / rng.choice(("", "rules", "jobs/api", "jobs/web"))
+    number = rng.randrange(1_000)
+    match rng.randrange(5):
+        case 0 | 1:
+            place.mkdir(parents=True, exist_ok=True)
+            texts = (
+                entry(f"Wombat {number} {part}.", id=f"e{number}-{part}", kind=rng.choice(("rule", "fact"))) for part in range(rng.randrange(1, 4))
+            )
+            (place / f"{number}.md").write_text("\n".join(texts))
+        case 2 if notes:
+            note = rng.choice(notes)
+            note.write_text(note.read_text().replace("Wombat", "Quokka"))
+        case 3 if notes:
+            rng.choice(notes).unlink()
+        case _ if notes:
+            place.mkdir(parents=True, exist_ok=True)
+            rng.choice(notes).rename(place / f"moved{number}.md")
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("many", [3, 200])
+def test_it_is_what_a_fresh_reading_gives(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch, seed: int, many: int) -> None:
+    monkeypatch.setattr(entrycache, "_MANY", many)
+    monkeypatch.setattr(entrycache, "_MOST_FILTERS", 3)
+    rng = random.Random(seed)
+    folder = vault({"memory/config.yaml": ""})
+    kb = open_kb(folder)
+    for _ in range(12):
+        for _ in range(rng.choice((0, 1, 1, 2, 6))):
+            change(folder, rng)
+        filters = rng.choice(FILTERS)
+        with KnowledgeBase.open(folder, kb.vault.home, environ={}) as fresh:
+            expected = fresh._memories(filters)
+        assert kb._memories(filters) == expected
+    assert len(kb._entries._held) <= 3
+
+
+def test_the_entries_of_a_file_that_nobody_touched_are_the_same_objects(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault({"memory/config.yaml": "", "memory/a.md": "Wombats sleep.\n", "memory/b.md": "Quokkas smile.\n"}))
+    first = kb._memories()
+    (kb.vault.folder / "memory/b.md").write_text("Quokkas laugh.\n")
+    again = kb._memories()
+    assert [one.text.strip() for one in again] == ["Wombats sleep.", "Quokkas laugh."]
+    assert again[0] is first[0]
