@@ -1,0 +1,163 @@
+"""Cited code that cannot be looked at here: it is told, and nothing is withheld for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import citing
+import pytest
+from citing import CODE, NOTE, commit, edit, git, verdicts
+from conftest import Files, write_files
+from support import entry
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import UsageError
+from memory_kb.learning.freshness.citations import Citation, Reference, parse_reference
+from memory_kb.learning.freshness.verdicts import judge, record
+from memory_kb.notes.projectfiles import MAX_BYTES, CitedFile, ProjectFiles
+
+project = citing.project
+
+MakeVault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+
+
+def test_it_works_without_git(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = vault({"memory/config.yaml": "", "memory/learnings/note.md": entry(NOTE, id="note", kind="fact"), "src/a.py": CODE})
+    kb = open_kb(folder)
+    kb.cite("note", ["src/a.py:4-7"])
+    assert "commit" not in (folder / "memory/learnings/note.md").read_text()
+    edit(folder / "src/a.py", "upload(", "send(")
+    assert verdicts(kb) == {"src/a.py#L4-L7": "drifted"}
+    with pytest.raises(UsageError, match="no such commit"):
+        kb.cite("note", ["abcdef1"])
+    (folder / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    (folder / "src/a.py").unlink()
+    assert verdicts(kb) == {"src/a.py#L4-L7": "gone"}
+
+
+def test_a_commit_of_another_clone_is_told_and_not_withheld(project: Path, open_kb: Open, tmp_path: Path) -> None:
+    kb = open_kb(project)
+    git(project, "checkout", "-qb", "side")
+    (project / "x.txt").write_text("x")
+    head = commit(project)
+    kb.cite("note", [head])
+    assert verdicts(kb) == {head: "fresh"}
+    commit(project)
+    git(project, "checkout", "-q", "-")
+    git(project, "checkout", "-q", "side", "--", "memory")
+    git(project, "branch", "-qD", "side")
+    git(project, "reflog", "expire", "--expire=now", "--all")
+    git(project, "gc", "-q", "--prune=now")
+    assert verdicts(kb) == {head: "drifted"}
+
+
+def test_nothing_outside_of_the_project_is_read(project: Path, open_kb: Open, tmp_path: Path) -> None:
+    (tmp_path / "secret.py").write_text(CODE)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/a.py").write_text(CODE)
+    (project / "link.py").symlink_to(tmp_path / "secret.py")
+    (project / "out").symlink_to(tmp_path / "outside")
+    (project / "loop.py").symlink_to(project / "loop.py")
+    (project / "inside.py").symlink_to(project / "src/a.py")
+    kb = open_kb(project)
+    for reference in ("link.py", "link.py:4-7", "out/a.py::retry", "../secret.py", str(tmp_path / "secret.py"), "loop.py"):
+        with pytest.raises(UsageError, match="cannot be cited"):
+            kb.cite("note", [reference])
+    kb.cite("note", ["inside.py:4-7"])
+    assert verdicts(kb) == {"inside.py#L4-L7": "fresh"}
+    (project / "inside.py").unlink()
+    (project / "inside.py").symlink_to(tmp_path / "secret.py")
+    assert verdicts(kb) == {"inside.py#L4-L7": "unreadable"}
+
+
+def test_odd_files(project: Path, open_kb: Open) -> None:
+    write_files(
+        project, {"bin.dat": b"\x00\x01word", "huge.txt": b"x\n" * MAX_BYTES, "latin.py": b"# caf\xe9\nx = 1\n", "empty.py": b"", "braces.c": b"}\n"}
+    )
+    os.mkfifo(project / "pipe.py")
+    kb = open_kb(project)
+    reasons = {
+        "huge.txt": "bytes",
+        "huge.txt:1-2": "bytes",
+        "bin.dat:1": "no text",
+        "src": "is a folder",
+        "pipe.py": "no plain file",
+        "nowhere.py": "no such file",
+        "src/a.py:17-99": "18 lines",
+        "src/a.py::nothing": "no definition",
+        "bin.dat::x": "no text",
+        "huge.txt::x": "bytes",
+        "empty.py:1": "0 lines",
+        "braces.c:1": "no word",
+        "deadbeef": "no such commit",
+    }
+    for reference, reason in reasons.items():
+        with pytest.raises(UsageError, match=reason):
+            kb.cite("note", [reference])
+    kb.cite("note", ["bin.dat", "latin.py:1-2", "empty.py"])
+    assert set(verdicts(kb).values()) == {"fresh"}
+    (project / "bin.dat").write_bytes(b"\x00\x02word")
+    (project / "latin.py").write_bytes(b"# caf\xe8\nx = 1\n")
+    assert verdicts(kb) == {"bin.dat": "drifted", "latin.py#L1-L2": "drifted", "empty.py": "fresh"}
+    (project / "empty.py").unlink()
+    (project / "empty.py").mkdir()
+    (project / "latin.py").write_bytes(b"\x00")
+    assert verdicts(kb) == {"bin.dat": "drifted", "latin.py#L1-L2": "drifted", "empty.py": "unreadable"}
+
+
+def test_a_submodule_that_is_not_checked_out_says_nothing(project: Path, open_kb: Open, tmp_path: Path) -> None:
+    inner = write_files(tmp_path / "inner", {"lib.py": CODE})
+    git(inner, "init", "-q")
+    commit(inner)
+    git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "vendor/inner")
+    kb = open_kb(project)
+    kb.cite("note", ["vendor/inner/lib.py:4-7"])
+    commit(project)
+    assert verdicts(kb) == {"vendor/inner/lib.py#L4-L7": "fresh"}
+    git(project, "submodule", "--quiet", "deinit", "-f", "vendor/inner")
+    assert verdicts(kb) == {"vendor/inner/lib.py#L4-L7": "unreadable"}
+    assert [one.message for one in kb.lint()] == ["cites vendor/inner/lib.py#L4-L7, which is not checked out here"]
+
+
+def test_a_sparse_checkout_says_nothing(project: Path, open_kb: Open) -> None:
+    kb = open_kb(project)
+    kb.cite("note", ["src/a.py:4-7"])
+    commit(project)
+    git(project, "sparse-checkout", "set", "--no-cone", "/memory/")
+    assert not (project / "src/a.py").exists()
+    assert verdicts(kb) == {"src/a.py#L4-L7": "unreadable"}
+
+
+def test_when_git_takes_too_long_what_is_missing_is_told_and_not_withheld(project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = open_kb(project)
+    kb.cite("note", ["src/a.py:4-7"])
+    (project / "src/a.py").unlink()
+    commit(project)
+    assert "Uploads are retried" not in kb.context("uploads are retried").text
+    write_files(project, {"bin/git": "#!/bin/sh\nexec sleep 20\n"})
+    (project / "bin/git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project / 'bin'}:{os.environ['PATH']}")
+    assert "(note) [may be stale: src/a.py#L4-L7 is not there any more]" in kb.context("uploads are retried").text
+
+
+def test_judging_reads_each_file_once_and_only_what_is_cited(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ProjectFiles(project, {})
+    citations = [record(parse_reference(text), files) for text in ("src/a.py:4-7", "src/a.py::retry", "src/a.py")]
+    fresh = ProjectFiles(project, {})
+    opened: list[str] = []
+    real = ProjectFiles._open
+
+    def open_one(self: ProjectFiles, path: str) -> CitedFile:
+        opened.append(path)
+        return real(self, path)
+
+    monkeypatch.setattr(ProjectFiles, "_open", open_one)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("git is not needed for what is there"))
+    assert [judge(one, fresh).verdict for one in citations] == ["fresh"] * 3
+    assert opened == ["src/a.py"]
+    assert judge(Citation(Reference("src/a.py", 4, 7)), fresh).verdict == "unrecorded"
