@@ -1,0 +1,181 @@
+"""What exports of conversations and memories become: of Claude, of ChatGPT, of mem0, whole or broken off."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import importing
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from importing import CHATGPT, CLAUDE, MEM0, counts
+from support import notes_of
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import UnreadableInput
+from memory_kb.learning.imports import conversations, mem0
+from memory_kb.notes.jsonarrays import iterate
+from memory_kb.notes.sessionlog import SessionFiles
+
+if TYPE_CHECKING:
+    from conftest import Run
+
+source = importing.source
+
+Open = Callable[..., KnowledgeBase]
+
+
+@pytest.fixture
+def kb(open_kb: Open, folder: Path) -> KnowledgeBase:
+    return open_kb(folder)
+
+
+def test_only_what_people_state_is_kept_of_conversations(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+    report = kb.import_(source({"conversations.json": CLAUDE}))
+    assert counts(report) == {("statement", "created"): 1}
+    (view,) = kb.list()
+    assert "Always use zod for validation." in (kb.show(view.id).text or "")
+    assert (view.kind, view.metadata["session_id"], view.metadata["created_at"][:10]) == ("preference", "claude-11111111-aaaa", "2026-01-05")
+    assert view.metadata["imported_from"] == "claude-export: Validation"
+    assert {(one.what, one.number) for one in report.left_out} == {("message", 1), ("conversation", 1)}
+
+
+def test_of_a_branched_conversation_the_shown_branch_counts(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+    report = kb.import_(source({"conversations.json": CHATGPT}))
+    (piece,) = report.pieces
+    assert "I prefer double quotes in Python code." in (kb.show(piece.id).text or "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "export", "session", "events"), [("claude-export", CLAUDE, "claude-11111111-aaaa", 3), ("chatgpt-export", CHATGPT, "chatgpt-c-1", 4)]
+)
+def test_conversations_become_sessions_once(
+    kb: KnowledgeBase, folder: Path, source: Callable[..., Path], wanted: str, export: Any, session: str, events: int
+) -> None:
+    origin = source({"conversations.json": export})
+    assert kb.import_(origin, as_sessions=True, dry_run=True).sessions == 1
+    assert SessionFiles(kb.machine).ids() == []
+    report = kb.import_(origin, as_sessions=True)
+    assert (report.format, report.sessions, report.events) == (wanted, 1, events + 1)
+    logged = [event for event in SessionFiles(kb.machine).read(session) if event.type == "message"]
+    assert len(logged) == events and logged[0].role == "user" and logged[0].ts.startswith("2026-01-0")
+    assert notes_of(folder) == {}
+    again = kb.import_(origin, as_sessions=True)
+    assert (again.sessions, again.events) == (0, 0)
+    assert len(list(SessionFiles(kb.machine).read(session))) == events + 1
+
+
+def test_the_archive_of_an_export_is_read_as_it_is(kb: KnowledgeBase, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("data-2026/users.json", "[]")
+        archive.writestr("data-2026/conversations.json", json.dumps(CLAUDE))
+    assert counts(kb.import_(tmp_path / "export.zip")) == {("statement", "created"): 1}
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("a.txt", "")
+    with pytest.raises(UnreadableInput, match=r"holds no conversations\.json"):
+        kb.import_(tmp_path / "other.zip")
+
+
+def test_a_broken_export_gives_what_stands_before_the_break(run: Run, folder: Path, source: Callable[..., Path]) -> None:
+    origin = source({"conversations.json": json.dumps(CLAUDE)[:-1] + ", {oops]"})
+    done = run("--vault", folder, "import", origin / "conversations.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 statement: 1 created")
+    assert "not valid JSON after element 2" in done.stderr
+
+
+def test_a_long_array_is_read_in_pieces() -> None:
+    largest = 0
+
+    def pieces() -> Iterator[str]:
+        yield "["
+        for number in range(2_000):
+            yield json.dumps({"number": number, "text": ']}[{\\" ' * 500})
+            yield "," if number < 1_999 else "]"
+
+    for one in iterate(pieces()):
+        assert one.wrong is None
+        largest = one.value["number"]
+    assert largest == 1_999
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "wrong"),
+    [
+        ("[]", [], None),
+        (" [ 1 , 2 ] ", [1, 2], None),
+        ("\ufeff[1]", [1], None),
+        ("", [], "it is empty"),
+        ("hello", [], "not a JSON array"),
+        ("[1 2]", [1], "not valid JSON after element 1"),
+        ("[1", [1], "the array is not closed"),
+        ('{"a": {"results": [9]}, "results": [1]}', [1], None),
+        ('{"a": "\\"results\\": [9]"}', [{"a": '"results": [9]'}], None),
+        ("[" * 100_000, [], "element 1 is nested too deeply"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 1_000_000])
+def test_arrays_in_pieces_of_any_size(text: str, values: list[object], wrong: str | None, size: int) -> None:
+    if size == 1 and len(text) > 10_000:
+        pytest.skip("slow, and the same as with three")
+    found = list(iterate([text[at : at + size] for at in range(0, len(text), size)], ("results",)))
+    assert [one.value for one in found if one.wrong is None] == values
+    assert [one.wrong for one in found if one.wrong] == ([wrong] if wrong else [])
+
+
+def test_memories_of_mem0_keep_their_owners_and_days(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+    report = kb.import_(source({"m.json": MEM0}) / "m.json")
+    assert [(one.what, one.why) for one in report.left_out] == [("memory", "it is empty")]
+    made = {view.kind: view for view in kb.list()}
+    assert made["fact"].tags == ("work", "professional", "dev")
+    assert made["fact"].metadata["created_at"].startswith("2024-09-03")
+    assert made["preference"].metadata["imported_from"] == "mem0: a2, user_id arjun"
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(["user", "Always use tabs.", "2026-01-01", "m1", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "mapping",
+                    "chat_messages",
+                    "message",
+                    "author",
+                    "role",
+                    "content",
+                    "parts",
+                    "text",
+                    "sender",
+                    "uuid",
+                    "id",
+                    "parent",
+                    "create_time",
+                    "memory",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(value=_JSON)
+def test_no_export_breaks_a_reader(value: Any) -> None:
+    mem0.read(value, "m.json", 1)
+    for record in (
+        value,
+        {"uuid": "u", "chat_messages": [value]},
+        {"id": "u", "mapping": {"a": value, "b": {"message": value}}, "current_node": "a"},
+    ):
+        if conversations.kind_of(record):
+            talk = conversations.read(record)
+            assert talk is None or talk.events
