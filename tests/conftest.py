@@ -16,6 +16,7 @@ import pytest
 from memory_kb import KnowledgeBase
 
 if TYPE_CHECKING:
+    from fake_provider import FakeProvider
     from repositories import Clone
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
@@ -106,6 +107,15 @@ def clean_environment(home: Path) -> dict[str, str]:
     """Return the environment of a person who has set nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_KB", "XDG_"))}
     return kept | {"MEMORY_KB_HOME": str(home), "HOME": str(home.parent), "PYTHONPATH": str(REPOSITORY)}
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeProvider]:
+    """A provider on this machine that answers like the real ones."""
+    from fake_provider import FakeProvider
+
+    with FakeProvider() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.ports import Space
@@ -18,6 +18,9 @@ from memory_kb.providers.openai import OpenAIEmbedder
 from memory_kb.providers.spending import SpendLog
 from memory_kb.providers.wire import is_loopback
 from memory_kb.settings import EmbeddingSettings, LlmSettings
+
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
 
 OPENAI = {"OPENAI_API_KEY": "key-one"}
 GOOGLE = {"GOOGLE_API_KEY": "key-two"}
@@ -44,12 +47,6 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str | None, Path]:
     monkeypatch.setattr(places, "find_model", lambda name, _environ: found.get(name))
     monkeypatch.setattr(local, "LocalEmbedder", FakeLocal)
     return found
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as running:
-        yield running
 
 
 @pytest.fixture

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import NOW, Run, write_files
-from fake_provider import FakeProvider
 from repositories import Clone, found
 from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.notes.plans import create_file
 from memory_kb.notes.revisions import MOST_KEPT
+
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
 
 RULE = entry("Run the linter before every push.", id="r1", kind="rule", title="Lint first", confidence=0.5)
 FILES = {
@@ -269,12 +271,6 @@ def test_looking_back_is_no_retrieval_and_only_so_many_revisions_are_kept(clone:
 
 
 # -- nothing is embedded twice ---------------------------------------------------------------
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
 
 
 def test_branches_and_the_past_embed_nothing_again(clone: Clone, fake: FakeProvider, home: Path) -> None:

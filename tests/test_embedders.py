@@ -23,12 +23,6 @@ from memory_kb.providers.wire import open_line
 
 
 @pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as running:
-        yield running
-
-
-@pytest.fixture
 def clock() -> Clock:
     return Clock()
 

@@ -29,12 +29,6 @@ Open = Callable[..., KnowledgeBase]
 NOTES = {f"n{number:03}.md": f"# Note {number}\n\nAll about topic{number} and nothing else.\n" for number in range(60)}
 
 
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
-
-
 def environment(fake: FakeProvider, home: Path, **more: str) -> dict[str, str]:
     """Return an environment in which the fake server is the provider."""
     return {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import NOW, Files
 from extracting import answer, entry_of, learning, log_session, variables
-from fake_provider import FakeProvider
 from test_consolidation import REDIS, make, rules, told
 
 from memory_kb import KnowledgeBase
@@ -17,6 +17,9 @@ from memory_kb.learning.extraction.scopereports import Kept
 from memory_kb.learning.memories import Memory
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
+
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -110,12 +113,6 @@ def test_the_sessions_of_its_own_episodes_count_once(vault: MakeVault, open_kb: 
 
 
 # A rule that a language model finds.
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
 
 
 def open_with(vault: MakeVault, home: Path, fake: FakeProvider, **files: str) -> KnowledgeBase:

@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import NOW, Files, Run
 from extracting import ALL, EVENTS, FAILED, MENDED, SAID, answer, entry_of, learning, log_session, step_of, variables
-from fake_provider import FakeProvider
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,15 +27,12 @@ from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap
 
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
+
 Open = Callable[..., KnowledgeBase]
 TASK = "memory/jobs/api/tasks/login"
 INTENT = "# Intent\n\nStage: implementation\n\nDone when the suite passes with redis and docker compose.\n"
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
 
 
 @pytest.fixture

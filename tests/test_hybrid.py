@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from conftest import NOW, write_files
-from fake_provider import FakeProvider
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import entry, found, ids
@@ -23,14 +23,11 @@ from memory_kb.retrieval.products import Product, helping, multiply
 from memory_kb.retrieval.relevance import WEIGHTS
 from memory_kb.settings import Ranking
 
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
+
 Open = Callable[..., KnowledgeBase]
 FILLER = {f"filler{number:02}.md": f"Sentence {number} on gardens, rivers{number} and mountains{number}." for number in range(40)}
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
 
 
 @pytest.fixture

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import NOW, write_files
-from fake_provider import FakeProvider
 
 from memory_kb import KnowledgeBase
+
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
 
 Open = Callable[..., KnowledgeBase]
 NOTES = {f"common{number}.md": f"The service and the deployment of the team, part {number}." for number in range(30)} | {
@@ -22,12 +25,6 @@ TASK = (
     + "The team owns the service and its deployment. " * 6
     + "It seems that the quokka lock is not released. "
 )
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
 
 
 @pytest.fixture
