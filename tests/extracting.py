@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction.scopes import SCOPES, Pass, choose_scopes
+from memory_kb.learning.memories import Memory
 from memory_kb.notes.events import Event
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
+
+Open = Callable[..., KnowledgeBase]
 
 #: What happens in the session, none of which a rule would find; the number of an event is its place here, after the start as 1.
 SAID = "Timestamps in UTC are what people read here, and the schema is mine to decide."
@@ -22,6 +30,7 @@ EVENTS = (
     Event(type="tool_result", tool="Bash", ok=False, error=FAILED, call_id="c1"),
     Event(role="assistant", content=MENDED),
 )
+
 #: Scope -> a number and a quote that are in the record.
 EVIDENCE = {"observations": (2, SAID[:30]), "escalation": (2, "the schema is mine to decide"), "corrective": (4, FAILED)}
 _TEXTS = {
@@ -71,3 +80,49 @@ def entry_of(scope: str, number: int, place: str = "memory/jobs/api/tasks/login/
 
 
 ALL = [scope.name for scope in SCOPES]
+INTENT = "# Intent\n\nStage: implementation\n\nDone when the suite passes with redis and docker compose.\n"
+
+
+@pytest.fixture
+def open_with(vault: Callable[[Files], Path], home: Path, fake: FakeProvider) -> Iterator[Open]:
+    """A function that opens a vault of these files, with the fake provider as its model."""
+    opened: list[KnowledgeBase] = []
+
+    def open_one(files: Files = {}, environ: dict[str, str] | None = None, now: datetime = NOW) -> KnowledgeBase:  # noqa: B006
+        folder = vault({"memory/config.yaml": "", "INTENT.md": INTENT} | dict(files))
+        chosen = variables(fake) if environ is None else environ
+        opened.append(KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)} | chosen, clock=lambda: now))
+        return opened[-1]
+
+    yield open_one
+    for kb in opened:
+        kb.close()
+
+
+@pytest.fixture
+def kb(open_with: Open) -> KnowledgeBase:
+    return open_with()
+
+
+def extracted(kb: KnowledgeBase) -> list[Memory]:
+    """Return what was learned from sessions."""
+    return [memory for memory in kb._memories() if memory.word("extraction_scope")]
+
+
+def outcome_of(kb: KnowledgeBase, *scopes: str, **how: bool) -> list[tuple[str, str]]:
+    """Learn from the session, and return what became of each scope."""
+    report = kb.extract("s1", scopes=scopes or None, **how)
+    return [(one.scope, one.outcome) for one in report.scopes]
+
+
+def prompts(fake: FakeProvider) -> list[str]:
+    """Return what the model was asked."""
+    return [call.body["messages"][0]["content"] for call in fake.calls]
+
+
+def record_of(fake: FakeProvider, number: int = -1) -> str:
+    """Return what stands between the two lines of a prompt."""
+    prompt = prompts(fake)[number]
+    mark = next(line for line in prompt.splitlines() if line.startswith("====="))
+    assert prompt.endswith(f"\n{mark}")
+    return prompt.removesuffix(mark).rpartition(f"{mark}\n")[2]
