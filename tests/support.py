@@ -91,3 +91,8 @@ def assert_equals_rebuild(kb: KnowledgeBase, folder: Path, queries: tuple[str, .
         for text in queries:
             assert kb.search(text, limit=50).hits == fresh.search(text, limit=50).hits
     check_full_text(kb)
+
+
+def body_of(folder: Path, path: str) -> str:
+    """Return the text of a note below its frontmatter."""
+    return (folder / path).read_text().split("\n---\n", 1)[1].strip("\n")
