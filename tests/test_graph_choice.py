@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from browsing import browsing, find_browser
 from conftest import write_files
-from test_web import Server
+from pages import Server
 
 from memory_kb.index.browsing import Edge, LinkMap, Node, take_busiest
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from browsing import browsing, find_browser
 from conftest import write_files
+from pages import Server, form_of, save_form
 from repositories import Clone
 from support import entry
-from test_web import Server, _form, _save
 
 TEXT = entry("# Pin the image\n\nAlways.", id="pin-image", kind="rule")
 NEWER = entry("# Pin the image\n\nAlways <b>pin</b> it.", id="pin-image", kind="rule")
@@ -65,8 +65,8 @@ def test_commits_are_shown_with_their_authors_and_differences(clone: Clone, serv
 def test_runs_and_commits_stand_in_one_list_by_time(clone: Clone, serve: Serve) -> None:
     committed(clone)
     server = serve()
-    fields = _form(server, "pin-image")
-    assert _save(server, fields | {"text": fields["text"].replace("it.", "it, always.")}).status == 303
+    fields = form_of(server, "pin-image")
+    assert save_form(server, fields | {"text": fields["text"].replace("it.", "it, always.")}).status == 303
     clone.git("commit", "-q", "-am", "Say it twice")
     page = told(server)
     places = [page.index(word) for word in ("Say it twice", "Edited by hand.", "Say why")]
@@ -78,8 +78,8 @@ def test_runs_and_commits_stand_in_one_list_by_time(clone: Clone, serve: Serve) 
 def test_without_git_there_are_the_runs_alone(clone: Clone, serve: Serve) -> None:
     server = serve()
     assert "Nothing that memory-kb or git knows of." in told(server)
-    fields = _form(server, "pin-image")
-    _save(server, fields | {"text": fields["text"].replace("Always.", "Ever.")})
+    fields = form_of(server, "pin-image")
+    save_form(server, fields | {"text": fields["text"].replace("Always.", "Ever.")})
     page = told(server)
     assert "Edited by hand." in page and "commit" not in page
     assert (clone.folder / "memory").is_dir()
@@ -96,8 +96,8 @@ def test_the_page_itself_does_not_ask_git(clone: Clone, serve: Serve) -> None:
 def test_the_list_is_loaded_and_fits_a_phone(clone: Clone, serve: Serve, tmp_path: Path) -> None:
     committed(clone)
     server = serve()
-    fields = _form(server, "pin-image")
-    _save(server, fields | {"text": fields["text"].replace("it.", f"it, {'long' * 60}.")})
+    fields = form_of(server, "pin-image")
+    save_form(server, fields | {"text": fields["text"].replace("it.", f"it, {'long' * 60}.")})
     clone.git("commit", "-q", "-am", "A subject that goes on and on, " * 5 + "x" * 80)
     with browsing(tmp_path / "browser") as opening:
         tab = opening()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browsing import Tab, browsing, find_browser
-from test_web import FILES, Server
+from pages import FILES, Server
 
 from memory_kb.web.serving import STYLE_HASHES
 

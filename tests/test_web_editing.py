@@ -1,0 +1,128 @@
+"""The page over real HTTP: what it writes, and what it leaves to an editor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pages
+import pytest
+from conftest import write_files
+from pages import FILES, Start, form_of, save_form
+from support import entry
+
+from memory_kb import KnowledgeBase
+from memory_kb.errors import ChangedOnDisk, SecretRefused, UsageError
+
+start = pages.start
+
+
+def test_an_entry_is_edited_in_its_place_and_taken_back(start: Start) -> None:
+    server = start(FILES)
+    file = server.vault / "memory/learnings/dos.md"
+    before = file.read_bytes()
+    fields = form_of(server, "dos-1")
+    saved = save_form(server, fields | {"text": fields["text"].replace("second", "second\nthird <b>")})
+    assert saved.status == 303
+    assert file.read_bytes() == before.replace(b"second\r\n", b"second\r\nthird <b>\r\n")
+    page = server.ask(saved.headers["location"]).text
+    assert "Saved." in page and "third &lt;b&gt;" in page
+    assert "Edited by hand." in server.ask("/entry/changes?id=dos-1", hx_request="true").text
+    found = re.search(r'name="run" value="(\w+)"', page)
+    assert found
+    assert server.send("/undo", "/entry/edit?id=dos-1", run=found[1], back="/entry?id=dos-1").headers["location"] == "/entry?id=dos-1"
+    assert file.read_bytes() == before
+    assert server.send("/undo", "/entry/edit?id=dos-1", run="ffffffff", back="//evil.example").status == 400
+
+
+def test_saving_what_was_not_changed_writes_nothing(start: Start) -> None:
+    server = start(FILES)
+    for wanted in ("dos-1", "flaky-1", "evil-1"):
+        before = {file: file.read_bytes() for file in server.vault.rglob("*.md")}
+        saved = save_form(server, form_of(server, wanted))
+        assert saved.status == 303 and "said=same" in saved.headers["location"], saved.text
+        assert {file: file.read_bytes() for file in server.vault.rglob("*.md")} == before
+
+
+def test_what_somebody_else_wrote_meanwhile_is_shown_and_not_overwritten(start: Start) -> None:
+    server = start(FILES)
+    file = server.vault / "memory/learnings/flaky.md"
+    fields = form_of(server, "flaky-1")
+    file.write_text(file.read_text().replace("Seed the generator.", "Seed it with THEIRS."))
+    theirs = file.read_bytes()
+    mine = fields | {"text": fields["text"].replace("Seed the generator.", "Seed it with MINE.")}
+    answer = save_form(server, mine)
+    assert answer.status == 409 and "MINE" in answer.text and "THEIRS" in answer.text and "Nothing was written" in answer.text
+    assert file.read_bytes() == theirs
+    again = re.search(r'name="was" value="(\w+)"', answer.text)
+    assert again and save_form(server, mine | {"was": again[1]}).status == 303
+    assert b"MINE" in file.read_bytes()
+
+
+def test_nothing_typed_is_lost_when_it_cannot_be_saved(start: Start) -> None:
+    server = start(FILES)
+    before = {file: file.read_bytes() for file in server.vault.rglob("*.md")}
+    fields = form_of(server, "flaky-1")
+    for change, words in (
+        ({"text": fields["text"] + "\nAKIAIOSFODNN7EXAMPLQ\n"}, "AWS"),
+        ({"text": fields["text"].replace("id: flaky-1", "id: other")}, "one entry"),
+        ({"text": ""}, "one entry"),
+        ({"mark": "of a server that ended"}, "Save once more"),
+    ):
+        answer = save_form(server, fields | change)
+        assert answer.status == 422 and words in answer.text, answer.text
+        assert change.get("text", fields["text"]).splitlines()[-1:] == [] or change.get("text", fields["text"]).splitlines()[-1] in answer.text
+    assert {file: file.read_bytes() for file in server.vault.rglob("*.md")} == before
+
+
+def test_proposals_are_judged_and_a_judgment_taken_back(start: Start) -> None:
+    server = start(FILES)
+    queue = server.ask("/review").text
+    assert "2 entries wait" in queue or "3 entries wait" in queue
+    item = server.ask("/review/item?id=prop-1", hx_request="true").text
+    assert 'class="removed"' in item and 'class="added"' in item and "Deploy on Fridays." in item
+    approved = server.send("/review/judge", "/review", id="prop-1", judgment="approve")
+    assert approved.headers["location"].startswith("/review?said=approve&run=")
+    assert not (server.vault / "memory/review/new.md").exists() and "id=prop-1" in server.ask("/?q=deploy+fridays").text
+    rejected = server.send("/review/judge", "/review", id="prop-2", judgment="reject", reason="We do test.")
+    assert b"status: rejected" in (server.vault / "memory/review/bad.md").read_bytes()
+    run_ = rejected.headers["location"].rpartition("=")[2]
+    server.send("/undo", "/review", run=run_, back="/review")
+    assert (server.vault / "memory/review/bad.md").read_text() == FILES["memory/review/bad.md"]
+    assert server.send("/review/judge", "/review", id="prop-2", judgment="maybe").status == 400
+
+
+def test_an_entry_is_retired(start: Start) -> None:
+    server = start(FILES)
+    assert "said=retired" in server.send("/entry/forget", "/entry/edit?id=retry-1", id="retry-1").headers["location"]
+    assert b"status: retired" in (server.vault / "memory/rules/retry.md").read_bytes()
+
+
+def test_editing_leaves_the_rest_of_the_file(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    file = folder / "memory/learnings/two.md"
+    first, second = entry("# One\n\nfirst", id="one"), entry("# Two\n\nsecond", id="two")
+    write_files(folder, {"memory/learnings/two.md": f"{first}\n{second}"})
+    kb = open_kb(folder)
+    source = kb.source("one")
+    file.write_text(file.read_text().replace("second", "changed meanwhile"))
+    assert kb.edit("one", source.text.replace("first", "mine"), source.hash, dry_run=True).diff
+    assert "first" in file.read_text()
+    run_ = kb.edit("one", source.text.replace("first", "mine"), source.hash)
+    assert "mine" in file.read_text() and "changed meanwhile" in file.read_text()
+    with pytest.raises(ChangedOnDisk):
+        kb.edit("one", source.text, source.hash)
+    with pytest.raises(SecretRefused):
+        kb.edit("two", kb.source("two").text + "\nAKIAIOSFODNN7EXAMPLQ\n", kb.source("two").hash)
+    kb.undo(run_.run)
+    assert "first" in file.read_text() and "changed meanwhile" in file.read_text()
+
+
+def test_what_a_form_would_damage_is_left_to_an_editor(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    write_files(folder, {"memory/learnings/odd.md": b"---\nid: odd\n---\ncaf\xe9\n", "memory/learnings/mac.md": b"---\nid: mac\n---\na\rb\n"})
+    kb = open_kb(folder)
+    for name in ("odd", "mac"):
+        source = kb.source(name)
+        assert source.uneditable
+        with pytest.raises(UsageError, match="cannot be edited here"):
+            kb.edit(name, "---\nid: odd\n---\nx\n", source.hash)

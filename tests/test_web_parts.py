@@ -1,0 +1,109 @@
+"""The parts of the page: its colours, its HTML of notes, its marks and excerpts, its curves."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+import pytest
+from conftest import NOW, REPOSITORY
+
+from memory_kb.settings import Ranking
+from memory_kb.web.curves import Aged, draw_curve
+from memory_kb.web.markdown import Place, render
+from memory_kb.web.marking import excerpt, mark
+
+
+def _palettes() -> list[dict[str, str]]:
+    css = (REPOSITORY / "memory_kb/web/static/page.css").read_text()
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2])
+    return [light, light | dark]
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("palette", _palettes(), ids=["light", "dark"])
+def test_colours_can_be_told_apart(palette: dict[str, str]) -> None:
+    """WCAG 2.2: 4.5 for text (1.4.3 AA), 3 for what tells where a field or the focus is (1.4.11)."""
+
+    def contrast(a: str, b: str) -> float:
+        high, low = sorted((_luminance(palette[a]), _luminance(palette[b])), reverse=True)
+        return (high + 0.05) / (low + 0.05)
+
+    grounds = ("paper", "surface", "sunken")
+    text = [(ink, ground) for ink in ("ink", "muted", "accent", "good", "warn", "bad") for ground in grounds if (ink, ground) != ("warn", "sunken")]
+    text += [("on-accent", "accent"), ("on-mark", "mark"), ("ink", "added"), ("ink", "removed")]
+    assert {pair: round(contrast(*pair), 2) for pair in text if contrast(*pair) < 4.5} == {}
+    assert {pair: round(contrast(*pair), 2) for pair in [("edge", "paper"), ("edge", "surface"), ("accent", "line")] if contrast(*pair) < 3} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "stays", "goes"),
+    [
+        ("<script>x</script>", "&lt;script&gt;", "<script"),
+        ("[a](javascript:x)", "[a](javascript:x)", "href"),
+        ("[a](java&#10;script:x)", "", 'href="java'),
+        ("[a](DATA:text/html,x)", "", "href"),
+        ("[a](file:///etc/passwd)", "", "href"),
+        ("[a](//evil.example)", "", "href"),
+        ('[a](https://x.example "t")', 'rel="noopener noreferrer"', "onerror"),
+        ("![a](x.png)", "picture: a", "<img"),
+        ("![a](https://evil.example/t.png)", "picture: a", "<img"),
+        ('<https://x.example/?a="b>', "", "<b"),
+        ("[[a|<b>]]", "&lt;b&gt;", "<b>"),
+        ('[["onclick=x]]', "%22onclick", '"onclick'),
+        ("[a](../../../../etc/passwd.md)", "id=..%2F", "://"),
+        ("| a |\n|---|\n| [[b\\|c]] |", ">c</a>", "b|c"),
+        ("`[[a]]`", "<code>[[a]]</code>", "<a"),
+    ],
+)
+def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
+    made = render(text, Place("memory/learnings/a.md"))
+    assert stays in made and goes not in made
+
+
+@pytest.mark.parametrize(
+    "text", ["> " * 2000 + "x", "[" * 5000, "*a " * 5000, "[[" * 5000, "| a " * 2000 + "\n" + "|---" * 2000, "\0\ud800"[:1] + "x"]
+)
+def test_rendering_comes_to_an_end(text: str) -> None:
+    assert render(text, Place("a.md"))
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "hits"),
+    [
+        ("", "text", []),
+        ("tests", "Testing a test, tested", ["Testing", "test", "tested"]),
+        ('"flaky test" -slow', "a flaky slow test", ["flaky", "test"]),
+        ("café", "CAFE", ["CAFE"]),
+        ("検索", "全文検索です", ["検索"]),
+        ("re", "re retry red", ["re", "retry", "red"]),
+        ("re ", "re retry red", ["re"]),
+        ("a.*(", "a.*( b", ["a"]),
+    ],
+)
+def test_what_was_asked_for_is_marked(query: str, text: str, hits: list[str]) -> None:
+    pieces = mark(text, query)
+    assert [piece.text for piece in pieces if piece.is_hit] == hits
+    assert "".join(piece.text for piece in pieces) == text
+
+
+def test_an_excerpt_shows_most_of_what_was_asked_for() -> None:
+    shown = "".join(piece.text for piece in excerpt("flaky " + "filler " * 100 + "flaky tests here " + "filler " * 100, "flaky tests", 120))
+    assert "flaky tests here" in shown and len(shown) <= 124
+
+
+def test_a_curve_follows_the_formulas() -> None:
+    today = NOW.date()
+    aged = Aged(0.5, 3, "active", date(2026, 8, 23), date(2025, 1, 1))
+    curve = draw_curve(aged, today, Ranking())
+    assert curve.value == pytest.approx(0.5 * 0.5 * 4)
+    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence and curve.unused.startswith("M34.0 ")
+    assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(f"M{curve.now} {curve.height}")
+    assert draw_curve(Aged(0.5, 0, "retired", None), today, Ranking()).sentence.startswith("It is retired")
+    assert "does not age" in draw_curve(Aged(0.5, 0, "active", None), today, Ranking()).sentence
+    assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1), date(1, 1, 1)), today, Ranking()).value == 0.0
