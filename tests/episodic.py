@@ -12,6 +12,7 @@ from conftest import REPOSITORY
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import ProviderFailed
+from memory_kb.learning.episodic.diary import cut_sections, items_of
 from memory_kb.notes.events import Event, parse_event
 
 SESSIONS = REPOSITORY / "tests" / "data" / "sessions"
@@ -89,3 +90,18 @@ def episode_text(body: str = "", **fields: object) -> str:
     """Return an episode as a person writes one."""
     known: dict[str, object] = {"kind": "episode", "outcome": "success"} | fields
     return "---\n" + "".join(f"{name}: {json.dumps(value)}\n" for name, value in known.items()) + f"---\n{body}\n"
+
+
+def sections_of(file: Path) -> dict[str, tuple[str, ...]]:
+    """Return the sections of an episode by their headings."""
+    body = file.read_text(encoding="utf-8").split("\n---\n", 1)[1]
+    return {name: items_of(text) for name, text in cut_sections(body)[1].items()}
+
+
+def reflect(kb: KnowledgeBase, session: str) -> tuple[Path, dict[str, tuple[str, ...]], dict[str, Any]]:
+    """Build the one episode of a session of the test data; return its file, sections and frontmatter."""
+    put_session(kb, session)
+    (one,) = kb.reflect(session).episodes
+    assert one.action == "created"
+    file = kb.vault.folder / one.path
+    return file, sections_of(file), dict(kb.show(one.id).metadata)
