@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from memory_kb.ports import Purpose
+from memory_kb.providers.local import LocalEmbedder
+
 Floats = NDArray[np.float32]
 
 WIDTH, INNER, LAYERS, HEADS, WORDS, POSITIONS = 8, 16, 2, 2, 40, 70
@@ -160,3 +163,23 @@ def write_onnx(file: Path, table: Floats, output: str = "last_hidden_state", ext
     graph = _field(1, node) + _field(2, "tiny") + _field(5, tensor) + inputs + _field(12, value(output, 1, "batch", "length", "width"))
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(_field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13)))
+
+
+LONG = " ".join(f"w{4 + number * number % 36}" for number in range(45))
+PADDED = "w5 <pad> w6"
+
+
+def embed(folder: Path, *texts: str, purpose: Purpose = "document") -> Floats:
+    """Return the vectors of texts, by a model that is closed again."""
+    embedder = LocalEmbedder(folder)
+    vectors = embedder.embed(texts, purpose)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(texts), embedder.space.dimension)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    embedder.close()
+    return vectors
+
+
+def unit(vector: Floats) -> Floats:
+    """Return a vector at a length of one."""
+    return np.asarray(vector / np.linalg.norm(vector))

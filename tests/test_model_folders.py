@@ -1,0 +1,211 @@
+"""Folders of local models: where they are looked for, and that no damaged one fails badly."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tiny_models import LONG, WIDTH, embed, make_model, make_tensors, numbers, write_json, write_tensors
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.providers.local import LocalEmbedder
+from memory_kb.providers.places import DEFAULT_MODEL, find_model, models_folder
+
+Floats = NDArray[np.float32]
+
+#: Changes something in a model folder.
+Damage = Callable[[Path], object]
+
+
+def _write(name: str, text: str) -> Damage:
+    return lambda folder: (folder / name).write_text(text, encoding="utf-8")
+
+
+def _remove(name: str) -> Damage:
+    return lambda folder: (folder / name).unlink()
+
+
+def _config(**changes: object) -> Damage:
+    return lambda folder: write_json(folder / "config.json", json.loads((folder / "config.json").read_text()) | changes)
+
+
+def _cut(name: str, length: int) -> Damage:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:length])
+
+
+def _tensors(**changes: Floats | None) -> Damage:
+    def change(folder: Path) -> None:
+        tensors = make_tensors("bert") | {name.replace("__", "."): array for name, array in changes.items() if array is not None}
+        for name, array in changes.items():
+            if array is None:
+                del tensors[name.replace("__", ".")]
+        write_tensors(folder / "model.safetensors", tensors)
+
+    return change
+
+
+def _only_pickled(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def _header(text: bytes) -> Damage:
+    return lambda folder: (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
+
+
+DAMAGE = [
+    pytest.param(_remove("tokenizer.json"), "tokenizer.json", id="no-tokenizer"),
+    pytest.param(_write("tokenizer.json", "{}"), "tokenizer.json", id="tokenizer-empty"),
+    pytest.param(_remove("config.json"), "config.json", id="no-config"),
+    pytest.param(_write("config.json", "{"), "config.json", id="config-broken"),
+    pytest.param(_write("config.json", "[]"), "config.json", id="config-list"),
+    pytest.param(_write("config.json", '{"model_type": "bert"}'), "hidden_size", id="config-without-sizes"),
+    pytest.param(_config(hidden_size="big"), "hidden_size", id="size-is-text"),
+    pytest.param(_config(num_attention_heads=3), "3 heads", id="heads-do-not-divide"),
+    pytest.param(_config(num_attention_heads=0), "0 heads", id="no-heads"),
+    pytest.param(_config(num_hidden_layers=3), "no tensor encoder.layer.2", id="more-layers-than-weights"),
+    pytest.param(_config(hidden_size=16), "model.safetensors", id="wider-than-weights"),
+    pytest.param(_config(model_type="mystery"), "mystery, which needs an ONNX export", id="unknown-architecture"),
+    pytest.param(_config(hidden_act="mish"), "ONNX export", id="unknown-activation"),
+    pytest.param(_config(position_embedding_type="alibi"), "ONNX export", id="unknown-positions"),
+    pytest.param(_write("modules.json", "{}"), "modules.json", id="modules-object"),
+    pytest.param(_write("modules.json", "[1]"), "modules.json", id="modules-numbers"),
+    pytest.param(_write("modules.json", '[{"path": "../..", "type": "a.Transformer"}]'), "outside", id="modules-outside"),
+    pytest.param(_write("modules.json", '[{"path": "", "type": "a.CLIPModel"}]'), "CLIPModel", id="no-transformer"),
+    pytest.param(_write("modules.json", '[{"path": "", "type": "a.Transformer"}, {"path": "", "type": "a.LSTM"}]'), "LSTM", id="unknown-module"),
+    pytest.param(_write("1_Pooling/config.json", '{"pooling_mode": "median"}'), "1_Pooling", id="unknown-pooling"),
+    pytest.param(_remove("1_Pooling/config.json"), "1_Pooling", id="no-pooling"),
+    pytest.param(_write("sentence_bert_config.json", '{"max_seq_length": 2}'), "2 tokens", id="no-room"),
+    pytest.param(_write("config_sentence_transformers.json", '{"prompts": []}'), "config_sentence_transformers.json", id="prompts-list"),
+    pytest.param(_remove("model.safetensors"), "model.safetensors", id="no-weights"),
+    pytest.param(_only_pickled, "pytorch_model.bin, which is a program", id="pickled-weights"),
+    pytest.param(_cut("model.safetensors", 5000), "model.safetensors", id="weights-cut"),
+    pytest.param(_cut("model.safetensors", 4), "model.safetensors", id="weights-very-short"),
+    pytest.param(_cut("model.safetensors", 0), "model.safetensors", id="weights-empty"),
+    pytest.param(_header(b'{"a": 1}'), "model.safetensors", id="header-of-numbers"),
+    pytest.param(_header(b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}}'), "model.safetensors", id="offsets-outside"),
+    pytest.param(_header(b"[]"), "model.safetensors", id="header-list"),
+    pytest.param(_tensors(embeddings__LayerNorm__bias=None), "no tensor embeddings.LayerNorm.bias", id="a-tensor-missing"),
+    pytest.param(_tensors(embeddings__LayerNorm__bias=numbers("x", 3)), "is 3, not 8", id="a-tensor-too-short"),
+    pytest.param(_tensors(embeddings__word_embeddings__weight=numbers("x", 9, WIDTH)), "the tokenizer knows words", id="fewer-words"),
+    pytest.param(_tensors(embeddings__LayerNorm__bias=np.full(WIDTH, np.nan, np.float32)), "not made of numbers", id="not-numbers"),
+    pytest.param(_tensors(embeddings__LayerNorm__bias=np.full(WIDTH, np.inf, np.float32)), "not made of numbers", id="infinite"),
+    pytest.param(_write("model.safetensors.index.json", "[]"), None, id="index-unused"),
+]
+
+
+@pytest.mark.parametrize(("damage", "named"), DAMAGE)
+def test_a_damaged_folder_is_told_in_a_sentence(tmp_path: Path, damage: Damage, named: str | None) -> None:
+    folder = make_model(tmp_path)
+    damage(folder)
+    if named is None:
+        embed(folder, LONG)
+        return
+    with pytest.raises(ProviderFailed) as caught:
+        embed(folder, LONG)
+    assert named in str(caught.value)
+    assert caught.value.hint
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_list_of_weights_is_told(tmp_path: Path) -> None:
+    folder = make_model(tmp_path)
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    for text in ("[]", '{"weight_map": []}', '{"weight_map": {"a": 1}}', "{"):
+        (folder / "model.safetensors.index.json").write_text(text)
+        with pytest.raises(ProviderFailed, match=r"index\.json"):
+            LocalEmbedder(folder)
+    write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": "model-00002-of-00002.safetensors"}})
+    with pytest.raises(ProviderFailed, match="00002-of-00002"):
+        embed(folder, LONG)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"in_features": 9}, "takes 9 numbers, but gets 8"),
+        ({"activation_function": "torch.nn.modules.activation.Mish"}, "2_Dense"),
+        ({"module_input_name": "token_embeddings"}, "2_Dense"),
+        ({"use_residual": True}, "2_Dense"),
+        ({"out_features": 5}, "linear.bias is 4, not 5"),
+    ],
+)
+def test_a_dense_layer_of_another_kind_is_told(tmp_path: Path, config: dict[str, object], named: str) -> None:
+    folder = make_model(tmp_path, dense="Tanh")
+    file = folder / "2_Dense" / "config.json"
+    write_json(file, json.loads(file.read_text()) | config)
+    with pytest.raises(ProviderFailed, match=named):
+        embed(folder, LONG)
+
+
+def test_a_dense_layer_needs_its_weights(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, dense="Tanh")
+    (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(ProviderFailed, match="2_Dense"):
+        LocalEmbedder(folder)
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ProviderFailed, match="no model folder") as caught:
+        LocalEmbedder(tmp_path / "none")
+    assert "model fetch" in str(caught.value.hint)
+
+
+def test_models_are_found_in_the_models_folder(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    models = models_folder(environ)
+    assert models == tmp_path / "data" / "memory-kb" / "models"
+    assert find_model(None, environ) is None
+    one = make_model(models / "BAAI" / "bge-tiny")
+    assert find_model("BAAI/bge-tiny", environ) == find_model("bge-tiny", environ) == find_model(None, environ) == one
+    two = make_model(models / "sentence-transformers" / "e5")
+    assert find_model("e5", environ) == find_model("sentence-transformers/e5", environ) == two
+    assert find_model(None, environ) is None
+    usual = make_model(models / DEFAULT_MODEL)
+    assert find_model(None, environ) == find_model(f"sentence-transformers/{DEFAULT_MODEL}", environ) == usual
+    make_model(models / "half.partial")
+    for name in ("other/e5", "half.partial", "half", "../models/e5", "BAAI/../e5", "..", "", "a/b/c", "BAAI/"):
+        assert find_model(name, environ) in (None, Path(name))
+
+
+def test_the_models_folder_may_be_elsewhere(tmp_path: Path) -> None:
+    folder = make_model(tmp_path / "elsewhere" / "tiny")
+    environ = {"HOME": str(tmp_path), "MEMORY_KB_MODELS": "~/elsewhere"}
+    assert find_model("tiny", environ) == folder
+    assert models_folder({"HOME": "/home/a"}) in (
+        Path("/home/a/.local/share/memory-kb/models"),
+        Path("/home/a/Library/Application Support/memory-kb/models"),
+        Path("/home/a/AppData/Local/memory-kb/models"),
+    )
+    assert models_folder({}) is None
+    assert find_model("tiny", {}) is find_model(None, {}) is None
+    assert find_model("tiny", {}, tmp_path) is None
+    assert find_model("tiny", {"MEMORY_KB_MODELS": str(tmp_path / "elsewhere")}) == folder
+
+
+def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    assert find_model("~/tiny", environ) == tmp_path / "tiny"
+    assert find_model("./tiny", environ) == Path("tiny")
+    assert find_model(str(tmp_path / "tiny"), {}) == tmp_path / "tiny"
+
+
+@pytest.mark.parametrize("variable", ["HOME", "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"])
+def test_models_are_found_in_the_cache_of_hugging_face(tmp_path: Path, variable: str) -> None:
+    hub = tmp_path / {"HOME": ".cache/huggingface/hub", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}.get(variable, "")
+    environ = {variable: str(tmp_path)}
+    snapshots = hub / "models--sentence-transformers--tiny" / "snapshots"
+    assert find_model("tiny", environ) is None
+    older = make_model(snapshots / "aaaa")
+    assert find_model("tiny", environ) == find_model("sentence-transformers/tiny", environ) == older
+    (snapshots / "bbbb").mkdir()
+    write_json(snapshots / "bbbb" / "config.json", {"model_type": "bert", "hidden_size": 8})
+    assert find_model("tiny", environ) == older
+    other = make_model(hub / "models--intfloat--e5-tiny" / "snapshots" / "cccc")
+    assert find_model("intfloat/e5-tiny", environ) == find_model("e5-tiny", environ) == other
+    assert find_model("intfloat/tiny", environ) is None
+    assert LocalEmbedder(other).space.model.startswith("e5-tiny@")
