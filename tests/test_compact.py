@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
+from compacting import ARCHIVE, LONGER, NIGHTLY, compact, memory_of, statuses
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planning import open_at, tree
-from support import days_ago, entry, found
+from support import entry, found
 
 from memory_kb import KnowledgeBase
-from memory_kb.errors import Forgotten, UsageError
-from memory_kb.index.semantics import Semantics
-from memory_kb.learning.memories import Memory
-from memory_kb.ports import Limits, Purpose, Space
 from memory_kb.reports import RunReport
 from memory_kb.verbs.compacting import replan_whole
 
@@ -28,32 +23,6 @@ if TYPE_CHECKING:
 
 Open = Callable[..., KnowledgeBase]
 Make = Callable[..., Path]
-
-NIGHTLY = "The nightly build compiles every service and runs the whole test suite on the runner in the basement."
-LONGER = NIGHTLY.replace("on the runner", "on the old runner")
-ARCHIVE = "memory/archive/2026-11"
-
-
-def memory_of(kb: KnowledgeBase, entry_id: str) -> Memory:
-    (found_one,) = [memory for memory in kb._memories() if memory.id == entry_id]
-    return found_one
-
-
-def statuses(kb: KnowledgeBase) -> dict[str, str]:
-    return {memory.id: memory.status for memory in kb._memories()}
-
-
-def compact(kb: KnowledgeBase, **how: Any) -> tuple[int, int]:
-    """Compact twice; the second time may change nothing."""
-    report = kb.compact(**how)
-    before = tree(kb.vault.folder)
-    again = kb.compact(**how)
-    assert (again.run.run, again.before, tree(kb.vault.folder)) == (None, report.after, before)
-    assert report.run.conflicts == ()
-    return report.before, report.after
-
-
-# -- merging, to the letter of §6.8 ----------------------------------------------------------------
 
 
 def test_a_merge_keeps_what_all_of_them_have(vault: Make, open_kb: Open) -> None:
@@ -139,151 +108,6 @@ def test_undo_takes_a_compaction_back(vault: Make, open_kb: Open) -> None:
     assert tree(kb.vault.folder) == before
 
 
-# -- what is alike, and what is not ----------------------------------------------------------------
-
-
-def count(vault: Make, open_kb: Open, texts: tuple[str, ...], **how: Any) -> int:
-    files = {f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact") for number, text in enumerate(texts)}
-    return compact(open_kb(vault(files)), **how)[1]
-
-
-OPPOSED = """
-negation     Use tabs for all indentation in this whole project and in its {examples.|examples, not spaces.}
-don't        {Use|Don't use} tabs for all indentation in this whole project and in its examples.
-cannot       You {can|cannot} push to the main branch of this repository on any day of the week.
-number       The database of the staging system listens on port {5432|5433} of its own host.
-opposite     {Enable|Disable} the query cache of the gateway in production, and tell the team on duty.
-before       Run all of the migrations {before|after} the deploy of the services to the staging cluster.
-avoid        {Prefer|Avoid} small functions with few arguments over large classes in the domain layer.
-order        On staging {migrate the schema of the database and then deploy|deploy the schema of the database and then migrate} the services.
-name         The cache of the gateway is kept in {Redis|Memcached} and is cleared by the nightly job.
-code         Call `{retry_once|retry_twice}` from the worker when the answer of the server is empty again.
-sign         Call the worker again when the state of the answer {==|!=} the state of the question.
-option       Call the worker again with {-f|f} when the state of the answer is bad or empty.
-"""
-WORDS_ONLY = ("order", "name", "code", "sign", "option")
-
-
-def versions(line: str) -> tuple[str, str, str]:
-    """Return the name of a row and both its texts."""
-    name, _, text = line.partition(" ")
-    choice = re.search(r"{(.*)\|(.*)}", text)
-    assert choice
-    one, other = (text[: choice.start()].lstrip() + choice[number] + text[choice.end() :] for number in (1, 2))
-    return name, one, other
-
-
-@pytest.mark.parametrize(("name", "one", "other"), list(map(versions, OPPOSED.strip().splitlines())))
-def test_what_turns_a_sentence_round_is_never_merged_away(name: str, one: str, other: str, vault: Make, open_kb: Open) -> None:
-    assert count(vault, open_kb, (one, other)) == 2
-    if name not in WORDS_ONLY:  # whoever asks for paraphrases says that order and names do not matter
-        assert count(vault, open_kb, (one, other), threshold=0.4) == 2
-
-
-def test_exactly_four_fifths_are_not_enough(vault: Make, open_kb: Open) -> None:
-    assert count(vault, open_kb, ("alpha beta gamma delta", "alpha beta gamma delta epsilon")) == 2
-    assert count(vault, open_kb, ("alpha beta gamma delta epsilon", "alpha beta gamma delta epsilon zeta")) == 1
-
-
-def test_merges_accumulate_around_the_first(vault: Make, open_kb: Open) -> None:
-    first = "one two three four five six seven eight nine ten".replace("one", "ein")  # no word is a number
-    assert count(vault, open_kb, (first, f"{first} red blue", f"{first} warm cold")) == 1
-
-
-def test_a_chain_is_followed_until_nothing_is_left(vault: Make, open_kb: Open) -> None:
-    """The longest text stays, so what is like that would be merged by the next run; it is by this one."""
-    texts = ["a b c d e f g h i j", "a b c d e f g h i j k l", "a b c d e f g h i j k l m n"]
-    assert count(vault, open_kb, tuple(texts)) == 1
-
-
-def test_letters_of_other_scripts_count(vault: Make, open_kb: Open) -> None:
-    same = "Ночная сборка собирает все службы и запускает весь набор тестов на сервере в подвале"
-    assert count(vault, open_kb, (same, f"{same} снова", "Совсем другой текст о другом")) == 2
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"kind": "decision"},
-        {"domain": "task"},
-        {"applies_to": "['*.go']"},
-        {"status": "proposed"},
-        {"status": "rejected"},
-        {"status": "archived"},
-        {"pinned": "true"},
-        {"kind": "episode"},
-        {"kind": "handoff"},
-        {"links": "[{to: e0, relation: contradicts}]"},
-        {"links": "[{to: e9, relation: superseded_by}]"},
-        {"kind": "null", "type": "docs"},
-        {"kind": "null"},
-    ],
-    ids=str,
-)
-def test_what_stays_apart(fields: dict[str, object], vault: Make, open_kb: Open) -> None:
-    shared = {key: value for key, value in fields.items() if key == "kind" and value in ("episode", "handoff")}
-    files = {
-        "memory/learnings/0.md": entry(NIGHTLY, **({"id": "e0", "kind": "fact"} | shared)),
-        "memory/learnings/1.md": entry(NIGHTLY, **({"id": "e1", "kind": "fact"} | fields)),
-    }
-    kb = open_kb(vault(files))
-    before = tree(kb.vault.folder)
-    assert kb.compact().run.run is None
-    assert tree(kb.vault.folder) == before
-
-
-def test_scopes_jobs_and_learning_types_stay_apart(vault: Make, open_kb: Open, home: Path) -> None:
-    places = (
-        *("learnings/p.md", "jobs/a/learnings/j.md", "jobs/b/learnings/j.md", "jobs/a/tasks/t/learnings/t.md", "jobs/a/tasks/u/learnings/t.md"),
-        *("institutional.md", "proxy-tasks/x.md", "proxy.md"),
-    )
-    folder = vault({f"memory/{place}": entry(NIGHTLY, id=f"e{number}", kind="rule") for number, place in enumerate(places)})
-    (home / "rules").mkdir(parents=True)
-    (home / "rules/g.md").write_text(entry(NIGHTLY, id="g", kind="rule"))
-    kb = open_kb(folder)
-    before = tree(folder, home)
-    wanted: list[dict[str, Any]] = [{}, {"scope": "task"}, {"scope": "global"}, {"job": "a"}, {"job": "a", "task": "t"}]
-    for how in wanted:
-        assert kb.compact(**how).run.run is None
-    assert tree(folder, home) == before
-
-
-def test_notes_of_people_are_left_alone(vault: Make, open_kb: Open) -> None:
-    files = {
-        "memory/MEMORY.md": entry(NIGHTLY, id="a", kind="fact") + "\n" + entry(NIGHTLY, id="b", kind="fact"),
-        "memory/learnings/plain.md": f"# Build\n\n{NIGHTLY}\n",
-        "memory/learnings/page.md": entry(NIGHTLY, title="Page"),
-        "memory/proxy.md": entry(NIGHTLY, id="c", kind="fact") + "\n" + entry(NIGHTLY, id="d", kind="fact", status="retired"),
-    }
-    kb = open_kb(vault(files))
-    before = tree(kb.vault.folder)
-    assert kb.compact().run.run is None
-    assert tree(kb.vault.folder) == before
-
-
-def test_the_scope_that_is_asked_for(vault: Make, open_kb: Open, home: Path) -> None:
-    twice = entry(NIGHTLY, id="a", kind="rule") + "\n" + entry(NIGHTLY, id="b", kind="rule")
-    folder = vault({f"memory/{place}rules/r.md": twice for place in ("", "jobs/a/", "jobs/b/", "jobs/a/tasks/t/")})
-    (home / "rules").mkdir(parents=True)
-    (home / "rules/r.md").write_text(twice)
-    kb = open_kb(folder)
-    assert compact(kb, job="a") == (2, 1)
-    assert compact(kb, scope="global") == (2, 1)
-    assert compact(kb, job="a", task="t") == (2, 1)
-    assert (home / "archive/2026-11").is_dir()
-    assert (folder / "memory/jobs/a/tasks/t/archive/2026-11").is_dir()
-    assert compact(kb) == (6, 4)  # the project, both jobs and the home
-    with pytest.raises(UsageError, match="unknown scope"):
-        kb.compact("nowhere")
-    with pytest.raises(UsageError, match="threshold"):
-        kb.compact(threshold=0.0)
-    with pytest.raises(UsageError, match="job"):
-        kb.compact(task="t")
-
-
-# -- one file with many entries --------------------------------------------------------------------
-
-
 def test_institutional_memory_is_compacted_in_place(vault: Make, open_kb: Open) -> None:
     theirs = "# What we know\n\nWritten by people.\n\n"
     other = "---\nid: other   # stays\ntype: directive\n---\nSomething else entirely.\n\n---\n\nA rule below a rule.\n\n"
@@ -308,109 +132,6 @@ def test_preferences_of_people_stay_such_in_the_archive(vault: Make, open_kb: Op
     assert memory_of(kb, "b").place.learning_type == "proxy"
 
 
-# -- retired ones ----------------------------------------------------------------------------------
-
-
-def test_retired_ones_leave_and_go_on_keeping_their_text_away(vault: Make, open_kb: Open) -> None:
-    text = "Deploys go out on Fridays in the afternoon."
-    files = {
-        "memory/learnings/gone.md": entry(text, id="gone", kind="fact"),
-        "memory/learnings/erased.md": entry("The wiki is the place for all runbooks.", id="erased", kind="fact"),
-        "memory/learnings/pinned.md": entry("Pinned.", id="pinned", kind="fact", status="retired", pinned="true"),
-        "memory/learnings/page.md": entry("A page.", id="overview", status="retired"),
-    }
-    kb = open_kb(vault(files))
-    kb.forget("gone")
-    kb.forget("erased", delete=True)
-    assert compact(kb) == (2, 0)
-    assert [statuses(kb)[name] for name in ("gone", "erased")] == ["retired", "retired"]
-    assert {memory_of(kb, name).path for name in ("gone", "erased")} == {f"{ARCHIVE}/gone.md", f"{ARCHIVE}/erased.md"}
-    assert memory_of(kb, "pinned").path == "memory/learnings/pinned.md"
-    assert memory_of(kb, "overview").path == "memory/learnings/page.md"
-    for forgotten in (text, "The wiki is the place for all runbooks."):
-        with pytest.raises(Forgotten):
-            kb.learn(forgotten)
-    with pytest.raises(Forgotten):
-        kb.learn(text, job="api")
-
-
-def test_two_files_of_one_name_get_two_names_in_the_archive(vault: Make, open_kb: Open) -> None:
-    files = {f"memory/learnings/{folder}/same.md": entry(f"Text {folder}.", id=folder, kind="fact", status="retired") for folder in ("x", "y")}
-    files |= {
-        f"{ARCHIVE}/other.md": entry("There.", id="there", kind="fact"),
-        "memory/rules/other.md": entry("Z.", id="z", kind="rule", status="retired"),
-    }
-    kb = open_kb(vault(files))
-    assert compact(kb) == (3, 0)
-    assert len({memory.path for memory in kb._memories()}) == 4
-
-
-# -- one id, several entries -----------------------------------------------------------------------
-
-
-def test_of_one_id_the_most_important_stays(vault: Make, open_kb: Open) -> None:
-    versions = [
-        entry(f"{NIGHTLY} {word}.", id="same", type="procedural", importance=weight) for word, weight in (("Old", 0.4), ("New", 0.9), ("Mid", 0.5))
-    ]
-    text = "# Ours\n\n" + "\n".join(versions) + "\n" + entry("Something else.", id="other", type="procedural")
-    kb = open_kb(
-        vault({"memory/config.yaml": "", "memory/institutional.md": text, "memory/learnings/copy.md": entry(NIGHTLY, id="same", type="procedural")})
-    )
-    assert compact(kb) == (5, 3)  # the copy has another learning type
-    data = (kb.vault.folder / "memory/institutional.md").read_text()
-    assert data == "# Ours\n\n" + versions[1] + "\n" + entry("Something else.", id="other", type="procedural")
-    archived = [memory for memory in kb._memories() if memory.status == "archived"]
-    assert sorted(memory.text.rpartition(" ")[2] for memory in archived) == ["Mid.", "Old."]
-    assert len({memory.id for memory in archived} | {"same"}) == 3
-    assert all(("same", "superseded_by") in [(link.to, link.relation) for link in memory.links] for memory in archived)
-
-
-def test_of_one_id_in_several_files_the_newest_of_the_important_stays(vault: Make, open_kb: Open) -> None:
-    files = {f"memory/rules/{age}.md": entry(f"{NIGHTLY} v{age}", id="same", kind="rule", created_at=days_ago(age)) for age in (30, 10, 20)}
-    kb = open_kb(vault(files))
-    assert compact(kb) == (3, 1)
-    assert memory_of(kb, "same").path == "memory/rules/10.md"
-
-
-def test_pages_that_share_an_id_by_mistake_are_kept(vault: Make, open_kb: Open) -> None:
-    files = {
-        "memory/rules/one.md": entry("Rebase before you push.", id="same", kind="rule"),
-        "memory/rules/two.md": entry("Servers are named after rivers.", id="same", kind="rule"),
-        "memory/learnings/a.md": entry("Overview of a page about a page.", id="overview"),
-        "memory/learnings/b.md": entry("Overview of a page about a page.", id="overview"),
-    }
-    kb = open_kb(vault(files))
-    assert kb.compact().run.run is None
-    assert len([memory for memory in kb._memories() if memory.is_live]) == 4
-
-
-def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Open) -> None:
-    text = "\n".join(
-        [
-            entry("Gone.", id="gone", kind="rule", status="retired"),
-            entry(NIGHTLY, id="same", kind="rule"),
-            entry(LONGER, id="same", kind="rule", importance=0.9),
-            entry("Run the linter and the formatter before every single push to the server.", id="x", kind="rule"),
-            entry("Run the linter and the formatter before every single push to the servers.", id="y", kind="rule"),
-        ]
-    )
-    kb = open_kb(vault({"memory/rules/many.md": text}))
-    assert compact(kb) == (5, 2)
-    assert [(memory.id, memory.status) for memory in kb._memories() if memory.path == "memory/rules/many.md"] == [
-        ("same", "active"),
-        ("x", "compacted"),
-    ]
-
-
-def test_a_repeated_id_beside_a_retired_entry_of_the_same(vault: Make, open_kb: Open) -> None:
-    mixed = entry("Alpha.", id="same", kind="rule") + "\n" + entry("Alpha beta.", id="same", kind="rule", status="retired")
-    kb = open_kb(vault({"memory/rules/a.md": mixed, "memory/rules/b.md": entry("Alpha.", id="same", kind="rule", importance=0.9)}))
-    assert compact(kb) == (3, 1)
-
-
-# -- D-7: compacted entries are alive --------------------------------------------------------------
-
-
 def test_compacted_entries_are_merged_reinforced_retired_and_compacted_again(vault: Make, open_kb: Open) -> None:
     files = {f"memory/learnings/{name}.md": entry(NIGHTLY, id=name, kind="fact", status="compacted", phase="planning") for name in "ab"}
     kb = open_kb(vault(files))
@@ -423,60 +144,6 @@ def test_compacted_entries_are_merged_reinforced_retired_and_compacted_again(vau
     kb.forget("c")
     assert compact(kb) == (1, 0)
     assert statuses(kb) == {"a": "archived", "b": "archived", "c": "retired"}
-
-
-# -- meaning ---------------------------------------------------------------------------------------
-
-
-class Meaning:
-    """An embedder for which texts with the same first letter mean the same."""
-
-    space, limits = Space("test", "first-letter", 32), Limits(100, 100_000)
-
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> Any:  # noqa: ARG002 - the port's
-        return np.eye(32, dtype=np.float32)[[ord(text.strip()[0].lower()) % 32 for text in texts]]
-
-    def close(self) -> None:
-        pass
-
-
-def test_vectors_find_what_words_do_not(vault: Make, open_kb: Open) -> None:
-    texts = (
-        "Start the linter ahead of every push.",
-        "Start the linter, always, ahead of your push, please.",
-        "Start the linter ahead of every 3rd push.",
-        "Start your day with coffee and cake.",
-        "Ahead of every push, the linter: start it, always!",
-    )
-    files = {f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact") for number, text in enumerate(texts)}
-    kb = open_kb(vault(files))
-    assert kb.compact().run.run is None
-    kb.__dict__["_semantics"] = Semantics(Meaning, lambda _: None, kb.machine)
-    kb.sync()
-    assert kb.stats().chunks == 5
-    assert compact(kb) == (5, 4)
-    assert {name for name, status in statuses(kb).items() if status != "active"} == {"e0", "e1"}
-
-
-def test_paraphrases_are_merged_on_request(vault: Make, open_kb: Open) -> None:
-    texts = (
-        "Cache the responses of the catalog in the gateway.",
-        "The gateway should be caching catalog responses for a while.",
-        "Servers are named after rivers of the country.",
-        "Ship it",
-        "Ship",
-    )
-    files = {
-        f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact", reinforcement_count=number) for number, text in enumerate(texts)
-    }
-    kb = open_kb(vault(files))
-    assert kb.compact().run.run is None
-    assert compact(kb, threshold=0.4) == (5, 4)
-    merged = next(memory for memory in kb._memories() if memory.status == "compacted")
-    assert (merged.id, merged.text, merged.importance, merged.reinforcement_count) == ("e0", texts[1], 0.45, 2)
-
-
-# -- people who write at the same moment -----------------------------------------------------------
 
 
 def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -520,8 +187,6 @@ def test_nothing_is_planned_for_a_file_that_is_not_asked_for() -> None:
     assert replan_whole("a.md", [], []) == []
 
 
-# -- any vault at all ------------------------------------------------------------------------------
-
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "not", "7", "8", "never"]), min_size=1, max_size=12).map(
     " ".join
 )
@@ -564,9 +229,6 @@ def test_no_text_is_lost_and_a_second_run_does_nothing(
         assert again.before == report.after
         kb.undo()
         assert {memory.text for memory in kb._memories()} == {body for body, *_ in listed}
-
-
-# -- the command -----------------------------------------------------------------------------------
 
 
 def test_the_command(run: Run, vault: Make) -> None:
