@@ -1,0 +1,161 @@
+"""The language server answers an editor: completion, hover, links there and back, symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import editing
+import pytest
+from conftest import Files, Run
+from editing import POSTGRES, REDIS, Edit, Reading, draft
+from support import entry
+
+folder = editing.folder
+shared = editing.shared
+read = editing.read
+edit = editing.edit
+
+Vault = Callable[[Files], Path]
+
+
+def labels(items: list[dict[str, Any]]) -> list[str]:
+    return [item["label"] for item in items]
+
+
+def test_links_are_completed_by_title_id_and_words_within(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "See [[stag")
+    item = {item["label"]: item for item in editor.complete(uri, "[[stag")}["Staging database"]
+    assert item["textEdit"]["newText"] == "staging|Staging database]]"
+    assert item["textEdit"]["range"] == {"start": {"line": 0, "character": 6}, "end": {"line": 0, "character": 10}}
+    editor.type(uri, "See [[redis-c]] now", 4)
+    (item,) = editor.complete(uri, "[[redis-c")
+    assert item["textEdit"]["newText"] == "redis"
+    assert item["textEdit"]["range"]["end"]["character"] == 13
+    editor.type(uri, "See [[data", 5)
+    assert labels(editor.complete(uri, "[[data")) == ["Staging database"]
+
+
+def test_headings_and_block_ids_of_the_linked_note_are_completed(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "See [[Redis cache#")
+    assert labels(editor.complete(uri, "#")) == ["Redis cache", "Keys", "^flush"]
+    editor.type(uri, "See [[Redis cache#^", 4)
+    (item,) = editor.complete(uri, "#^")
+    assert item["textEdit"]["newText"] == "^flush]]"
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "wanted", "unwanted"),
+    [
+        pytest.param("---\nki\n---\nText.\n", "ki", {"kind"}, {"tags"}, id="field-name"),
+        pytest.param("---\nkind: fact\n\n---\nText.\n", "fact\n", {"status", "tags"}, {"kind"}, id="only-fields-that-are-not-there"),
+        pytest.param("---\nkind: po\n---\n", "po", {"policy"}, {"fact"}, id="value"),
+        pytest.param("---\nstatus: \n---\n", "status: ", {"active", "retired"}, {"policy"}, id="empty-value"),
+        pytest.param("---\npinned: \n---\n", "pinned: ", {"true", "false"}, set(), id="flag"),
+        pytest.param("---\ncreated_at: \n---\n", "created_at: ", {"'2026-11-21'"}, set(), id="day"),
+        pytest.param("---\ntags: [db, ca\n---\n", ", ca", {"cache"}, {"db"}, id="tag-in-a-list"),
+        pytest.param("---\ntags:\n  - st\n---\n", "- st", {"staging"}, {"db"}, id="tag-on-a-line"),
+        pytest.param("---\nlinks: [{to: stag\n---\n", "to: stag", {"Staging database"}, set(), id="id-in-an-object"),
+        pytest.param("---\nlinks:\n- to: x\n  relation: sup\n---\n", "relation: sup", {"supersedes", "superseded_by"}, {"related_to"}, id="relation"),
+        pytest.param("---\nlinks: [{to: x, rel\n---\n", "rel", {"relation: "}, set(), id="key-in-an-object"),
+        pytest.param("Text #ca", "#ca", {"cache"}, set(), id="tag-in-text"),
+        pytest.param("Text.\n\n---\nid: a\nsta\n---\n", "sta", {"status"}, set(), id="second-entry"),
+        pytest.param("---\nid: a\n", "\n", set(), set(), id="unclosed"),
+    ],
+)
+def test_frontmatter_is_completed_where_it_stands(read: Reading, text: str, word: str, wanted: set[str], unwanted: set[str]) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, text)
+    found = set(labels(editor.complete(uri, word)))
+    assert wanted <= found
+    assert not unwanted & found
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: po", "Text.\n\nstatus: ", "---\nid: a\n---\nkind: po", "```\n---\nkind: po\n```\n", "# Heading: po", "`#ca`"]
+)
+def test_no_fields_are_offered_outside_of_frontmatter(read: Reading, text: str) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, text)
+    assert editor.complete(uri, text.rstrip("`\n")) == []
+
+
+def test_accepting_an_id_writes_the_id(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "---\nlinks: [{to: stag}]\n---\n")
+    (item,) = editor.complete(uri, "to: stag")
+    assert item["textEdit"]["newText"] == "staging-db"
+
+
+def test_hover_tells_prominence_use_and_links(edit: Edit, folder: Path, run: Run) -> None:
+    run("--vault", folder, "search", "postgres", "--no-embed", env={"MEMORY_KB_NOW": "2026-11-20T12:00:00+00:00"})
+    run("--vault", folder, "search", "postgres", env={"MEMORY_KB_NOW": "2026-11-20T12:00:00+00:00"})
+    editor = edit()
+    uri = draft(editor, folder, "See [[Staging database]].")
+    told = editor.ask("textDocument/hover", editor.at(uri, "[[Stag"))["contents"]["value"]
+    assert "prominence 0.4 = importance 0.4 × decay 1 (undated) × 1 (reinforced 0×); scope × 1" in told
+    assert "shown 1×, last on 2026-11-20; outcomes: none yet" in told
+    assert "links: 1 out, 2 in" in told
+    assert "Staging runs Postgres 15" in told
+
+
+def test_hover_counts_what_is_not_saved_yet(read: Reading) -> None:
+    editor, folder = read
+    old = entry("Text.", id="staging-db", kind="fact", importance="0.8", last_reinforced="'2026-08-23'", reinforcement_count=1)
+    uri = editor.open(folder / "memory/learnings/staging.md", "[[")
+    editor.wait_until_known(uri, "[[", "Redis cache")
+    editor.type(uri, old, 3)
+    told = editor.ask("textDocument/hover", editor.at(uri, "id: stag"))["contents"]["value"]
+    assert "prominence 0.8 = importance 0.8 × decay 0.5 (90 days old) × 2 (reinforced 1×)" in told
+
+
+def test_hover_over_a_field_says_what_it_means(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "---\nid: a\nevergreen: true\n---\n")
+    assert "does not age" in editor.ask("textDocument/hover", editor.at(uri, "everg"))["contents"]["value"]
+
+
+def test_hover_tells_of_stale_claims(edit: Edit, folder: Path, run: Run) -> None:
+    (folder / "app.py").write_text("one = 1\ntwo = 2\n", encoding="utf-8")
+    done = run("--vault", folder, "cite", "staging-db", "app.py#L1-L2")
+    assert done.returncode == 0, done.stderr
+    (folder / "app.py").write_text("nothing = 0\n", encoding="utf-8")
+    editor = edit()
+    uri = draft(editor, folder, "See [[Staging database]].")
+    assert "claims: **drifted**" in editor.ask("textDocument/hover", editor.at(uri, "[[Stag"))["contents"]["value"]
+    cited = editor.open(folder / "memory/learnings/staging.md")
+    assert "claim" in [one["code"] for one in editor.diagnostics(cited)]
+
+
+def test_links_lead_to_their_entries_and_back(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "See [[Redis cache#Keys|keys]] and [[nowhere]].")
+    place = editor.ask("textDocument/definition", editor.at(uri, "[[Redis"))
+    assert place["uri"] == (folder / "memory/learnings/redis.md").as_uri()
+    assert place["range"]["start"]["line"] == 9
+    assert editor.ask("textDocument/definition", editor.at(uri, "[[nowh")) is None
+    staging = editor.open(folder / "memory/learnings/staging.md")
+    asked = editor.at(staging, "id: staging") | {"context": {"includeDeclaration": False}}
+    assert [one["uri"].rpartition("/")[2] for one in editor.ask("textDocument/references", asked)] == ["pin.md"]
+    asked = editor.at(uri, "[[Redis") | {"context": {"includeDeclaration": True}}
+    found = editor.ask("textDocument/references", asked)
+    assert [(one["uri"].rpartition("/")[2], one["range"]["start"]) for one in found] == [
+        ("redis.md", {"line": 5, "character": 0}),
+        ("draft.md", {"line": 0, "character": 4}),
+        ("staging.md", {"line": 6, "character": 30}),
+    ]
+
+
+def test_symbols_are_entries_with_their_headings(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, f"{REDIS}\n{POSTGRES}")
+    symbols = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
+    assert [(one["name"], [child["name"] for child in one["children"]]) for one in symbols] == [
+        ("Redis cache", ["Redis cache", "Keys"]),
+        ("Staging database", []),
+    ]
+    found = editor.ask("workspace/symbol", {"query": "redis"})
+    assert [(one["name"], one["location"]["uri"].rpartition("/")[2]) for one in found] == [("Redis cache", "redis.md"), ("Redis cache", "draft.md")]
