@@ -1,19 +1,18 @@
-"""Vectors of a vault: made once, kept through everything, and never in the way of an answer."""
+"""Vectors of a vault: made once, kept through everything, and at a price that is told."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+import embedding
 import pytest
-from conftest import NOW, Run, clean_environment, write_files
+from conftest import NOW, Run, write_files
+from embedding import NOTES, assert_every_vector_is_its_text, environment
 from fake_provider import FakeProvider
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -21,57 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support import entry, ids, query
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.cache import EmbeddingCache
-from memory_kb.index.passages import embedded_text
-from memory_kb.ports import Space
+
+open_with = embedding.open_with
 
 Open = Callable[..., KnowledgeBase]
-NOTES = {f"n{number:03}.md": f"# Note {number}\n\nAll about topic{number} and nothing else.\n" for number in range(60)}
-
-
-def environment(fake: FakeProvider, home: Path, **more: str) -> dict[str, str]:
-    """Return an environment in which the fake server is the provider."""
-    return {
-        "HOME": str(home.parent),
-        "MEMORY_KB_HOME": str(home),
-        "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url,
-        "MEMORY_KB_EMBEDDINGS_MODEL": "small",
-    } | more
-
-
-@pytest.fixture
-def open_with(fake: FakeProvider, home: Path) -> Iterator[Open]:
-    """A function that opens a folder with the fake server as its provider."""
-    opened: list[KnowledgeBase] = []
-
-    def open_one(folder: Path, **more: str) -> KnowledgeBase:
-        kb = KnowledgeBase.open(folder, environ=environment(fake, home, **more), clock=lambda: NOW)
-        opened.append(kb)
-        return kb
-
-    yield open_one
-    for kb in opened:
-        kb.close()
-
-
-def attached(kb: KnowledgeBase, model: str = "small") -> dict[str, list[float]]:
-    """Return the vector that a search would see for every chunk that there is, by file and position."""
-    store = kb._keeper.index.vectors
-    table = store.table(Space("openai", model, 0))
-    rows = dict(zip(table.keys.tolist(), table.rows.tolist(), strict=True)) if table else {}
-    return {str(place): rows[key] for key, place in query(kb, "SELECT rowid, id FROM chunks") if key in rows}
-
-
-def assert_every_vector_is_its_text(kb: KnowledgeBase, fake: FakeProvider) -> None:
-    chunks = query(kb, "SELECT id, CASE WHEN is_titled THEN title ELSE '' END, headings, content FROM chunks")
-    seen = attached(kb)
-    assert set(seen) == {str(chunk[0]) for chunk in chunks}
-    for place, title, headings, content in chunks:
-        wanted = fake.vector(embedded_text(str(title), str(headings), str(content)) or " ")
-        assert seen[str(place)] == pytest.approx(wanted, abs=1e-6), place
-
-
-# -- nothing is paid for twice ---------------------------------------------------------------
 
 
 def test_a_second_run_after_a_rebuild_asks_for_nothing(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
@@ -213,218 +165,6 @@ class Storm(RuleBasedStateMachine):
 
 TestStorm = Storm.TestCase
 TestStorm.settings = settings(max_examples=12, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-# -- ending early ------------------------------------------------------------------------------
-
-
-def test_half_of_the_batches_failing_loses_nothing_of_the_rest(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(400)}
-    kb = open_with(write_files(tmp_path / "vault", notes))
-    fake.fail("no-quota", every=2, times=None)
-    report = kb.sync()
-    # When the first answer is a refusal, the requests that have not been sent yet are spared.
-    assert report.embedded < 400
-    assert len(report.notices) == 1
-    assert "quota" in report.notices[0]
-    result = kb.search("word7")
-    assert result.hits[0].path == "7.md"
-    assert any("have no vector yet" in reason or "quota" in reason for reason in result.degraded)
-    kb.close()
-    fake.heal()
-    assert kb.sync().embedded == 400 - report.embedded
-    assert max(count for text, count in fake.embedded_texts.items() if text.startswith("# Number")) == 1
-    assert_every_vector_is_its_text(kb, fake)
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_goes_on_where_it_was(sent: int, tmp_path: Path, open_with: Open, fake: FakeProvider, home: Path) -> None:
-    notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 30 for number in range(2000)}
-    folder = write_files(tmp_path / "vault", notes)
-    fake.fail("slow", times=None, seconds=0.15)
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "index"]
-    process = subprocess.Popen(command, env=clean_environment(home) | environment(fake, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while len(fake.embedded_texts) < 600 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(sent)
-    process.communicate(timeout=60)
-    assert process.returncode == (130 if sent == signal.SIGINT else -sent)
-    fake.heal()
-    kb = open_with(folder)
-    paid = len(fake.embedded_texts)
-    assert 600 <= paid < 2000
-    report = kb.sync()
-    assert report.embedded <= 2000 - 128
-    if sent == signal.SIGINT:
-        assert report.embedded == 2000 - paid
-        assert max(fake.embedded_texts.values()) == 1
-    assert_every_vector_is_its_text(kb, fake)
-
-
-def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
-    vault: Callable[..., Path], open_with: Open, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kb = open_with(vault({f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 30 for number in range(600)}))
-    remember = EmbeddingCache.remember
-    moments = iter((0, 1))
-
-    def interrupt(*arguments: object) -> None:
-        if next(moments, None) == 1:
-            raise KeyboardInterrupt
-        remember(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(EmbeddingCache, "remember", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        kb.sync()
-    paid = len(fake.embedded_texts)
-    assert paid >= 256
-    assert kb.sync().embedded == 600 - paid
-    assert max(fake.embedded_texts.values()) == 1
-
-
-def test_two_at_once_embed_each_text_once(tmp_path: Path, fake: FakeProvider, home: Path) -> None:
-    folder = write_files(tmp_path / "vault", {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(300)})
-    fake.fail("slow", times=None, seconds=0.05)
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "index"]
-    both = [subprocess.Popen(command, env=clean_environment(home) | environment(fake, home), stderr=subprocess.PIPE) for _ in range(2)]
-    for process in both:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-    assert max(fake.embedded_texts.values()) == 1
-    assert len(fake.embedded_texts) == 300
-
-
-# -- always an answer --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "word"),
-    [
-        ("bad-key", "OPENAI_API_KEY"),
-        ("no-quota", "quota"),
-        ("unknown-model", "embeddings.model"),
-        ("wrong-dimension", "65"),
-        ("malformed", "127.0.0.1"),
-        ("unavailable", "503"),
-        ("drop", "127.0.0.1"),
-        ("html", "base_url"),
-    ],
-)
-def test_a_provider_that_fails_leaves_a_text_search(kind: str, word: str, tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    kb = open_with(write_files(tmp_path / "vault", NOTES))
-    kb.sync()
-    fake.fail(kind, times=None)
-    started = time.monotonic()
-    result = kb.search("topic7 elsewhere")
-    assert time.monotonic() - started < 10
-    assert (result.mode, result.hits[0].path) == ("text", "n007.md")
-    assert len(result.degraded) == 1
-    assert word in result.degraded[0]
-    assert result.degraded[0].endswith("this is a text search")
-    fake.heal()
-    kb.close()
-    assert kb.search("topic7 elsewhere").degraded == ()
-
-
-def test_a_provider_that_hangs_holds_no_search_up(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    kb = open_with(write_files(tmp_path / "vault", NOTES))
-    kb.sync()
-    fake.fail("slow", times=None, seconds=30)
-    started = time.monotonic()
-    result = kb.search("topic7 elsewhere")
-    assert time.monotonic() - started < 9
-    assert result.hits[0].path == "n007.md"
-    assert result.degraded
-
-
-def test_without_any_vectors_a_search_says_what_makes_them(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    kb = open_with(write_files(tmp_path / "vault", NOTES))
-    result = kb.search("topic7")
-    assert result.mode == "text"
-    assert result.degraded == ("no passage has a vector yet, so this is a text search; `memory-kb index` makes them",)
-    assert not fake.calls
-
-
-def test_a_few_new_notes_are_embedded_by_the_search_itself(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    folder = write_files(tmp_path / "vault", NOTES)
-    kb = open_with(folder)
-    kb.sync()
-    (folder / "car.md").write_text("Our automobile is parked outside.")
-    result = kb.search("vehicle")
-    assert result.hits[0].path == "car.md"
-    assert (result.mode, result.degraded) == ("hybrid", ())
-    for number in range(50):
-        (folder / f"more{number}.md").write_text(f"another thing {number}")
-    result = kb.search("vehicle")
-    assert result.hits[0].path == "car.md"
-    assert result.degraded == ("50 passages have no vector yet and are found by their words alone; `memory-kb index` makes them",)
-    kb.sync()
-    assert kb.search("vehicle").degraded == ()
-
-
-@pytest.mark.parametrize(("text", "how"), [("topic7 car", {"mode": "text"}), ('"topic7"', {}), ("", {"file": "a.py"})])
-def test_what_needs_no_model_asks_none(text: str, how: dict[str, str], tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    kb = open_with(write_files(tmp_path / "vault", NOTES))
-    kb.sync()
-    calls = len(fake.calls)
-    result = kb.search(text, **how)  # type: ignore[arg-type]
-    assert (result.mode, result.degraded, len(fake.calls)) == ("text", (), calls)
-
-
-def test_none_is_a_choice(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    kb = open_with(write_files(tmp_path / "vault", NOTES), MEMORY_KB_EMBEDDINGS_PROVIDER="none")
-    assert kb.sync().embedded == 0
-    assert kb.search("topic7").degraded == ()
-    (reason,) = kb.search("topic7", mode="vector").degraded
-    assert reason == "vector search needs an embedding provider, and there is none; this is a text search"
-    assert not fake.calls
-
-
-# -- another model -------------------------------------------------------------------------------
-
-
-def test_old_vectors_answer_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    folder = write_files(tmp_path / "vault", NOTES | {"car.md": "Our automobile is parked outside."})
-    first = open_with(folder)
-    first.sync()
-    first.close()
-    fake.dimension = 32
-    fake.fail("no-quota", times=None, when="topic")
-    other = open_with(folder, MEMORY_KB_EMBEDDINGS_MODEL="large")
-    other.sync()
-    other.close()
-    fake.dimension = 64
-    result = other.search("vehicle")
-    assert (result.mode, result.hits[0].path) == ("hybrid", "car.md")
-    assert "those of openai small answer" in result.degraded[0]
-    assert fake.calls[-1].body["model"] == "small"
-    fake.heal()
-    fake.dimension = 32
-    other.close()
-    assert other.sync().embedded > 0
-    result = other.search("vehicle")
-    assert (result.mode, result.hits[0].path, result.degraded) == ("hybrid", "car.md", ())
-    assert fake.calls[-1].body["model"] == "large"
-    assert [one.model for one in other.status().vectors] == ["large"]
-    calls = len(fake.calls)
-    back = open_with(folder)
-    assert back.sync().embedded == 0
-    assert len(fake.calls) == calls
-
-
-def test_vectors_of_another_size_say_so_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    folder = write_files(tmp_path / "vault", NOTES)
-    open_with(folder).sync()
-    other = open_with(folder, MEMORY_KB_EMBEDDINGS_DIMENSIONS="32")
-    result = other.search("topic7")
-    assert (result.mode, result.hits[0].path) == ("hybrid", "n007.md")
-    assert result.degraded == ("the vectors of openai small with 32 numbers are not complete; those of 64 answer",)
-    assert other.sync().embedded == len(NOTES)
-    assert other.search("topic7").degraded == ()
-
-
-# -- what it costs, and what is kept ---------------------------------------------------------------
 
 
 def test_a_dry_run_counts_without_asking_or_writing(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:

@@ -1,0 +1,145 @@
+"""Where vectors fail, are missing or belong to another model, a search has an answer all the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import embedding
+import pytest
+from conftest import write_files
+from embedding import NOTES
+
+from memory_kb import KnowledgeBase
+
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
+
+open_with = embedding.open_with
+
+Open = Callable[..., KnowledgeBase]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("bad-key", "OPENAI_API_KEY"),
+        ("no-quota", "quota"),
+        ("unknown-model", "embeddings.model"),
+        ("wrong-dimension", "65"),
+        ("malformed", "127.0.0.1"),
+        ("unavailable", "503"),
+        ("drop", "127.0.0.1"),
+        ("html", "base_url"),
+    ],
+)
+def test_a_provider_that_fails_leaves_a_text_search(kind: str, word: str, tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    kb = open_with(write_files(tmp_path / "vault", NOTES))
+    kb.sync()
+    fake.fail(kind, times=None)
+    started = time.monotonic()
+    result = kb.search("topic7 elsewhere")
+    assert time.monotonic() - started < 10
+    assert (result.mode, result.hits[0].path) == ("text", "n007.md")
+    assert len(result.degraded) == 1
+    assert word in result.degraded[0]
+    assert result.degraded[0].endswith("this is a text search")
+    fake.heal()
+    kb.close()
+    assert kb.search("topic7 elsewhere").degraded == ()
+
+
+def test_a_provider_that_hangs_holds_no_search_up(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    kb = open_with(write_files(tmp_path / "vault", NOTES))
+    kb.sync()
+    fake.fail("slow", times=None, seconds=30)
+    started = time.monotonic()
+    result = kb.search("topic7 elsewhere")
+    assert time.monotonic() - started < 9
+    assert result.hits[0].path == "n007.md"
+    assert result.degraded
+
+
+def test_without_any_vectors_a_search_says_what_makes_them(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    kb = open_with(write_files(tmp_path / "vault", NOTES))
+    result = kb.search("topic7")
+    assert result.mode == "text"
+    assert result.degraded == ("no passage has a vector yet, so this is a text search; `memory-kb index` makes them",)
+    assert not fake.calls
+
+
+def test_a_few_new_notes_are_embedded_by_the_search_itself(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    folder = write_files(tmp_path / "vault", NOTES)
+    kb = open_with(folder)
+    kb.sync()
+    (folder / "car.md").write_text("Our automobile is parked outside.")
+    result = kb.search("vehicle")
+    assert result.hits[0].path == "car.md"
+    assert (result.mode, result.degraded) == ("hybrid", ())
+    for number in range(50):
+        (folder / f"more{number}.md").write_text(f"another thing {number}")
+    result = kb.search("vehicle")
+    assert result.hits[0].path == "car.md"
+    assert result.degraded == ("50 passages have no vector yet and are found by their words alone; `memory-kb index` makes them",)
+    kb.sync()
+    assert kb.search("vehicle").degraded == ()
+
+
+@pytest.mark.parametrize(("text", "how"), [("topic7 car", {"mode": "text"}), ('"topic7"', {}), ("", {"file": "a.py"})])
+def test_what_needs_no_model_asks_none(text: str, how: dict[str, str], tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    kb = open_with(write_files(tmp_path / "vault", NOTES))
+    kb.sync()
+    calls = len(fake.calls)
+    result = kb.search(text, **how)  # type: ignore[arg-type]
+    assert (result.mode, result.degraded, len(fake.calls)) == ("text", (), calls)
+
+
+def test_none_is_a_choice(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    kb = open_with(write_files(tmp_path / "vault", NOTES), MEMORY_KB_EMBEDDINGS_PROVIDER="none")
+    assert kb.sync().embedded == 0
+    assert kb.search("topic7").degraded == ()
+    (reason,) = kb.search("topic7", mode="vector").degraded
+    assert reason == "vector search needs an embedding provider, and there is none; this is a text search"
+    assert not fake.calls
+
+
+def test_old_vectors_answer_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    folder = write_files(tmp_path / "vault", NOTES | {"car.md": "Our automobile is parked outside."})
+    first = open_with(folder)
+    first.sync()
+    first.close()
+    fake.dimension = 32
+    fake.fail("no-quota", times=None, when="topic")
+    other = open_with(folder, MEMORY_KB_EMBEDDINGS_MODEL="large")
+    other.sync()
+    other.close()
+    fake.dimension = 64
+    result = other.search("vehicle")
+    assert (result.mode, result.hits[0].path) == ("hybrid", "car.md")
+    assert "those of openai small answer" in result.degraded[0]
+    assert fake.calls[-1].body["model"] == "small"
+    fake.heal()
+    fake.dimension = 32
+    other.close()
+    assert other.sync().embedded > 0
+    result = other.search("vehicle")
+    assert (result.mode, result.hits[0].path, result.degraded) == ("hybrid", "car.md", ())
+    assert fake.calls[-1].body["model"] == "large"
+    assert [one.model for one in other.status().vectors] == ["large"]
+    calls = len(fake.calls)
+    back = open_with(folder)
+    assert back.sync().embedded == 0
+    assert len(fake.calls) == calls
+
+
+def test_vectors_of_another_size_say_so_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+    folder = write_files(tmp_path / "vault", NOTES)
+    open_with(folder).sync()
+    other = open_with(folder, MEMORY_KB_EMBEDDINGS_DIMENSIONS="32")
+    result = other.search("topic7")
+    assert (result.mode, result.hits[0].path) == ("hybrid", "n007.md")
+    assert result.degraded == ("the vectors of openai small with 32 numbers are not complete; those of 64 answer",)
+    assert other.sync().embedded == len(NOTES)
+    assert other.search("topic7").degraded == ()
