@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_merge_driver import both_ways, said_by
+from merging import both_ways, said_by
 
 ENTRY = "---\nid: e\nkind: fact\ntags: [b, a]\n---\nOne.\n"
 
