@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import mcp_client
 import pytest
 from conftest import Files, Run
 from mcp_client import Told, ask, inside, run
@@ -16,6 +16,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.mcp.recalling import sort_words
 from memory_kb.text import count_tokens
+
+set_nothing = mcp_client.set_nothing
 
 MakeVault = Callable[[Files], Path]
 Asks = Callable[..., list[Told]]
@@ -28,12 +30,6 @@ FILES: Files = {
     "memory/episodes/2026-11-01/ep.md": entry("The wombats broke out.", id="ep-1", kind="episode"),
     **{f"memory/learnings/long{number}.md": entry(f"Quokka number {number}. {WOMBAT * 12}", id=f"long-{number}") for number in range(6)},
 }
-
-
-@pytest.fixture(autouse=True)
-def _set_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("MEMORY_KB")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture
