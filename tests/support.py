@@ -7,7 +7,9 @@ import sqlite3
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import yaml
 from conftest import NOW
 
 from memory_kb import KnowledgeBase
@@ -96,3 +98,10 @@ def assert_equals_rebuild(kb: KnowledgeBase, folder: Path, queries: tuple[str, .
 def body_of(folder: Path, path: str) -> str:
     """Return the text of a note below its frontmatter."""
     return (folder / path).read_text().split("\n---\n", 1)[1].strip("\n")
+
+
+def fields_of(folder: Path, path: str) -> dict[str, Any]:
+    """Return the frontmatter of a note."""
+    found = yaml.safe_load((folder / path).read_text().split("---\n")[1])
+    assert isinstance(found, dict)
+    return found

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from conftest import NOW, REPOSITORY, Files, Run, clean_environment, write_files
 from planning import tree
-from support import days_ago, entry, ids, notes_of
+from support import days_ago, entry, fields_of, ids, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice, Forgotten, UnknownEntry, UsageError
@@ -34,12 +33,6 @@ def rule(said: str = "Use sleep to wait.", **fields: Any) -> str:
 def proposal(said: str = "Walruses like ice.", **fields: Any) -> str:
     named: dict[str, object] = {"id": "p", "kind": "fact", "status": "proposed", "created_at": days_ago(1)}
     return entry(said, **(named | fields))
-
-
-def fields_of(folder: Path, path: str) -> dict[str, Any]:
-    found = yaml.safe_load((folder / path).read_text().split("---\n")[1])
-    assert isinstance(found, dict)
-    return found
 
 
 def waiting(kb: KnowledgeBase) -> list[str]:
