@@ -1,31 +1,20 @@
-"""Plans: what they make of files, what they refuse, and that nobody's bytes are lost on the way."""
+"""Plans: what their changes make of files, what is refused, and that no byte beside them changes."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
-from conftest import Run, clean_environment
 from hypothesis import HealthCheck, given, settings
-from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
+from planning import ODD, ONE, Scene, scenes
 
-from memory_kb import KnowledgeBase
-from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.notes.composing import compose, paths_of
 from memory_kb.notes.entries import parse_document
-from memory_kb.notes.plans import Change, NoteText, create_file, decode, hash_of, move, remove, replace_entry, set_body, set_fields, write_file
+from memory_kb.notes.plans import Change, NoteText, create_file, decode, hash_of, move, remove, replace_entry, set_body, set_fields
 
-OpenKB = Callable[..., KnowledgeBase]
 MANY = NoteText("memory/many.md", ODD)
 SINGLE = NoteText("memory/one.md", ONE)
 FILES: dict[str, bytes | None] = {MANY.path: ODD, SINGLE.path: ONE}
-posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
 
 
 def outcome(*changes: Change) -> dict[str, bytes | None]:
@@ -33,9 +22,6 @@ def outcome(*changes: Change) -> dict[str, bytes | None]:
     made = compose(changes, FILES | {path: None for path in paths_of(changes) if path not in FILES})
     assert made.conflicts == ()
     return {file.path: file.after for file in made.files}
-
-
-# -- what a change does ------------------------------------------------------------------------
 
 
 def test_several_changes_to_one_file_are_one_write() -> None:
@@ -101,8 +87,6 @@ def test_text_that_would_open_another_entry_does_not() -> None:
     assert file.after == ONE.replace(b"One.", b"A.\n\n ---\nid: evil\n ---\nB.")
 
 
-# -- what is refused ---------------------------------------------------------------------------
-
 REFUSED = [
     pytest.param(
         [Change("memory/one.md", set_fields(SINGLE, "one", {"a": 1}, "x").action, "x", "one", hash_of(b"else"))], "changed by somebody", id="changed"
@@ -154,267 +138,3 @@ def test_entries_that_no_change_names_keep_every_byte(scene: Scene) -> None:
             for data in (file.before, file.after)
         )
         assert [piece for piece in old if piece[0] not in named] == [piece for piece in new if piece[0] not in named]
-
-
-# -- runs --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A folder with a vault of two odd files and a home."""
-    make_vault(tmp_path, {MANY.path: ODD, SINGLE.path: ONE, "~global/g.md": ONE.replace(b"one", b"g")})
-    return tmp_path
-
-
-def plan_all(kb: KnowledgeBase) -> list[Change]:
-    """A planner that touches everything in every way; it plans nothing where it is done."""
-    if (kb.vault.home / "rules/one.md").exists():
-        return []
-    many, one, world = (kb.note(path) for path in (MANY.path, SINGLE.path, "~global/g.md"))
-    return [
-        set_fields(many, "a", {"status": "retired"}, "Over."),
-        move(many, "memory/archive/2026-11/b.md", "Old.", "b"),
-        move(one, "~global/rules/one.md", "Recurs.", "one"),
-        create_file("memory/learnings/deep/new.md", "---\nid: new\n---\nNew.\n", "Seen.", "new"),
-        set_fields(world, "g", {"importance": 0.9}, "Used."),
-    ]
-
-
-def log_of(kb: KnowledgeBase) -> bytes:
-    file = kb.machine / "log/decisions.jsonl"
-    return file.read_bytes() if file.exists() else b""
-
-
-def test_a_run_is_logged_with_a_line_for_each_change(place: Path) -> None:
-    with open_at(place) as kb:
-        report = kb.run_plan("test", plan_all(kb))
-        lines = [json.loads(line) for line in log_of(kb).splitlines()]
-        assert kb.search("New", limit=1).hits[0].id == "new"
-    changes = [line for line in lines if "splices" in line]
-    assert {line["run"] for line in lines} == {report.run}
-    assert [(line["action"], line["id"], line["reason"]) for line in changes] == [
-        ("set", "a", "Over."),
-        ("move", "b", "Old."),
-        ("move", "one", "Recurs."),
-        ("create", "new", "Seen."),
-        ("set", "g", "Used."),
-    ]
-    assert changes[0]["splices"] == [
-        {"path": MANY.path, "at": 23, "before": "status:   active   # why\r\n", "after": "status:   retired   # why\r\n"}
-    ]
-    assert (changes[0]["time"], changes[0]["verb"]) == ("2026-11-21T12:00:00Z", "test")
-    assert lines[-1] == {"run": report.run, "end": "done", "left": []}
-
-
-def test_running_a_planner_again_changes_and_records_nothing(place: Path) -> None:
-    with open_at(place) as kb:
-        kb.run_plan("test", plan_all(kb))
-        before, log = tree(place), log_of(kb)
-        again = kb.run_plan("test", plan_all(kb))
-        assert (again.run, again.changes) == (None, ())
-        note = kb.note("~global/g.md")
-        assert kb.run_plan("test", [set_fields(note, "g", {"importance": 0.9}, "Used."), write_file(note, note.text, "Same.")]).run is None
-        assert (tree(place), log_of(kb)) == (before, log)
-
-
-def test_a_dry_run_shows_a_diff_and_writes_nothing(place: Path) -> None:
-    before = tree(place)
-    with open_at(place) as kb:
-        report = kb.run_plan("test", plan_all(kb), dry_run=True)
-        assert (report.run, len(report.changes), log_of(kb)) == (None, 5, b"")
-    assert "-status:   active   # why\r\n+status:   retired   # why\r\n" in report.diff
-    assert "--- /dev/null\n+++ memory/learnings/deep/new.md\n@@ -0,0 +1,4 @@\n" in report.diff
-    assert "\\ No newline at end of file" in report.diff
-    assert tree(place) == before
-
-
-def test_a_persons_edit_wins_and_the_rest_goes_on(place: Path) -> None:
-    theirs = b"A person wrote this.\n"
-    with open_at(place) as kb:
-        plan = plan_all(kb)
-        (place / "vault" / SINGLE.path).write_bytes(theirs)
-        report = kb.run_plan("test", plan)
-    assert [(conflict.path, conflict.id, conflict.code) for conflict in report.conflicts] == [(SINGLE.path, "one", "changed")]
-    assert len(report.changes) == 4
-    assert (place / "vault" / SINGLE.path).read_bytes() == theirs
-    assert not (place / "home/rules").exists()
-
-
-def test_a_changed_file_is_planned_anew(place: Path) -> None:
-    with open_at(place) as kb:
-        plan = plan_all(kb)
-        (place / "vault" / SINGLE.path).write_bytes(ONE + b"A person added this.\n")
-        report = kb.run_plan("test", plan, replan=lambda path: [change for change in plan_all(kb) if change.path == path])
-    assert (report.conflicts, len(report.changes)) == ((), 5)
-    assert (place / "home/rules/one.md").read_bytes() == ONE + b"A person added this.\n"
-
-
-def test_an_edit_at_the_last_moment_wins_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the comparison of the hashes and the writing there is time for somebody else."""
-    from memory_kb.notes.decisions import DecisionLog
-
-    theirs = b"A person wrote this.\n"
-    begin = DecisionLog.begin
-
-    def edit_and_begin(log: DecisionLog, *how: object) -> int:
-        (place / "vault" / MANY.path).write_bytes(theirs)
-        return begin(log, *how)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(DecisionLog, "begin", edit_and_begin)
-    with open_at(place) as kb:
-        report = kb.run_plan("test", plan_all(kb))
-        assert [conflict.id for conflict in report.conflicts] == ["a", "b"]
-        assert [change.id for change in report.changes] == ["one", "new", "g"]
-        assert kb.runs()[0].files == (SINGLE.path, "~global/rules/one.md", "memory/learnings/deep/new.md", "~global/g.md")
-    assert (place / "vault" / MANY.path).read_bytes() == theirs
-    assert not (place / "vault/memory/archive").exists()
-
-
-def test_large_texts_are_kept_once_beside_the_log(place: Path) -> None:
-    text = "---\nid: big\n---\n" + "word " * 2_000
-    with open_at(place) as kb:
-        kb.run_plan("test", [create_file("memory/big.md", text, "x")])
-        kb.run_plan("test", [move(kb.note("memory/big.md"), "memory/bigger.md", "x")])
-        assert len(log_of(kb)) < 4_000
-        assert [blob.read_text() for blob in (kb.machine / "log/blobs").iterdir()] == [text]
-        kb.undo()
-        kb.undo()
-    assert not (place / "vault/memory/big.md").exists()
-
-
-# -- failures ----------------------------------------------------------------------------------
-
-
-@posix
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever runs this may write anywhere")
-def test_a_locked_folder_leaves_everything_as_it_was(place: Path) -> None:
-    before = tree(place)
-    (place / "home").chmod(0o500)
-    try:
-        with open_at(place) as kb, pytest.raises(MemoryKBError, match="cannot be written"):
-            kb.run_plan("test", plan_all(kb))
-    finally:
-        (place / "home").chmod(0o755)
-    assert tree(place) == before
-
-
-def test_a_folder_that_cannot_be_written_leaves_everything_as_it_was(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make = tempfile.mkstemp
-
-    def refuse(*, dir: Path, **how: str) -> tuple[int, str]:  # noqa: A002
-        if dir.is_relative_to(place / "home"):
-            raise PermissionError(13, "Permission denied")
-        return make(dir=dir, **how)  # type: ignore[call-overload,no-any-return]
-
-    before = tree(place)
-    with open_at(place) as kb:
-        plan = plan_all(kb)
-        monkeypatch.setattr(tempfile, "mkstemp", refuse)
-        with pytest.raises(UnreadableInput, match=r"^~global/[a-z/.]* cannot be written: Permission denied$"):
-            kb.run_plan("test", plan)
-        assert log_of(kb) == b""
-    assert tree(place) == before
-
-
-FULL = """
-import resource, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from planning import open_at
-from memory_kb.errors import UnreadableInput
-from memory_kb.notes.plans import create_file, set_fields
-with open_at(Path(sys.argv[1])) as kb:
-    kb.sync()
-    plan = [create_file("memory/new/small.md", "---\\nid: s\\n---\\n", "x"), set_fields(kb.note("memory/one.md"), "one", {"a": 1}, "x")]
-    plan.append(create_file("memory/new/large.md", "---\\nid: l\\n---\\n" + "x" * int(sys.argv[3]), "x"))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
-    try:
-        kb.run_plan("test", plan)
-    except UnreadableInput as exc:
-        print(exc)
-"""
-
-
-@posix
-@pytest.mark.parametrize(
-    ("size", "limit", "message"),
-    [
-        pytest.param(9_000, 8_000, "memory/new/large.md cannot be written: File too large", id="note"),
-        pytest.param(9, 500, "the log .*decisions.jsonl cannot be written: File too large; no note was changed", id="log"),
-        pytest.param(9, 10, "cannot be written: File too large", id="nothing"),
-    ],
-)
-def test_a_full_disk_leaves_everything_as_it_was(place: Path, size: int, limit: int, message: str) -> None:
-    import re
-
-    before = tree(place)
-    environment = clean_environment(place / "home")
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(place), str(Path(__file__).parent), str(size), str(limit)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
-    assert re.search(message, done.stdout), done.stdout
-    assert tree(place) == before
-    with open_at(place) as kb:
-        assert (kb.runs(), kb.killed_run()) == ((), ())
-
-
-@posix
-def test_a_failure_while_writing_takes_back_what_was_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace, calls = os.replace, []
-
-    def fail_once(source: str, target: str) -> None:
-        calls.append(target)
-        if len(calls) == 2:
-            raise OSError(5, "Input/output error")
-        replace(source, target)
-
-    before = tree(place)
-    with open_at(place) as kb:
-        plan = plan_all(kb)
-        monkeypatch.setattr(os, "replace", fail_once)
-        with pytest.raises(UnreadableInput, match="Input/output error; everything is as it was"):
-            kb.run_plan("test", plan)
-        assert log_of(kb) == b""
-    assert len(calls) > 2
-    assert tree(place) == before
-
-
-# -- the command -------------------------------------------------------------------------------
-
-
-def test_dry_runs_of_learn_and_forget(run: Run, tmp_path: Path, place: Path) -> None:
-    before = tree(place)
-    learned = run("--vault", place / "vault", "learn", "Staging is reset.", "--dry-run")
-    assert learned.returncode == 0
-    assert "+Staging is reset.\n" in learned.stdout
-    assert "would create memory/learnings/staging-is-reset" in learned.stderr
-    forgotten = json.loads(run("--vault", place / "vault", "forget", "one", "--dry-run", "--json").stdout)
-    assert (forgotten["id"], forgotten["action"], forgotten["dry_run"]) == ("one", "retired", True)
-    assert forgotten["changes"] == [{"action": "set", "path": SINGLE.path, "id": "one", "reason": "Told to forget it.", "to": None}]
-    assert "-status: active\n+status: retired\n" in forgotten["diff"]
-    assert tree(place) == before
-
-
-def test_a_learning_as_a_dry_run_in_a_new_home_makes_no_home(folder: Path, home: Path, open_kb: OpenKB) -> None:
-    assert open_kb(folder).learn("Text.", scope="global", dry_run=True).action == "created"
-    assert not home.exists()
-
-
-def test_what_learn_and_forget_wrote_is_logged(folder: Path, open_kb: OpenKB) -> None:
-    kb = open_kb(folder)
-    learned = kb.learn("The walrus sleeps.")
-    kb.learn("The walrus sleeps.")
-    gone = kb.forget(learned.id)
-    kb.forget(learned.id)
-    assert [(run.verb, run.summary) for run in kb.runs()] == [
-        ("forget", f"set fields of {learned.path}"),
-        ("learn", f"set fields of {learned.path}"),
-        ("learn", f"created {learned.path}"),
-    ]
-    assert gone.run
-    assert gone.run.run == kb.runs()[0].run
