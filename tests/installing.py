@@ -1,0 +1,28 @@
+"""Settings of agents as people write them, for the tests of installing."""
+
+from __future__ import annotations
+
+CLAUDE_SETTINGS = """{
+    // ours since May
+    "permissions": {"allow": ["Bash(git *)"], "deny": []},
+    "hooks": {
+        "PostToolUse": [
+            {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "./format.sh"}]}, // keep
+        ],
+        "Stop": []
+    }, "model":   "opus"
+}"""
+CODEX_CONFIG = """# my model
+model = "gpt-5"  # the large one
+notify = ["say", "done"]
+
+[mcp_servers.docs]
+command = "docs"
+args = [
+  "[not a table]",
+  "x", # two
+]
+
+[projects."/home/me/code"]
+trust_level = "trusted"
+"""
