@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from conftest import NOW, Files
+from consolidating import REDIS, make, rules, told
 from episodic import (
     CHECKOUT,
     INJECTED,
@@ -35,24 +36,7 @@ from memory_kb.model import Location
 
 Open = Callable[..., KnowledgeBase]
 MakeVault = Callable[[Files], Path]
-REDIS = "The integration tests need Redis on port 6380."
 COMMIT = "Publish events after the commit, never inside the transaction."
-
-
-def told(number: int, learning: str, *, goal: str = "Fix the checkout tests", outcome: str = "success", days: int = 0, **fields: object) -> str:
-    moment = (NOW - timedelta(days=days, hours=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = f"## Key learnings\n\n- {learning}\n"
-    return episode_text(body, **({"id": f"ep-{moment[:10]}-{number:03}", "goal": goal, "outcome": outcome, "created_at": moment} | fields))
-
-
-def make(vault: MakeVault, open_kb: Open, *episodes: str, **more: str) -> KnowledgeBase:
-    files = {f"memory/episodes/e{number}.md": text for number, text in enumerate(episodes)}
-    return open_kb(vault({"memory/config.yaml": ""} | files | {f"memory/rules/{name}.md": text for name, text in more.items()}))
-
-
-def rules(kb: KnowledgeBase, kind: str = "rule") -> list[Mapping[str, object]]:
-    entries = kb.list(kind=[kind])
-    return [dict(kb.show(entry.id).metadata) | {"text": (kb.show(entry.id).text or "").split("\n---\n", 1)[1].strip()} for entry in entries]
 
 
 @pytest.mark.parametrize(("episodes", "successes", "confidence"), [(2, 2, 0.8), (2, 1, 0.75), (5, 5, 0.95), (3, 0, 0.8), (4, 2, 0.95), (9, 9, 0.95)])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import NOW, Files
+from consolidating import REDIS, make, rules, told
 from extracting import answer, entry_of, learning, log_session, variables
-from test_consolidation import REDIS, make, rules, told
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.evidence import Evidence, Near, find_nearest, judge_rule, keywords

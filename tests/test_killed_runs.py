@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -15,16 +14,13 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_environment
+from killing import kill_at
 from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
 from memory_kb.notes.plans import Change, create_file, move, remove, set_fields
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
-
-#: The system calls that a run changes the disk by.
-CALLS = ("replace", "link", "unlink", "fsync", "open", "truncate", "mkdir", "rmdir", "chmod")
-KILLED = 77
 
 
 def plan(kb: KnowledgeBase) -> list[Change]:
@@ -45,31 +41,6 @@ def make(place: Path) -> Path:
     with open_at(place) as kb:
         kb.sync()
     return place
-
-
-def kill_at(step: int, work: Callable[[], object]) -> bool:
-    """Do something in a process that dies just before its n-th system call of those above; tell whether it died."""
-    child = os.fork()
-    if not child:
-        count = 0
-
-        def dying(call: Callable[..., object]) -> Callable[..., object]:
-            def counted(*given: object, **named: object) -> object:
-                nonlocal count
-                count += 1
-                if count == step:
-                    os._exit(KILLED)
-                return call(*given, **named)
-
-            return counted
-
-        for name in CALLS:
-            setattr(os, name, dying(getattr(os, name)))
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == KILLED
 
 
 def do_plan(place: Path) -> None:

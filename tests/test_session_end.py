@@ -10,13 +10,13 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from ending import NOTES, ONE, OTHER, SESSIONS, make, open_at
+from killing import kill_at
 from planning import Tree, tree
-from test_killed_runs import kill_at
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError
@@ -27,42 +27,9 @@ from memory_kb.notes.maintenance import MaintenanceLog
 from memory_kb.reports import SessionWritten
 
 if TYPE_CHECKING:
-    from conftest import Files, Run
+    from conftest import Run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
-
-SESSIONS = Path(__file__).parent / "data/sessions"
-LATER = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-ONE, OTHER = "burst_20261120T090000_001", "burst_20261119T190000_001"
-NOTES: Files = {
-    "memory/config.yaml": "",
-    "memory/learnings/people.md": "# Ana's notes\n\nNobody rewrites these.\n",
-    "memory/learnings/used.md": "---\nid: used # mine\nkind: fact\nreinforcement_count:   2   # twice\n---\nThe suite needs Redis.\n",
-    "memory/rules/twice.md": "---\nid: r1\nkind: rule\ntags: [ci]\n---\nRun the linter before every push to the main branch.\n",
-    "memory/rules/again.md": "---\nid: r2\nkind: rule\ntags: [ci]\n---\nrun the linter before every push to the main branch\n",
-    "memory/CONTINUITY.md": "# Now\n\nWe are mending the upload tests.\n",
-    "INTENT.md": "Stage: implementation\n",
-}
-
-
-def make(place: Path, files: Files = NOTES) -> Path:
-    """Make a vault with logs of sessions in it, one of which was shown something."""
-    vault = place / "vault"
-    for name, text in files.items():
-        (vault / name).parent.mkdir(parents=True, exist_ok=True)
-        (vault / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    logs = vault / "memory/.memory-kb/sessions"
-    logs.mkdir(parents=True)
-    for log in SESSIONS.glob("*.jsonl"):
-        shutil.copy(log, logs / log.name)
-    with open_at(place) as kb:
-        kb.sync()
-        kb._log_retrieval("context", ["used", "r1"], session=ONE, agent="coder", task="t1", injected=True)
-    return place
-
-
-def open_at(place: Path) -> KnowledgeBase:
-    return KnowledgeBase.open(place / "vault", place / "home", environ={"HOME": str(place)}, clock=lambda: LATER)
 
 
 def end(place: Path, session: str = ONE) -> SessionWritten:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from ending import ONE, make, open_at
 from episodic import FakeLlm
-from test_session_end import ONE, make, open_at
 
 from memory_kb.reports import SessionWritten
 

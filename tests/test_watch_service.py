@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Files, write_files
+from histories import CONTENTS, NAMES, Edits
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, rule
 from support import assert_equals_rebuild
-from test_indexing import CONTENTS, NAMES, Edits
 from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
