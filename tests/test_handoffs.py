@@ -103,7 +103,7 @@ def test_the_latest(folder: Path, open_kb: Open) -> None:
 
 def test_nothing_appended_claims_no_last_event(folder: Path, run: Run) -> None:
     run("--vault", folder, "session", "start", "s1")
-    assert run("--vault", folder, "session", "append", "s1", stdin="").stdout == "unchanged s1  0 events\n"
+    assert run("--vault", folder, "session", "append", "s1", stdin="").stdout == "unchanged s1  no new event\n"
     assert run("--vault", folder, "diary", "list").stderr == "The diary has no entry yet.\n"
 
 
