@@ -11,7 +11,7 @@ from memory_kb.learning.episodic.answers import is_bare, is_telling, same_words
 from memory_kb.learning.episodic.diary import ErrorLine
 from memory_kb.learning.episodic.patterns import Told
 from memory_kb.learning.observation.failures import generalise, quote, read_failure
-from memory_kb.learning.observation.fixes import KNOWN
+from memory_kb.learning.observation.forms import KNOWN
 from memory_kb.text import shorten
 
 _CAUSE = re.compile(r"^“(?P<cause>[^”]+)”\s*")

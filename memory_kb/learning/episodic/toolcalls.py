@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.learning.observation.commandlines import split_commands
+from memory_kb.learning.observation.chains import read_chain
 from memory_kb.text import shorten
 
 #: What is run to see whether the work is right; their last results tell the outcome.
@@ -180,7 +180,7 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     if written:
         file = short_path(written[1] or written[2], cwd)
         return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
-    calls = [_read_simple(part, cwd) for part in split_commands(_HEREDOC.sub("", command)) if not _is_aside(part)]
+    calls = [_read_simple(link.first, cwd) for link in read_chain(_HEREDOC.sub("", command)) if not _is_aside(link.first)]
     if not calls:
         return Call("look", "cd", (), _clean(command))
     first = min(reversed(calls), key=lambda call: _RANK.index(call.kind))
@@ -202,7 +202,7 @@ def _is_aside(part: str) -> bool:
 
 
 def _read_simple(part: str, cwd: str | None) -> Call:
-    part = re.sub(r"\s+\d?>{1,2}\s*(?:&\d|\S+)", "", re.split(r"(?<!\|)\|(?!\|)", part, maxsplit=1)[0]).strip()
+    part = re.sub(r"\s+\d?>{1,2}\s*(?:&\d|\S+)", "", part).strip()
     bare = bare_command(part)
     try:
         words = shlex.split(bare)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from memory_kb.learning.observation.chains import read_chain
 
 #: A longer line is a program of its own.
 _LONGEST = 2_000
@@ -28,7 +30,8 @@ _STARTUP = re.compile(r"(?:^|/)\.(?:bash_?\w*|zsh\w*|profile)$")
 # How options begin; a plus chooses the toolchain of cargo.
 _SIGNS = ("-", "+")
 _REDIRECTION = re.compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
-_OPERATOR = re.compile(r"&&|\|\||[;\n|&]")
+# What a command is put in for, and what stands for it while the line is cut into words.
+_PUT_IN, _HELD = re.compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)"), "\ufffc"
 _NO_COMMAND = word_set("cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset alias trap wait")
 #: Names of tools and libraries, for tags and to tell them from other words.
 TOOLS = word_set(
@@ -89,7 +92,8 @@ _WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --
 #: Options that say where or with which file something is run.
 _PLACES = word_set("-p --port -C -f --directory --file --project --project-directory --prefix --context --namespace --manifest-path --kubeconfig")
 _SCRIPT_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun"})
-_SCRIPT_TESTS = frozenset({"jest", "vitest", "mocha", "ava"})
+#: Runners of tests that need no script.
+SCRIPT_TESTS = frozenset({"jest", "vitest", "mocha", "ava"})
 _WITH_SUBCOMMAND = word_set(
     "cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry pdm dotnet mvn gradle gradlew mix bundle "
     "composer php flutter deno golangci-lint rails prisma sqlx diesel flask django-admin manage.py supabase buf wrangler fly heroku gcloud aws "
@@ -111,6 +115,7 @@ class Command(NamedTuple):
         runners: what it is run through, such as `uv run`, or the folder of a program.
         words: the program and all that follows it.
         is_piped: whether its own exit code is lost.
+        place: where it stands among all commands of the line.
     """
 
     shown: str
@@ -118,6 +123,7 @@ class Command(NamedTuple):
     runners: tuple[str, ...]
     words: tuple[str, ...]
     is_piped: bool = False
+    place: int = 0
 
     @property
     def program(self) -> str:
@@ -171,71 +177,44 @@ def parse_line(line: str) -> tuple[Command, ...]:
         ['docker compose up -d db', 'CI=1 uv run pytest -q']
         >>> parse_line("CI=1 uv run pytest -q")[0][1:4]
         (('CI=1',), ('uv run',), ('pytest', '-q'))
+        >>> parse_line("export HOST=db && make")[0].shown
+        'HOST=db make'
     """
-    if len(line) > _LONGEST or "<<" in line or "$(" in line:
+    if len(line) > _LONGEST or "<<" in line:
         return ()
     exported: list[str] = []
     found = []
-    for text, is_piped in _pieces(line):
-        try:
-            words = shlex.split(text)
-        except ValueError:
+    for place, link in enumerate(read_chain(line)):
+        text = _undirected(link.first)
+        words = _words(text)
+        if words is None:
             return ()
         if len(words) == _SOURCED and words[0] in ("source", ".") and not _STARTUP.search(words[1]):
             exported.append(f"source {words[1]} &&")
         elif words and words[0] == "export":
-            exported += [word for word in words[1:] if _SETTING.match(word)]
+            exported += [word for word in words[1:] if _SETTING.match(word) and not word.startswith("PATH=")]
         elif words and words[0] not in _NO_COMMAND and not words[0].startswith("#"):
-            command = _read(text, words, is_piped=is_piped)
+            command = _read(text, words, is_piped=link.after in ("|", "||"))
             if command.words:
-                sourced = "".join(f"{one} " for one in exported if one.endswith("&&"))
-                found.append(command._replace(shown=sourced + command.shown, settings=(*exported, *command.settings)))
+                lead = "".join(f"{one} " for one in exported)
+                found.append(command._replace(shown=lead + command.shown, settings=(*exported, *command.settings), place=place))
     return tuple(found)
 
 
-def split_commands(line: str) -> tuple[str, ...]:
-    """Return the text between the operators of a line, which within quotes are none.
-
-    Example:
-        >>> split_commands("cd api && python -c 'a; b' | tail -1; make")
-        ('cd api', "python -c 'a; b' | tail -1", 'make')
-    """
-    cuts = [span for span in _operators(line) if line[slice(*span)] not in ("|", "&")]
-    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(line)]
-    return tuple(text for start, end in zip(starts, ends, strict=True) if (text := line[start:end].strip()))
+def _undirected(text: str) -> str:
+    """Return a command without redirections."""
+    return _REDIRECTION.sub("", text).strip() if "'" not in text and '"' not in text else re.sub(r"\s*2>&1\s*$", "", text)
 
 
-def _pieces(line: str) -> Iterator[tuple[str, bool]]:
-    """Yield the commands between operators, and whether something is piped from them."""
-    place, before = 0, ""
-    for start, end in [*_operators(line), (len(line), len(line))]:
-        text, operator = line[place:start].strip(), line[start:end]
-        if text and before != "|":
-            cleaned = _REDIRECTION.sub("", text).strip() if "'" not in text and '"' not in text else re.sub(r"\s*2>&1\s*$", "", text)
-            yield cleaned, operator in ("|", "||")
-        place, before = end, operator
-
-
-def _operators(line: str) -> list[tuple[int, int]]:
-    """Return where operators stand outside of quotes."""
-    found, quote, place = [], "", 0
-    while place < len(line):
-        sign = line[place]
-        if quote:
-            quote = "" if sign == quote else quote
-            place += 1 + (sign == "\\" and quote == '"')
-        elif sign in "'\"":
-            quote, place = sign, place + 1
-        elif sign == "\\":
-            place += 2
-        elif (operator := _OPERATOR.match(line, place)) and not (
-            sign == "&" and (line[place - 1 : place] == ">" or line[place + 1 : place + 2] == ">")
-        ):
-            found.append(operator.span())
-            place = operator.end()
-        else:
-            place += 1
-    return found
+def _words(text: str) -> list[str] | None:
+    """Return the words of a command; what is put in for a command is part of one."""
+    held = _PUT_IN.findall(text)
+    try:
+        words = shlex.split(_PUT_IN.sub(_HELD, text))
+    except ValueError:
+        return None
+    rest = iter(held)
+    return [re.sub(_HELD, lambda _: next(rest, ""), word) for word in words]
 
 
 def _read(text: str, words: list[str], *, is_piped: bool) -> Command:
@@ -270,7 +249,7 @@ def _family(words: tuple[str, ...]) -> str:
     if not words:
         return ""
     program = words[0].removeprefix("./")
-    if program in _SCRIPT_RUNNERS or program in _SCRIPT_TESTS:
+    if program in _SCRIPT_RUNNERS or program in SCRIPT_TESTS:
         return f"js {_script(words)}"
     if _PYTHON.match(program):
         script = next((word for word in words[1:] if not word.startswith("-")), "")
@@ -299,12 +278,12 @@ def _second(words: tuple[str, ...]) -> str:
 
 def _script(words: tuple[str, ...]) -> str:
     """Return the purpose of a script that a package manager runs."""
-    if words[0] in _SCRIPT_TESTS:
+    if words[0] in SCRIPT_TESTS:
         return "test"
     rest = [word for word in words[1:] if not word.startswith("-") or word in ("-w", "-F", "--filter", "--workspace", "--prefix", "-C")]
     while rest and rest[0] in ("workspace", "-w", "-F", "--filter", "--workspace", "--prefix", "-C", "run", "exec"):
         rest = rest[1:] if rest[0] in ("run", "exec") else rest[2:]
     name = rest[0] if rest else "install"
-    if name in ("install", "i", "ci", "add") or name in _SCRIPT_TESTS or name == "t":
+    if name in ("install", "i", "ci", "add") or name in SCRIPT_TESTS or name == "t":
         return "install" if name in ("install", "i", "ci", "add") else "test"
     return re.split(r"[:_-]", name)[0]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.learning.observation.commandlines import TOOLS
 from memory_kb.learning.observation.corrections import Correction, Did
-from memory_kb.learning.observation.fixes import Attempt, Fix, name, show, show_more, show_setting, show_step
+from memory_kb.learning.observation.fixes import Attempt, Fix, show_step
+from memory_kb.learning.observation.forms import name, show, show_more, show_setting
 from memory_kb.learning.observation.statements import Decision
 from memory_kb.learning.remember import Draft
 from memory_kb.notes.splice import Value

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from memory_kb.learning.episodic.sayings import RETRACTION
 from memory_kb.learning.episodic.toolcalls import CHECKS, read_call, read_command
 from memory_kb.learning.intake import Offer
+from memory_kb.learning.observation.chains import blames, find_culprit, output_of, read_chain
 from memory_kb.learning.observation.commandlines import Command, command_of, parse_line
 from memory_kb.learning.observation.corrections import Did, find_correction, is_about_deed
 from memory_kb.learning.observation.drafts import TITLE, Finding, from_correction, from_decision, from_fix, make_draft
@@ -153,7 +154,7 @@ class _Session:
         if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
             self._decided.clear()
         self._drop_if_denied(said)
-        self._watch.interrupted()
+        self._watch.interrupted(event.seq)
         self._watch.hinted(text if len(text) <= _HINT_CHARS else "")
         cause = find_cause(said)
         if cause:
@@ -250,18 +251,23 @@ class _Session:
             self._did.append(Did("ran", shorten(call.commands[-1].shown, 80), call.seq, is_refused))
 
     def _note_outcome(self, call: _Call, event: Event, text: str) -> None:
+        links = read_chain(call.line)
         last = call.commands[-1]
-        kind = read_command(last.shown).kind
-        is_check = kind in (*CHECKS, "install")
+        is_check = read_command(last.shown).kind in (*CHECKS, "install")
         if is_failure(event.ok, text, is_check=is_check and (last.is_piped or event.ok is None)):
-            failure = read_failure(text, call.seq)
-            if failure and kind == "lint" and failure.sort == "other":
+            blamed = find_culprit(links, text)
+            culprit = next((command for command in call.commands if command.place == blamed), None)
+            if culprit is None:
+                return
+            failure = read_failure(output_of(links, blamed, text), call.seq)
+            if failure and read_command(culprit.shown).kind == "lint" and failure.sort == "other":
                 failure = failure._replace(sort="change")
             if failure:
-                self._watch.failed(last, failure, call.seq)
-        else:
-            for command in call.commands:
-                self._ready += self._watch.worked(command, call.seq)
+                self._watch.failed(culprit, failure, call.seq, tuple(one for one in call.commands if one.place < blamed))
+            return
+        ran = [one for one in call.commands if links[one.place].joiner != "||" and (one is last or not blames(links, one.place, text))]
+        for number, command in enumerate(ran):
+            self._ready += self._watch.worked(command, call.seq, tuple(ran[:number]))
 
     def _settle(self) -> Iterator[Offer]:
         """Yield the fixes of which nothing more will be said."""

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.learning.observation.commandlines import Command
+from memory_kb.learning.observation.failures import Failure
+from memory_kb.learning.observation.forms import FETCHED, KNOWN, bare, teaches
+
+#: Programs that take away or only fetch: an output that names them names no remedy.
+_NO_REMEDY = frozenset({"rm", "kill", "pkill", "curl", "wget", "cat", "ls", "grep", "find"})
+_PLAIN = 2
+
 _SERVICE = re.compile(
     r"^(?:docker(?:-| )compose (?:\S+ )*(?:up|start)|docker (?:start|run)|systemctl (?:--user )?start|service \S+ start|brew services start|"
     r"pg_ctl\b|redis-server|colima start|"
@@ -15,7 +23,9 @@ _INSTALL = re.compile(
     r"bundle install|apt(?:-get)? install|brew install|conda install)\b.*"
     r"(?:--extra|--all-extras|--with|--group|--dev|\[\w+|--legacy-peer-deps|-r \S*(?:dev|test|ci)\S*|lib\S+|-dev\b)|brew install \S|"
     r"apt(?:-get)? install|helm dep\S* |git submodule|git lfs|pod install|dotnet (?:tool )?restore|mix deps\.get|"
-    r"rustup (?:component|target) add|playwright install|"
+    r"rustup (?:component|target) add|playwright install|(?:go|cargo|pipx|uv tool|gem|dotnet tool|composer global|asdf|mise|krew) install \S|"
+    r"(?:npm|pnpm) (?:i|install|add) (?:\S+ )*(?:-g|--global)\b|mix (?:local|archive)\.|helm (?:plugin install|repo add)|pecl install|"
+    r"ansible-galaxy (?:\S+ )?install|"
     r"^\S*(?:install|setup|bootstrap)[\w.-]*\.(?:sh|py)\b|^make (?:install|setup|bootstrap|tools|deps)\b)"
 )
 _SCHEMA = re.compile(
@@ -28,6 +38,7 @@ _CLEAN = re.compile(
     r"purge)"
 )
 _SETTINGS = re.compile(r"^(?:cp \S*env\S* \S*\.env|source|direnv allow)")
+_LOGIN = re.compile(r"^\S+ (?:\S+ )?(?:login|signin)\b|^kinit\b")
 _VERSION = re.compile(r"^(?:(?:nvm|fnm|pyenv|rustup|asdf|mise|corepack|goenv|uv python)\b|sdk use\b)")
 #: What helps against a sort of failure.
 HELP = {
@@ -38,6 +49,7 @@ HELP = {
     "stale code": (_GENERATE, _CLEAN),
     "missing setting": (_SETTINGS,),
     "wrong version": (_VERSION,),
+    "not signed in": (_LOGIN,),
     "wrong package manager": (re.compile(r"^corepack\b|lockfile"),),
     "wrong module system": (_CLEAN,),
     "other": (_GENERATE, _VERSION, _SERVICE, _SCHEMA),
@@ -47,3 +59,21 @@ PREPARES = re.compile(
     r"\b(?:dep(?:s|endenc(?:y|ies))?|init|import|prepare|build|install|restore|setup|bootstrap|generate|gen|codegen|sync|fetch|pull|download|link|"
     r"seed|migrate|configure|compile|login|start|up|trust|update|get)\b|[-_:](?:deps|init|import|prepare|gen|setup|db|up|start)\b"
 )
+
+
+def is_named(command: Command, failed: Command, failure: Failure) -> bool:
+    """Tell whether what a failure said names this command, and not every user of the tool knows it."""
+    text = bare(command)
+    if command.family == failed.family or KNOWN.match(text) or FETCHED.search(command.shown) or command.program in _NO_REMEDY:
+        return False
+    if teaches(command) and any(f"{text} ".startswith(f"{one} ") for one in failure.advice):
+        return True
+    return any(_is_meant(command, hint.split()) for hint in failure.hints)
+
+
+def _is_meant(command: Command, hint: list[str]) -> bool:
+    """Tell whether the words after `run` in a message are those of a command, as far as they go on."""
+    words = list(command.words)
+    hint = [hint[0] if hint[0].startswith("./") else hint[0].rpartition("/")[2], *hint[1:]]
+    same = next((place for place, (one, other) in enumerate(zip(words, hint, strict=False)) if one != other), min(len(words), len(hint)))
+    return same >= max(_PLAIN, len(command.family.split())) or (same == 1 and words[0].startswith("./"))

@@ -1,0 +1,255 @@
+"""A line for the shell as commands and how they are joined: which of them failed, and what each of them wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+#: So much of an output is looked at, from its end.
+_LINES, _LONGEST = 200, 400
+_OPERATOR = re.compile(r"&&|\|\||\|&|[;\n|&]")
+#: After these the next command runs whatever became of the last.
+_APART = (";", "\n", "&")
+_IDLE = re.compile(r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do)\b")
+_STRICT = re.compile(r"set -\w*e")
+_LEADING = re.compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+|sudo\s+|time\s+|env\s+|nohup\s+)+")
+_RUNNER = re.compile(r"^(?:(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|timeout \S+)\s+(?:-\S+\s+)*")
+_MODULE = re.compile(r"^(?:\S*/)?python[\d.]* -m (?=\w)")
+_SHELL_LEAD = re.compile(r"^(?:\S*/)?(?:ba|z|da|k)?sh(?:: line \d+|: \d+)?: ")
+_NAMED = re.compile(r"^(?:\[?[\d:. TZ-]{5,}\]? )?([\w.+/-]+)(?:\[\d+\])?: ")
+_QUOTED = re.compile(r"(?<!\w)([`'\"‘“])([^`'\"’”]{2,80})(?:[`'\"’”])")
+_BAD = re.compile(
+    r"\b(?:errors?|exception|fatal|fail(?:ed|ure|s)?|panic|cannot|can't|could ?n[o']t|unable|invalid|denied|missing|not found|no such|unknown|"
+    r"refused|rejected|unrecogni[sz]ed|expired|required|not (?:installed|supported|set|initialized))\b|Error\b|ERR!|\*\*\*|✗|✘|❌",
+    re.IGNORECASE,
+)
+#: How a script that a package manager of JavaScript runs is announced.
+_ANNOUNCED = re.compile(r"^> \S+(?:@\S+)? ([\w:.-]+)(?: \S*/\S*)?$")
+_JS = r"(?:npm|pnpm|yarn|bun)\b"
+_SCRIPT = re.compile(rf"^{_JS}(?: (?:-\S+|run|run-script|workspace \S+))* ([\w:.-]+)")
+#: Commands, and what only they say of their failures; of two that fit a line the more special one counts.
+_SIGNATURES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
+    (re.compile(command), re.compile(line))
+    for command, line in (
+        (
+            r"^git (?:\S+ )*?(?:push|pull|fetch|clone)\b",
+            r"\[(?:remote )?rejected\]|failed to push|^remote: |from remote|(?:has no|no) upstream|^To \S+:|pre-receive|Authentication failed",
+        ),
+        (r"^git (?:\S+ )*?commit\b", r"nothing (?:added )?to commit|Aborting commit|tell me who you are|\bhusky\b|pre-commit|gpg failed"),
+        (r"^git (?:\S+ )*?(?:rebase|merge|pull|cherry-pick|stash)\b", r"^CONFLICT |could not apply|Merge conflict|local changes"),
+        (r"^git\b", r"^(?:fatal|hint): |not a git repository|pathspec"),
+        (rf"^{_JS} (?:ci|i|install|add)\b", r"EUNSUPPORTEDPROTOCOL|ERESOLVE|EBADENGINE|E404|\bgyp\b|lockfile|OUTDATED|node_modules/"),
+        (rf"^{_JS}", r"^npm (?:ERR!|error)|^\s*ERR_PNPM|ELIFECYCLE|^error Command"),
+        (r"^pip3?\b", r"externally-managed-environment|No matching distribution|Could not find a version"),
+        (r"\b(?:pytest|tox|nox)\b", r"^E {2,}|^FAILED |^ERROR \S+\.py|\b\d+ (?:failed|errors?)\b.* in |ImportError while loading conftest"),
+        (r"^mypy\b", r"^\S+:\d+: error: |^Found \d+ errors? in \d+ files?"),
+        (r"^(?:ruff|flake8|pylint)\b", r"^\S+:\d+:\d+: [A-Z]+\d+ |^[A-Z]+\d{3,4} |^Found \d+ errors?\.|^Would reformat"),
+        (r"\b(?:tsc|vue-tsc|typecheck|type-check)\b", r"\berror TS\d+"),
+        (r"\b(?:jest|vitest|mocha|test)\b", r"^\s*(?:FAIL|✕|●) |^Tests:.* failed|\b\d+ failing\b"),
+        (r"^cargo (?:\S+ )*?(?:test|nextest)\b", r"^test result: FAILED|panicked at"),
+        (r"^cargo\b", r"^error(?:\[E\d+\])?: |could not compile"),
+        (r"^go\b", r"^--- FAIL|^FAIL\t|no required module|^go: |\.go:\d+:\d+: "),
+        (r"^docker (?:compose |buildx )?build\b|^docker-compose build\b", r"failed to solve|[Dd]ockerfile|^ERROR \["),
+        (r"^docker (?:compose )?(?:push|pull|login)\b", r"denied: |unauthorized|no basic auth|manifest unknown|push access"),
+        (r"^docker", r"^docker: |^Error response from daemon|Docker daemon"),
+        (r"^(?:terraform|tofu)\b", r"^[│╷]|^Error: .*(?:lock|provider|backend|workspace|module)|terraform init"),
+        (r"^helm\b", r"^Error: (?:INSTALLATION|UPGRADE|release|chart|repo|Kubernetes)"),
+        (r"^(?:kubectl|oc)\b", r"^Error from server|^error: (?:the server|resource|unable to)|connection to the server"),
+        (r"^(?:ssh|scp|rsync)\b", r"Permission denied \(publickey|Host key verification|^Connection (?:closed|reset) by|Could not resolve hostname"),
+        (r"^(?:\./)?mvnw?\b", r"^\[ERROR\]|BUILD FAILURE"),
+        (r"^(?:\./)?gradlew?\b", r"^FAILURE: Build failed|Execution failed for task|^> Task .* FAILED|^\* What went wrong"),
+        (r"^make\b", r"^make(?:\[\d+\])?: "),
+        (r"^(?:psql|createdb|pg_\w+)\b", r"^(?:psql|createdb|pg_\w+): |^ERROR: {2}|^FATAL: {2}"),
+        (r"^(?:bundle|gem)\b", r"Bundler|Gemfile|Could not find gem|rubygems"),
+        (r"^composer\b", r"Your requirements could not be resolved|composer\.(?:json|lock)"),
+        (r"^mix\b", r"^\*\* \(Mix\)"),
+        (r"^alembic\b", r"^FAILED: |alembic\.util"),
+        (r"^ansible", r"^fatal: \[|UNREACHABLE|^ERROR! "),
+        (r"^(?:\S*/)?(?:python[\d.]*|uv)\b|\.py\b", r"^Traceback|^(?:\w+\.)*\w+(?:Error|Exception): "),
+    )
+)
+
+
+class Link(NamedTuple):
+    """One command of a line, with what it is piped into.
+
+    Attributes:
+        text: the command and its pipe as they were written.
+        joiner: the operator before it: `&&`, `||`, `;`, `&`, a new line, or nothing.
+        first: the command without what it is piped into.
+        after: the operator behind it, which `|` is where it is piped into something.
+    """
+
+    text: str
+    joiner: str
+    first: str
+    after: str = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it only waits, tells something or prepares the shell."""
+        return not self.first or _IDLE.match(self.first) is not None
+
+    @property
+    def bare(self) -> str:
+        """The command without the settings and runners before it."""
+        bare = _MODULE.sub("", _RUNNER.sub("", _LEADING.sub("", self.first)))
+        return re.sub(r"^/?(?:[\w.~-]+/)+(?=\w)", "", bare) if not bare.startswith("./") else bare
+
+
+def read_chain(line: str) -> tuple[Link, ...]:
+    """Return the commands of a line in their order; operators within quotes and `$(...)` are none.
+
+    Example:
+        >>> [link[:3] for link in read_chain("cd api && python -c 'a; b' | tail -1; (make)")][1:]
+        [("python -c 'a; b' | tail -1", '&&', "python -c 'a; b'"), ('make', ';', 'make')]
+    """
+    found: list[Link] = []
+    start, joiner, piped = 0, "", -1
+    for begin, end in [*_operators(line), (len(line), len(line))]:
+        operator = line[begin:end]
+        if operator in ("|", "|&"):
+            piped = begin if piped < 0 else piped
+            continue
+        text = line[start:begin].strip()
+        first = _unwrap(line[start:piped].strip()) if piped >= 0 else _unwrap(text)
+        if first:
+            found.append(Link(_unwrap(text), joiner if found else "", first, "|" if piped >= 0 else operator))
+            joiner = operator
+        elif operator.strip():
+            joiner = operator
+        start, piped = end, -1
+    return tuple(found)
+
+
+def _unwrap(text: str) -> str:
+    """Return a command without the bracket that it opens or closes a group with."""
+    if text.startswith(("( ", "{ ")) or (text.startswith("(") and not text.startswith("((")):
+        text = text[1:].strip()
+    return text[:-1].strip() if text.endswith(")") and text.count("(") < text.count(")") else text
+
+
+def _operators(line: str) -> list[tuple[int, int]]:
+    """Return where operators stand outside of quotes and of what is put in for a command."""
+    found, quote, place, depth = [], "", 0, 0
+    while place < len(line):
+        sign = line[place]
+        if quote:
+            quote = "" if sign == quote else quote
+            place += 1 + (sign == "\\" and quote == '"')
+        elif sign in "'\"" or (sign == "`" and not depth):
+            quote, place = sign, place + 1
+        elif sign == "\\":
+            place += 2
+        elif line.startswith("$(", place) or (depth and sign == "("):
+            depth, place = depth + 1, place + (2 if sign == "$" else 1)
+        elif depth:
+            depth, place = depth - (sign == ")"), place + 1
+        elif (operator := _OPERATOR.match(line, place)) and not _is_redirection(line, place):
+            found.append(operator.span())
+            place = operator.end()
+        else:
+            place += 1
+    return found
+
+
+def _is_redirection(line: str, place: int) -> bool:
+    return line[place] == "&" and (line[place - 1 : place] in ("<", ">") or line[place + 1 : place + 2] == ">")
+
+
+def find_culprit(links: Sequence[Link], output: str) -> int:
+    """Return the place of the command that a failed line failed with.
+
+    After `;` it is one of the last part of the line, after `||` what stands there. Of what may have
+    been run it is the last one that the output blames, by its name or in the way only it does, or
+    of whose words it quotes one; where the output blames none, the last.
+
+    Example:
+        >>> links = read_chain("git commit -qm x && git push && ./deploy.sh")
+        >>> find_culprit(links, "! [rejected] main -> main (fetch first)"), find_culprit(links, "Error: the token has expired")
+        (1, 2)
+    """
+    able = _able(links, output)
+    if len(able) > 1:
+        lines = list(_bad_lines(output))
+        blamed = [place for place in able if any(_speaker(links, line) == place for line in lines)]
+        if blamed:
+            return blamed[-1]
+    return able[-1] if able else max(0, len(links) - 1)
+
+
+def output_of(links: Sequence[Link], place: int, output: str) -> str:
+    """Return an output without the errors that the other commands of the line wrote."""
+    if len(links) < 2:
+        return output
+    kept = [line for line in output.splitlines() if len(line) > _LONGEST or not _BAD.search(line) or _speaker(links, line) in (None, place)]
+    return "\n".join(kept)
+
+
+def blames(links: Sequence[Link], place: int, output: str) -> bool:
+    """Tell whether an output tells of a failure of a command though the line went well as a whole."""
+    return len(links) > 1 and any(_speaker(links, line) == place for line in _bad_lines(output))
+
+
+def _able(links: Sequence[Link], output: str) -> list[int]:
+    """Return the places of the commands that may have made a line fail."""
+    start = 0
+    if not any(_STRICT.match(link.first) for link in links):
+        start = max((place for place, link in enumerate(links) if link.joiner in _APART and not link.is_idle), default=0)
+    last = max((place for place, link in enumerate(links) if link.joiner == "||" and place > start and not link.is_idle), default=start)
+    able = [place for place in range(last, len(links)) if not links[place].is_idle]
+    announced = {found[1] for line in output.splitlines() if (found := _ANNOUNCED.match(line))}
+    if announced and len(able) > 1:
+        scripts = {place: found[1] for place in able if (found := _SCRIPT.match(links[place].bare)) and found[1] not in ("ci", "i", "install", "add")}
+        unseen = min((place for place, script in scripts.items() if script not in announced), default=len(links))
+        able = [place for place in able if place < unseen] or able
+    return able
+
+
+def _bad_lines(output: str) -> Iterator[str]:
+    lines = [line for line in output.splitlines() if line.strip()][-_LINES:]
+    return (line for line in lines if len(line) <= _LONGEST)
+
+
+def _speaker(links: Sequence[Link], line: str) -> int | None:
+    """Return the place of the command that a line of the output tells of, or None."""
+    if _announces_nothing(line):
+        return None
+    text = _SHELL_LEAD.sub("", line)
+    named = _NAMED.match(text)
+    if named:
+        name = named[1].rpartition("/")[2]
+        by_name = [place for place, link in enumerate(links) if name == _program(link.bare) or name == _program(link.first)]
+        if len(by_name) == 1:
+            return by_name[0]
+    signed = _signed(links, line)
+    if len(signed) == 1:
+        return signed[0]
+    if not _BAD.search(line):
+        return None
+    quoted = [found[2] for found in _QUOTED.finditer(line)]
+    telling = [place for place, link in enumerate(links) if not link.is_idle and any(_has_word(link.bare, word) for word in quoted)]
+    return telling[0] if len(telling) == 1 and (not signed or telling[0] in signed) else None
+
+
+def _signed(links: Sequence[Link], line: str) -> list[int]:
+    """Return the commands that alone write such a line, by the first signature that fits."""
+    for command, shape in _SIGNATURES:
+        if shape.search(line):
+            places = [place for place, link in enumerate(links) if command.search(link.bare)]
+            if places:
+                return places
+    return []
+
+
+def _announces_nothing(line: str) -> bool:
+    return not line.strip() or _ANNOUNCED.match(line) is not None
+
+
+def _program(text: str) -> str:
+    return text.split(maxsplit=1)[0].rpartition("/")[2] if text.strip() else ""
+
+
+def _has_word(text: str, word: str) -> bool:
+    return len(word) > 2 and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

@@ -1,0 +1,311 @@
+"""What was put right on a line of several commands is learned of the one that failed and of the one that helped."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_kb.learning.intake import Offer
+from memory_kb.learning.observation.chains import find_culprit, output_of, read_chain
+from memory_kb.learning.observation.failures import read_failure
+from memory_kb.learning.observation.findings import find_learnings
+from memory_kb.model import Location
+from memory_kb.notes.events import Event
+
+
+def learned(*steps: tuple[str, ...]) -> list[Offer]:
+    """Return what is learned of steps: `-` a command that fails, `+` one that works, `E` an edit."""
+    made: list[Event] = [Event(seq=1, session="s", role="user", content="Have a look, please.")]
+    for number, (what, text, *more) in enumerate(steps, 1):
+        call = {"session": "s", "call_id": str(number), "tool": "Edit" if what == "E" else "Bash"}
+        args = {"file_path": text, "old_string": "", "new_string": "x"} if what == "E" else {"command": text}
+        made.append(Event(seq=2 * number, type="tool_call", role="assistant", args=args, **call))  # type: ignore[arg-type]
+        said = "".join(more) or "done"
+        made.append(Event(seq=2 * number + 1, type="tool_result", role="tool", ok=what != "-", content=said, **call))  # type: ignore[arg-type]
+    return list(find_learnings(made, Location()))
+
+
+HELPED = {
+    "gradle JAVA_HOME": (
+        [
+            (
+                "-",
+                "./gradlew test --tests CartTest",
+                "* What went wrong:\nExecution failed for task ':compileJava'.\n> error: invalid source release: 21",
+            ),
+            ("+", "JAVA_HOME=/opt/jdk-21 ./gradlew test --tests CartTest", "ok"),
+        ],
+        ("`./gradlew test` needs `JAVA_HOME=/opt/jdk-21`", "invalid source release: 21"),
+    ),
+    "helm dep chained": (
+        [
+            (
+                "-",
+                "helm lint charts/web",
+                "Error: found in Chart.yaml, but missing in charts/ directory: redis\nrun `helm dependency build charts/web`",
+            ),
+            ("+", "helm dependency build charts/web && helm lint charts/web", "1 chart(s) linted, 0 chart(s) failed"),
+        ],
+        ("Run `helm dependency build charts/web` before `helm lint`",),
+    ),
+    "poetry run alembic": (
+        [
+            ("-", "poetry run alembic upgrade head", "sqlalchemy.exc.OperationalError: could not connect to server: Connection refused"),
+            ("+", "docker compose up -d db && sleep 3 && poetry run alembic upgrade head", "INFO  [alembic.runtime.migration] Running upgrade"),
+        ],
+        ("Run `docker compose up -d db` before `poetry run alembic upgrade`",),
+    ),
+    "bundle config": (
+        [
+            ("-", "bundle exec rspec", "An error occurred while installing pg\nPG::ConnectionBad: could not connect to server: Connection refused"),
+            ("+", "brew services start postgresql@16; bundle exec rspec", "12 examples, 0 failures"),
+        ],
+        ("`brew services start postgresql@16`", "Connection refused"),
+    ),
+    "mix advised": (
+        [
+            (
+                "-",
+                "mix test",
+                '** (Mix) Can\'t continue due to errors on dependencies\n* jason: the dependency is not available, run "mix deps.get"',
+            ),
+            ("+", "mix deps.get && mix test", "12 tests, 0 failures"),
+        ],
+        ("Run `mix deps.get` before `mix test`",),
+    ),
+    "composer platform": (
+        [
+            (
+                "-",
+                "composer install",
+                "error: root composer.json requires php ^8.3 but your php version (8.1.2) does not satisfy that requirement.",
+            ),
+            ("+", "PATH=/opt/php8.3/bin:$PATH composer install", "Generating autoload files"),
+        ],
+        ("composer install",),
+    ),
+    "az login": (
+        [
+            (
+                "-",
+                "terraform plan -out p",
+                "Error: building account: could not acquire access token to parse claims: please run 'az login' to setup account.",
+            ),
+            ("+", "az login --use-device-code", "[]"),
+            ("+", "terraform plan -out p", "Plan: 1 to add"),
+        ],
+        ("Run `az login --use-device-code` before `terraform plan`",),
+    ),
+    "kubectl context chain": (
+        [
+            ("-", "helm diff upgrade web charts/web && ./scripts/rollout.sh staging", 'Error: plugin "diff" not found'),
+            ("+", "helm plugin install databus23/diff", "Installed"),
+            ("+", "helm diff upgrade web charts/web && ./scripts/rollout.sh staging", "ok"),
+        ],
+        ("Run `helm plugin install databus23/diff` before `helm diff`",),
+    ),
+    "swift wrong platform chain": (
+        [
+            ("-", "docker build -t api:1 . && docker run --rm api:1 --version", "exec /api: exec format error"),
+            ("+", "docker build --platform linux/arm64 -t api:1 . && docker run --rm api:1 --version", "1.0"),
+        ],
+        ("`--platform linux/arm64`", "exec format error"),
+    ),
+    "cross-build in chain": (
+        [
+            (
+                "-",
+                "go build -o srv ./cmd/srv && scp srv box:/opt && ssh box /opt/srv -v",
+                "bash: /opt/srv: cannot execute binary file: Exec format error",
+            ),
+            ("+", "GOOS=linux GOARCH=amd64 go build -o srv ./cmd/srv && scp srv box:/opt && ssh box /opt/srv -v", "v1"),
+        ],
+        ("GOOS=linux GOARCH=amd64",),
+    ),
+    "ansible vault chain": (
+        [
+            ("-", "cd infra && ansible-playbook site.yml", "ERROR! Attempting to decrypt but no vault secrets found"),
+            ("+", "cd infra && ansible-playbook --vault-id dev@vault site.yml", "ok=3"),
+        ],
+        ("`--vault-id dev@vault`",),
+    ),
+    "unquoted advice": (
+        [
+            ("-", "make e2e", "Error: browser not downloaded. To get it run playwright install chromium and try again"),
+            ("+", "npx playwright install chromium && make e2e", "9 passed"),
+        ],
+        ("Run `npx playwright install chromium` before `make e2e`",),
+    ),
+    "go install": (
+        [
+            ("-", "make proto", "protoc-gen-go: program not found or is not executable\nmake: *** [proto] Error 1"),
+            ("+", "go install google.golang.org/protobuf/cmd/protoc-gen-go@latest && make proto", "ok"),
+        ],
+        ("go install google.golang.org/protobuf/cmd/protoc-gen-go@latest", "before `make proto`"),
+    ),
+    "token expired": (
+        [
+            ("-", "./scripts/publish.sh beta", "error: access token has expired (401)"),
+            ("+", "vault login -method=oidc", "Success"),
+            ("+", "./scripts/publish.sh beta", "published"),
+        ],
+        ("Run `vault login -method=oidc` before `./scripts/publish.sh`",),
+    ),
+    "cure is the last of a chain": (
+        [
+            (
+                "-",
+                "bin/rails test",
+                "ActiveRecord::PendingMigrationError: Migrations are pending. To resolve this, run:\n        bin/rails db:migrate RAILS_ENV=test",
+            ),
+            ("+", "docker compose up -d mail && bin/rails db:migrate RAILS_ENV=test", "== migrated"),
+            ("+", "bin/rails test", "3 runs"),
+        ],
+        ("Run `bin/rails db:migrate RAILS_ENV=test` before `bin/rails test`",),
+    ),
+}
+
+NOTHING = {
+    "typo in target": [
+        ("-", "kubectl get pods -n prview", 'Error from server (NotFound): namespaces "prview" not found'),
+        ("+", "kubectl get pods -n preview", "web-1"),
+    ],
+    "code error in chain": [
+        ("-", "poetry install -q && poetry run pytest", "E   AssertionError: assert 1 == 2\n1 failed"),
+        ("E", "a.py", "x"),
+        ("+", "poetry install -q && poetry run pytest", "1 passed"),
+    ],
+    "force": [
+        ("-", "composer install && php artisan migrate", "ERROR: Application In Production! command cancelled"),
+        ("+", "composer install && php artisan migrate --force", "ok"),
+    ],
+    "new dep": [
+        ("-", "poetry run pytest", "ModuleNotFoundError: No module named 'freezegun'"),
+        ("+", "poetry add --group dev freezegun && poetry run pytest", "3 passed"),
+    ],
+    "fresh": [("-", "composer test", "sh: 1: phpunit: not found"), ("+", "composer install && composer test", "OK")],
+    "wait": [
+        ("-", "curl -f localhost:8000/health", "curl: (7) Failed to connect: Connection refused"),
+        ("+", "sleep 5 && curl -f localhost:8000/health", "ok"),
+    ],
+    "other work between": [
+        ("-", "terraform validate", "Error: Unsupported argument"),
+        ("E", "main.tf", "x"),
+        ("+", "terraform fmt && terraform validate", "Success"),
+    ],
+    "mix compile": [
+        ("-", "mix test", "** (CompileError) lib/a.ex:3: undefined function foo/0"),
+        ("E", "lib/a.ex"),
+        ("+", "mix format && mix test", "ok"),
+    ],
+    "push rejected": [
+        ("-", "git commit -qam x && git push", " ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs"),
+        ("+", "git pull --rebase && git push", "ok"),
+    ],
+    "flag unrelated dirs": [
+        ("-", "docker build -t a . && docker push reg/a", "denied: requested access to the resource is denied"),
+        ("+", "docker build -t reg/b . && docker push reg/b", "ok"),
+    ],
+    "git hint": [
+        ("-", "git push", "fatal: The current branch x has no upstream branch.\nTo push, use\n\n    git push --set-upstream origin x"),
+        ("+", "git push --set-upstream origin x", "ok"),
+    ],
+    "known init": [
+        (
+            "-",
+            "terraform plan",
+            "Error: Inconsistent dependency lock file\nrun terraform init to fix",
+        ),
+        ("+", "terraform init && terraform plan", "ok"),
+    ],
+}
+
+
+CULPRITS = [
+    ("git add -A && git commit -qm x && git push", " ! [rejected] main -> main (fetch first)", 2),
+    ("git add -A && git commit -qm x && git push", "nothing to commit, working tree clean", 1),
+    ("python3 -m pip install --user setuptools && npm ci", "error: externally-managed-environment", 0),
+    ("open -a Docker && sleep 20 && make itest", "Unable to find application named 'Docker'", 0),
+    ("xcode-select --install; npm ci", "xcode-select: error: already installed\nnpm error ModuleNotFoundError: No module named 'distutils'", 1),
+    ("npm run build && ./deploy.sh", "> web@1.0.0 build\nbuilt in 3s\nError: the session has expired", 1),
+    ("npm run build && npm test", "> web@1.0.0 build\nerror TS2304: Cannot find name 'x'.", 0),
+    ("docker build -t a . && docker push a && ssh box run", "exec /a: exec format error", 2),
+    ("docker build -t a . && docker push a", "denied: requested access to the resource is denied", 1),
+    ("docker build -t a . && docker push a", "ERROR: failed to solve: process did not complete", 0),
+    ("poetry run pytest -q && poetry run mypy .", "E   KeyError: 'x'\n1 failed in 0.1s", 0),
+    ("poetry run pytest -q && poetry run mypy .", "3 passed\na.py:3: error: Incompatible types [arg-type]", 1),
+    ("cd nowhere && make", "bash: line 1: cd: nowhere: No such file or directory", 0),
+    ("make lint || make fix", "make: *** [fix] Error 1", 1),
+    ("terraform fmt -check && terraform plan -out p", "Error: something else", 1),
+    ("true; false", "", 1),
+]
+
+
+@pytest.mark.parametrize(("steps", "words"), HELPED.values(), ids=HELPED)
+def test_what_helped_is_found_wherever_it_stands(steps: list[tuple[str, ...]], words: tuple[str, ...]) -> None:
+    told = "\n".join(f"{offer.draft.title}\n{offer.draft.text}" for offer in learned(*steps))
+    assert all(word in told for word in words), told
+
+
+@pytest.mark.parametrize("steps", NOTHING.values(), ids=NOTHING)
+def test_what_is_over_when_it_is_done_is_not_kept(steps: list[tuple[str, ...]]) -> None:
+    assert learned(*steps) == []
+
+
+@pytest.mark.parametrize(("line", "output", "place"), CULPRITS)
+def test_the_command_that_failed_is_told_by_the_output(line: str, output: str, place: int) -> None:
+    assert find_culprit(read_chain(line), output) == place
+
+
+def test_what_another_command_of_the_line_wrote_is_left_out() -> None:
+    line, output = CULPRITS[4][:2]
+    assert output_of(read_chain(line), 1, output) == "npm error ModuleNotFoundError: No module named 'distutils'"
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ('grep -rn "a\\|b" src | head', ['grep -rn "a\\|b" src']),
+        ("echo $(a; b) && c", ["echo $(a; b)", "c"]),
+        ("(cd web && npm test)", ["cd web", "npm test"]),
+        ("a 2>&1 | tee x; b &> y & c", ["a 2>&1", "b &> y", "c"]),
+        ("| a", []),
+        ("", []),
+    ],
+)
+def test_a_line_is_cut_where_the_shell_does(line: str, texts: list[str]) -> None:
+    assert [link.first for link in read_chain(line)] == texts
+
+
+def test_a_form_that_failed_before_is_not_what_helped() -> None:
+    offline = "error: there is no cached data for this query, run `cargo sqlx prepare` to update it"
+    (offer,) = learned(
+        ("-", "cargo build", "error: `DATABASE_URL` must be set, or `cargo sqlx prepare` must have been run"),
+        ("-", "SQLX_OFFLINE=true cargo build", offline),
+        ("+", "docker compose up -d db && sleep 2 && cargo sqlx prepare", "written"),
+        ("+", "SQLX_OFFLINE=true cargo build", "Finished"),
+    )
+    assert offer.draft.title == "Run `cargo sqlx prepare` before `SQLX_OFFLINE=true cargo build`"
+    assert "docker" not in offer.draft.text
+
+
+def test_what_is_shown_to_have_worked_is_not_what_failed() -> None:
+    failed = (
+        "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.13.0:compile (default-compile) on project shop: Fatal error "
+    )
+    steps = (("-", "./mvnw -q test", failed + "compiling: error: release version 21 not supported -> [Help 1]"),)
+    (offer,) = learned(*steps, ("+", "export JAVA_HOME=/opt/jdk-21 && ./mvnw -q test", "ok"))
+    assert "**Recovery:** `JAVA_HOME=/opt/jdk-21 ./mvnw -q test` worked." in offer.draft.text
+    assert "release version 21 not supported`" in offer.draft.text
+
+
+@pytest.mark.parametrize(
+    ("message", "quoted"),
+    [
+        ("Cannot connect at unix:///Users/kim/.colima/docker.sock", "Cannot connect at unix://$HOME/.colima/docker.sock"),
+        ("cannot read /home/mira/shop/a.toml", "cannot read ~/shop/a.toml"),
+    ],
+)
+def test_a_home_is_not_named(message: str, quoted: str) -> None:
+    failure = read_failure(message)
+    assert failure
+    assert failure.message == quoted
