@@ -6,6 +6,8 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
+from memory_kb.learning.observation.failures import innermost, read_failure
+from memory_kb.learning.observation.forms import without_home
 from memory_kb.text import shorten
 
 #: Characters looked at of an answer, from its beginning and from its end.
@@ -54,7 +56,11 @@ _SHAPES: tuple[tuple[str | None, re.Pattern[str]], ...] = tuple(
         ("test failure", r"^test (?P<message>\S+) \.\.\. FAILED$"),
         ("test failure", r"^\s*(?:FAILED|--- FAIL:|FAIL:?|✕|●|not ok)\s+(?P<message>.+)$"),
         ("rejected", r"^\s*!\s+\[(?:remote )?rejected\]\s+(?P<message>.+)$"),
-        ("error", r"^\s*(?:npm ERR!|[Ee]rror|ERROR|[Ff]atal|FATAL|remote: error)\b(?: response from daemon)?[:!]?\s+(?P<message>\S.*)$"),
+        ("error", r"^(?P<message>Error from server .+)$"),
+        (
+            "error",
+            r"^\s*(?:npm (?:ERR!|error)|ERR_PNPM_\w+|[Ee]rror|ERROR|[Ff]atal|FATAL|remote: error)\b(?: response from \w+)?[:!]?\s+(?P<message>\S.*)$",
+        ),
         ("error", r"^(?P<message>.*\b(?:[Ee]rror|ERROR|[Ff]ailed|fatal)\b: .+)$"),
     )
 )
@@ -75,6 +81,7 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _NOISE = re.compile(r"A complete log of this run|^npm (?:ERR!|error)\s*$|finished in \d|^make(?:\[\d+\])?: \*\*\*", re.IGNORECASE)
+_NPM = re.compile(r"^npm (?:ERR!|error) (?:code )?", re.MULTILINE)
 _BROKEN_OFF = re.compile(r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b", re.IGNORECASE)
 _VOLATILE = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
@@ -82,7 +89,6 @@ _VOLATILE = (
     (re.compile(r"\b0x[0-9a-fA-F]{4,}\b"), "<address>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{12,}\b"), "<hash>"),
     (re.compile(r"(?:/private)?/(?:tmp|var/folders)/\S+?(?=[\s:'\",)]|$)"), "<tmp>"),
-    (re.compile(r"/(?:home|Users)/[^/\s]+/"), "~/"),
     (re.compile(r"\b(?:in |after )?\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b(?= *(?:$|[,;)]))"), "<duration>"),
 )
 _LABEL = re.compile(
@@ -183,15 +189,24 @@ def _read_fault(kind: str, text: str) -> Fault:
         line = next((line for line in text.splitlines() if _has_words(line)), text)
         return Fault("refused" if refused else "misuse", _tidy(re.sub(r"</?\w+>", "", line)), places, "refused" if refused else "misuse")
     text = "\n".join(line for line in text.splitlines() if not _ORDERS.search(line) and not _NOISE.search(line))
+    plain = _NPM.sub("", text)
     for word, shape in _SHAPES:
-        found = shape.search(text)
+        found = shape.search(text if word == "error" else plain)
         message = _tidy(found["message"]) if found else ""
         if found and _has_words(message):
             named = (found.groupdict().get("type") or word or "error").rpartition(".")[2]
+            if named == "error":
+                message = _told_better(text) or message
             return Fault(named, message, places, "misuse" if kind == "look" and named == "no such file" else "work")
-    line = next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
+    line = _told_better(text) or next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
     code = _EXIT.search(text)
     return Fault("error" if line else f"exit code {code[1]}" if code else "failed", _tidy(line), places)
+
+
+def _told_better(text: str) -> str | None:
+    """Return the line that tells of machine, tools or set-up, if there is one."""
+    found = read_failure(text)
+    return _tidy(found.message) if found and found.is_about_setup else None
 
 
 def _tidy(message: str) -> str:
@@ -199,8 +214,8 @@ def _tidy(message: str) -> str:
     message = redact(message[:2_000]).text
     for shape, word in _VOLATILE:
         message = shape.sub(word, message)
-    message = message.replace(" (<duration>)", "")
-    return shorten(_LABEL.sub("", message.strip(" -:")), _MESSAGE)
+    message = without_home(message.replace(" (<duration>)", ""))
+    return shorten(innermost(_LABEL.sub("", message.strip(" -:")), _MESSAGE), _MESSAGE)
 
 
 def same_words(message: str) -> str:

@@ -25,10 +25,11 @@ _SERVING = ("dev", "start", "serve", "develop", "watch", "preview")
 #: So many letters two names share that one of them may be the other, cut or written in full.
 _ALIKE = 3
 _UNKNOWN = re.compile(
-    r"\b(?:not found|no such|unknown|unrecogni[sz]ed|invalid|no [\w ]{1,30} (?:named|called)|(?:does not|doesn't) exist|not a valid|unexpected|"
-    r"did you mean|not defined)\b",
+    r"\b(?:not found|missing|no such|unknown|unrecogni[sz]ed|invalid|no [\w ]{1,30} (?:named|called)|"
+    r"(?:does not|doesn't) (?:exist|contain|have)|not a valid|unexpected|did you mean|not defined)\b",
     re.IGNORECASE,
 )
+_ASKING = frozenset({"--help", "-h", "--version", "-V", "--dry-run", "--list"})
 _MANAGERS = {"js": ("npm", "yarn", "pnpm", "bun"), "python": ("pip", "pip3", "uv", "poetry", "pdm")}
 
 
@@ -41,20 +42,27 @@ class Mishap:
     count: int = 1
     resolution: str | None = None
     cause: str | None = None
+    is_moot: bool = False
 
     @property
     def is_left(self) -> bool:
-        """Whether it was something that does not exist and that nobody called for again."""
+        """Whether nobody needed it again: it does not exist, or what it was to prepare went well without it."""
+        if self.resolution is None and self.is_moot:
+            return True
         return self.resolution is None and self.count == 1 and _why_not_run(self.fault) in _NO_NAME
 
 
 @dataclass
 class _Open:
-    """An error since it came; `is_past` once the same call fails with something else."""
+    """An error since it came; `is_past` once the same call fails with something else.
+
+    What was run before it came again (`tried`) is told only where nothing else was.
+    """
 
     call: Call
     mishap: Mishap
     changes: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
     more: int = 0
     cause: str | None = None
     is_past: bool = False
@@ -72,10 +80,13 @@ class Mishaps:
         """Note that a call failed; a run that fails in another way has got past what it failed with before."""
         if fault.sort != "work":
             return
+        for part in call.also:
+            self.change(part)
         mishap = self._all.get(fault.key)
         if mishap:
             mishap.count += 1
             mishap.resolution = mishap.cause = None
+            mishap.is_moot = False
         elif len(self._all) < _MISHAPS:
             mishap = self._all[fault.key] = Mishap(fault, call.shown)
         else:
@@ -85,6 +96,8 @@ class Mishaps:
         still = next((one for one in self._open.get(place, []) if one.mishap is mishap), None) or _Open(call, mishap)
         others = [one for one in self._open.get(place, []) if one is not still]
         still.is_past = False
+        still.tried += [words for words in still.changes if words.startswith("ran ")]
+        still.changes = [words for words in still.changes if words not in still.tried]
         for one in others:
             one.is_past = True
         if len(self._open) < _MISHAPS or place in self._open:
@@ -113,11 +126,20 @@ class Mishaps:
         """Take a call that went well as the end of the errors it covers; tell whether there were any."""
         done = [place for place, group in self._open.items() if any(covers(call, one.call, one.mishap.fault) for one in group)]
         for place in done:
-            for one in self._open.pop(place):
-                one.mishap.resolution = _resolution(one, call)
+            group = self._open.pop(place)
+            for one in group:
+                one.mishap.resolution = _resolution(_latest(one, group, call), call)
                 one.mishap.cause = one.cause
                 self.resolved += 1
+        self._leave(call)
         return bool(done)
+
+    def _leave(self, call: Call) -> None:
+        """Give up what failed where something was to be made ready for a call that went well without it."""
+        families = {part.family for part in call.parts if part.kind != "look"}
+        for place in [place for place, group in self._open.items() if any(families.intersection(one.call.then) for one in group)]:
+            for one in self._open.pop(place):
+                one.mishap.is_moot = True
 
     def close(self) -> tuple[Mishap, ...]:
         """Return the errors in the order in which they first came.
@@ -126,7 +148,7 @@ class Mishaps:
         resolution though it failed with something else.
         """
         for one in (one for group in self._open.values() for one in group):
-            if one.is_past and one.changes:
+            if one.is_past and (one.changes or one.tried):
                 one.mishap.resolution = f"{_done(one)}; then `{_plain(one.call)}` failed with something else"
                 one.mishap.cause = one.cause
         return tuple(self._all.values())
@@ -162,15 +184,21 @@ def covers(call: Call, failed: Call, fault: Fault | None) -> bool:
 
 
 def _covers(call: Call, failed: Call, fault: Fault | None) -> bool:
+    if _ASKING.intersection(call.shown.split()) - set(failed.shown.split()):
+        return False
+    differing = _differing(call, failed)
+    if differing and len(differing) == 1 and _is_put_right(*differing[0], fault):
+        return True
     if call.family != failed.family:
         if fault is not None and _is_other_script(call, failed, fault):
             return True
         never_ran = fault is not None and call.kind == failed.kind and call.kind in ("test", "build") and _why_not_run(fault) in _NO_PROGRAM
         return never_ran or (call.kind == failed.kind == "install" and _packages(call) == _packages(failed))
+    if fault is not None and call.kind == failed.kind and call.kind in ("test", "build") and _why_not_run(fault) in _NO_PROGRAM:
+        return True
     if call.shown == failed.shown or call.kind == "lint" or call.kind == failed.kind == "install" or call.family.startswith("git "):
         return True
-    differing = _differing(call, failed)
-    if differing and len(differing) == 1 and _is_put_right(*differing[0], fault):
+    if call.kind not in CHECKS and _has_more_options(call, failed):
         return True
     if call.kind not in CHECKS and differing is not None and len(differing) <= 1 and not any(_ADDRESS.search(one) for one, _ in differing):
         return not differing
@@ -185,18 +213,30 @@ def _covers(call: Call, failed: Call, fault: Fault | None) -> bool:
 def _differing(call: Call, failed: Call) -> list[tuple[str, str]] | None:
     """Return the words in which two lines of as many words differ, or None where they have not as many."""
     words, before = bare_command(call.shown).split(), bare_command(failed.shown).split()
-    if len(words) != len(before):
+    if len(words) != len(before) or words[0] != before[0]:
         return None
     return [(one, other) for one, other in zip(words, before, strict=True) if one != other]
 
 
+def _has_more_options(call: Call, failed: Call) -> bool:
+    """Tell whether a line is another one with options that it had not, and nothing left out."""
+    words, before = (bare_command(one.shown).split() for one in (call, failed))
+    rest = iter(words)
+    more = set(words) - set(before)
+    is_longer = len(words) > len(before) and all(word in rest for word in before)
+    return is_longer and any(word.startswith("-") for word in more)
+
+
 def _is_put_right(word: str, before: str, fault: Fault | None) -> bool:
-    """Tell whether a word stands where another one was that the error does not know."""
-    if fault is None or not _UNKNOWN.search(fault.message):
+    """Tell whether a word stands where another one was that the error does not know, or that it names and is nearly the same."""
+    if fault is None:
         return False
     name = before.rpartition("/")[2]
+    is_named = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", fault.message) is not None
+    if not _UNKNOWN.search(fault.message):
+        return is_named and word.casefold() == before.casefold()
     is_longer = min(len(word), len(before)) >= _ALIKE and (word.startswith(before) or before.startswith(word))
-    return is_longer or re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", fault.message) is not None
+    return is_longer or is_named
 
 
 def _is_other_script(call: Call, failed: Call, fault: Fault) -> bool:
@@ -225,6 +265,14 @@ def _is_within(place: str, target: str) -> bool:
     return place.partition("::")[0] == target or place.startswith(f"{target}/")
 
 
+def _latest(one: _Open, group: list[_Open], call: Call) -> _Open:
+    """Return the error that stood in the way last where what went well had itself failed with it."""
+    shown = {part.shown for part in call.parts}
+    if one.call.shown in shown:
+        return one
+    return next((other for other in reversed(group) if other.call.shown in shown and not other.is_past), one)
+
+
 def _resolution(one: _Open, call: Call) -> str:
     again = next((part for part in (call, *call.also) if _covers(part, one.call, one.mishap.fault)), call)
     told = f"`{_plain(again)}` went through"
@@ -239,7 +287,11 @@ def _resolution(one: _Open, call: Call) -> str:
 def _done(one: _Open, again: Call | None = None, whole: Call | None = None) -> str:
     """Return in words what was changed and run since an error, but for the call that went well."""
     own = _told(again._replace(also=())) if again else ()
-    since = list(dict.fromkeys((*one.changes, *((told for told in _told(whole) if not one.is_past) if whole else ()))))
+    had = {words for part in one.call.also for words in _told(part)}
+    first = whole.parts[: whole.parts.index(again._replace(also=()))] if again and whole and not one.is_past else ()
+    since = list(dict.fromkeys((*one.changes, *(words for part in first for words in _told(part) if words not in had))))
+    if not any(words not in own for words in since):
+        since = one.tried
     files = ", ".join(change.removeprefix("changed ") for change in since if change.startswith("changed "))
     runs = [change for change in since if change.startswith("ran ") and change not in own]
     parts = ([f"changed {', '.join(dict.fromkeys(files.split(', ')))}"] if files else []) + runs

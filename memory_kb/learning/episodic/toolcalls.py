@@ -13,8 +13,10 @@ from memory_kb.text import shorten
 
 #: What is run to see whether the work is right; their last results tell the outcome.
 CHECKS = ("test", "build", "lint", "deploy")
-_LONGEST = 20_000
-_SHOWN = 100
+_LONGEST, _LONGEST_LINE = 20_000, 4_000
+_SHOWN, _LEAST = 100, 30
+#: What goes without saying where something else was done on the same line.
+_MINOR = frozenset({"git add", "mkdir", "sleep", "chmod"})
 _EDITORS = re.compile(r"(?i)^(?:(?:multi|notebook)?_?edit\w*|write\w*|create_?file|apply_?patch|update_?file|(?:str_)?replace\w*|patch|insert\w*)$")
 _LOOKERS = re.compile(r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$")
 _SHELLS = re.compile(r"(?i)^(?:bash|sh|shell|local_shell|exec\w*|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)$")
@@ -25,6 +27,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE
 _ADDED = re.compile(r"^\*\*\* Add File: (.+)$", re.MULTILINE)
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*", re.DOTALL)
 _WRITTEN = re.compile(r"^(?:cat|tee)\s*(?:>+)?\s*([\w./~-]+)\s*<<|^sed\s+(?:-\S+\s+)*-i\b.*?\s([\w./~-]+)\s*$")
+_EXPORTED = re.compile(r"export ([A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|[^\s$`]*))")
 _PREFIX = re.compile(
     r"^(?:(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)|sudo|time|nohup|env|timeout\s+\S+|nice(?:\s+-n\s*\S+)?|(?:uv|poetry|pipenv|hatch|pdm)\s+run|npx|"
     r"bundle\s+exec|python\S*\s+-m)\s+)+"
@@ -79,7 +82,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "look",
             (
-                r"^\S+ (?:list|ls|show|status|info|describe|version|--version|-V)\b|"
+                r"^\S+ (?:list|ls|show|status|info|describe|version|--version|-version|-V)\b|"
                 r"^(?:nvidia-smi|top|free|uname|id|whoami|ls|cat|head|tail|grep|rg|ag|find|fd|pwd|wc|tree|which|ps|lsof|netstat|ss|env"
                 r"|printenv|echo|stat|file|less|jq|awk|sed|du"
                 r"|df|diff|sort|date|type"
@@ -104,6 +107,9 @@ class Call(NamedTuple):
         shown: the call in a few words.
         made: files that it makes anew.
         also: what else a line for the shell does, apart from looking.
+        line: the line for the shell that it stands on, where there are several commands.
+        place: where it stands there; `joiner` is what stands before it.
+        then: what would have been run after it, had it not failed.
     """
 
     kind: str
@@ -112,6 +118,22 @@ class Call(NamedTuple):
     shown: str = ""
     made: tuple[str, ...] = ()
     also: tuple[Call, ...] = ()
+    line: str = ""
+    place: int = 0
+    joiner: str = ""
+    then: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Call, ...]:
+        """What the line does, in its order."""
+        return tuple(sorted((*self.also, self._replace(also=())), key=lambda part: part.place))
+
+    @property
+    def told(self) -> str:
+        """The line in a few words; what only gets files ready for a commit is left out."""
+        parts = [part for part in self.parts if part.family not in _MINOR or not self.also] or [self]
+        room = max(_LEAST, _SHOWN * 2 // len(parts)) if len(parts) > 1 else _SHOWN
+        return "".join(f"{_joined(part.joiner) if number else ''}{shorten(part.shown, room)}" for number, part in enumerate(parts))
 
 
 def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
@@ -180,11 +202,27 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     if written:
         file = short_path(written[1] or written[2], cwd)
         return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
-    calls = [_read_simple(link.first, cwd) for link in read_chain(_HEREDOC.sub("", command)) if not _is_aside(link.first)]
+    calls = read_parts(command, cwd)
     if not calls:
         return Call("look", "cd", (), _clean(command))
     first = min(reversed(calls), key=lambda call: _RANK.index(call.kind))
-    return first._replace(also=tuple(call for call in calls if call is not first and call.kind != "look")[:8])
+    also = tuple(call for call in calls if call is not first and call.kind != "look")[:8]
+    return first._replace(also=also, line=command[:_LONGEST_LINE] if len(calls) > 1 else "")
+
+
+def read_parts(command: str, cwd: str | None = None) -> list[Call]:
+    """Return what each command of a line does, but for those that only prepare the shell."""
+    found, exported = [], ""
+    for place, link in enumerate(read_chain(_HEREDOC.sub("", command))):
+        if not _is_aside(link.first):
+            found.append(_read_simple(exported + link.first, cwd)._replace(place=place, joiner=link.joiner))
+        elif (setting := _EXPORTED.fullmatch(link.first)) and not setting[1].startswith("PATH="):
+            exported += f"{setting[1]} "
+    return found
+
+
+def _joined(joiner: str) -> str:
+    return "; " if joiner in (";", "\n") else f" {joiner or '&&'} "
 
 
 def bare_command(shown: str) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from memory_kb.learning.episodic.answers import Answer, Fault, read_answer
+from memory_kb.learning.episodic.answers import Answer, Fault
 from memory_kb.learning.episodic.mishaps import Check, Checks, Mishap, Mishaps
+from memory_kb.learning.episodic.outcomes import read_outcome
 from memory_kb.learning.episodic.sayings import first_words, mood, read_agent, read_person
 from memory_kb.learning.episodic.toolcalls import Call, read_call
 from memory_kb.learning.episodic.tracing import Journal, Step, Words
@@ -185,7 +186,7 @@ class _Tracer:
         call = read_call(event.tool, event.args, self.cwd)
         pending = _Pending(call, self._time(event), is_own_call(event.tool, event.args))
         if event.ok is not None or event.error:  # a call that is logged with its result
-            self._act(pending, read_answer(call.kind, event.content, event.error, event.ok), event.content)
+            self._answer(pending, event)
             return
         key = event.call_id or f"tool {event.tool}"
         self._give_up(key)
@@ -204,7 +205,11 @@ class _Tracer:
         pending = self.pending.pop(key or "", None)
         if pending is None:
             pending = _Pending(read_call(event.tool, event.args, self.cwd), self._time(event), is_own_call(event.tool, event.args))
-        self._act(pending, read_answer(pending.call.kind, event.content, event.error, event.ok), event.content)
+        self._answer(pending, event)
+
+    def _answer(self, pending: _Pending, event: Event) -> None:
+        call, answer = read_outcome(pending.call, event.content, event.error, event.ok, self.cwd)
+        self._act(replace(pending, call=call), answer, event.content)
 
     def _act(self, pending: _Pending, answer: Answer, content: str | None) -> None:
         call = pending.call

@@ -45,7 +45,7 @@ class Journal:
         failed = "refused" if fault and fault.sort == "refused" else f"fail: {told}"
         result = shorten(failed, 160) if fault else f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
         looks = call.kind == "look" and not fault
-        self._add(Step(t, "look at" if looks else call.shown, result, 1, call.targets[:1] or (call.shown,) if looks else ()))
+        self._add(Step(t, "look at" if looks else call.told, result, 1, call.targets[:1] or (call.shown,) if looks else ()))
 
     def say(self, t: float, words: str) -> None:
         """Note what the person said in between."""

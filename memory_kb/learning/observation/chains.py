@@ -24,6 +24,8 @@ _BAD = re.compile(
     r"refused|rejected|unrecogni[sz]ed|expired|required|not (?:installed|supported|set|initialized))\b|Error\b|ERR!|\*\*\*|✗|✘|❌",
     re.IGNORECASE,
 )
+#: Commands that name themselves, or are known by what they write, whenever they fail.
+_NEVER_SILENT = re.compile(r"(?:git|make|pytest|mypy|cargo|psql|pip3?|npm|pnpm|yarn|bun|\./(?:mvnw|gradlew)|mvn|gradle|mix|composer)\b")
 #: How a script that a package manager of JavaScript runs is announced.
 _ANNOUNCED = re.compile(r"^> \S+(?:@\S+)? ([\w:.-]+)(?: \S*/\S*)?$")
 _JS = r"(?:npm|pnpm|yarn|bun)\b"
@@ -54,6 +56,9 @@ _SIGNATURES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
         (r"^docker (?:compose )?(?:push|pull|login)\b", r"denied: |unauthorized|no basic auth|manifest unknown|push access"),
         (r"^docker", r"^docker: |^Error response from daemon|Docker daemon"),
         (r"^(?:terraform|tofu)\b", r"^[│╷]|^Error: .*(?:lock|provider|backend|workspace|module)|terraform init"),
+        (r"^helm (?:push|pull|registry)\b", r"\b40[13]\b|unauthorized|denied"),
+        (r"^(?:apt|apt-get|dpkg)\b", r"^[EW]: |Unable to locate package|dpkg"),
+        (r"^brew\b", r"[Nn]o (?:available )?formula|Homebrew|^==> "),
         (r"^helm\b", r"^Error: (?:INSTALLATION|UPGRADE|release|chart|repo|Kubernetes)"),
         (r"^(?:kubectl|oc)\b", r"^Error from server|^error: (?:the server|resource|unable to)|connection to the server"),
         (r"^(?:ssh|scp|rsync)\b", r"Permission denied \(publickey|Host key verification|^Connection (?:closed|reset) by|Could not resolve hostname"),
@@ -163,7 +168,7 @@ def find_culprit(links: Sequence[Link], output: str) -> int:
 
     After `;` it is one of the last part of the line, after `||` what stands there. Of what may have
     been run it is the last one that the output blames, by its name or in the way only it does, or
-    of whose words it quotes one; where the output blames none, the last.
+    of whose words it quotes one; where the output blames none, the last that would not have named itself.
 
     Example:
         >>> links = read_chain("git commit -qm x && git push && ./deploy.sh")
@@ -174,8 +179,8 @@ def find_culprit(links: Sequence[Link], output: str) -> int:
     if len(able) > 1:
         lines = list(_bad_lines(output))
         blamed = [place for place in able if any(_speaker(links, line) == place for line in lines)]
-        if blamed:
-            return blamed[-1]
+        quiet = [place for place in able if not _NEVER_SILENT.match(links[place].bare)] if lines else []
+        able = blamed or quiet or able
     return able[-1] if able else max(0, len(links) - 1)
 
 

@@ -362,15 +362,20 @@ def quote(message: str) -> str:
         'no answer from 127.0.0.1:5433 after 4.31s, see ~/shop/db.log'
     """
     text = _POINTER.sub("", redact(" ".join(message.split())).text.replace("`", "'"))
-    return shorten(_innermost(without_home(_PLACE.sub("", text))), _MESSAGE)
+    return shorten(innermost(without_home(_PLACE.sub("", text)), _MESSAGE), _MESSAGE)
 
 
-def _innermost(text: str) -> str:
-    """Return of a message that is too long the last error that it wraps, as soon as that fits."""
-    if len(text) <= _MESSAGE:
+def innermost(text: str, most: int) -> str:
+    """Return of a message that is too long the last error that it wraps, as soon as that fits.
+
+    Example:
+        >>> innermost("Failed to execute goal compile: Fatal error compiling: release 21 not supported", 60)
+        'Fatal error compiling: release 21 not supported'
+    """
+    if len(text) <= most:
         return text
     rests = (text[found.end() :] for found in _WRAPPED.finditer(text))
-    return next((rest for rest in rests if _LEAST <= len(rest) <= _MESSAGE), text)
+    return next((rest for rest in rests if _LEAST <= len(rest) <= most), text)
 
 
 def generalise(text: str) -> str:
