@@ -78,14 +78,14 @@ def test_sessions_become_rules_and_pitfalls_worth_keeping(folder: Path, open_kb:
         assert rule["sources"] == ["ep-2026-11-20-1782ddb2", "ep-2026-11-20-01bdfc42"]
     pitfalls = {str(one["title"]): one for one in rules(kb, "pitfall")}
     assert sorted(pitfalls) == [
-        "ConnectionError: Error 111 connecting to localhost:6380. Connection refused.",
-        'ProgrammingError: (psycopg.errors.UndefinedTable) relation "webhook_event"…',
+        "`uv run pytest` fails with ConnectionError: Error 111 connecting to…",
+        "`uv run pytest` fails with ProgrammingError: (psycopg.errors.UndefinedTable)…",
     ]
-    redis = pitfalls["ConnectionError: Error 111 connecting to localhost:6380. Connection refused."]
+    redis = pitfalls["`uv run pytest` fails with ConnectionError: Error 111 connecting to…"]
     assert redis["confidence"] == 0.6
     assert redis["text"] == (
-        "Avoid: ConnectionError: Error 111 connecting to localhost:6380. Connection refused.\n\n"
-        "## What fails\n\n`uv run pytest tests/integration -q` fails with ConnectionError.\n\n"
+        "`uv run pytest` fails with ConnectionError: Error 111 connecting to localhost:6380. Connection refused.\n\n"
+        "## What fails\n\n`uv run pytest tests/integration/test_webhook.py -q` fails with ConnectionError.\n\n"
         "## Why\n\nError 111 connecting to localhost:6380. Connection refused.\n\n"
         "## Prevention\n\nWhat helped: ran `docker compose up -d redis`."
     )
@@ -261,9 +261,9 @@ MISSING = "ModuleNotFoundError: No module named 'fakeredis'"
 @pytest.mark.parametrize(
     ("sessions", "titles"),
     [
-        ([fails(MISSING, bash("uv sync --extra test"))], [MISSING]),
+        ([fails(MISSING, bash("uv sync --extra test"))], [f"`pytest` fails with {MISSING}"]),
         ([fails(MISSING, edit("a.py"))], []),
-        ([fails(MISSING, edit("a.py")), fails(MISSING, edit("b.py"))], [MISSING]),
+        ([fails(MISSING, edit("a.py")), fails(MISSING, edit("b.py"))], [f"`pytest` fails with {MISSING}"]),
         ([fails("Exit code 1", bash("make fix"))] * 2, []),
         ([fails("E   AssertionError: assert 200 == 429", edit("a.py"))] * 3, []),
         ([fails("KeyError: 'total'", edit("a.py"))] * 2, []),

@@ -211,7 +211,7 @@ def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -
     place = common_place(one.memory.place for one in pitfall.episodes)
     reason = f"It was met in {len(pitfall.episodes)} episode{'s' if len(pitfall.episodes) > 1 else ''}."
     offer = Offer(draft, place, pitfall.key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
-    there = known.get(offer.entry_id) or next((memory for memory in known.values() if pitfall.is_told_by(memory.text)), None)
+    there = known.get(offer.entry_id) or next((memory for memory in known.values() if pitfall.is_told_by(memory)), None)
     if there:
         return plan_more_sources(there, pitfall.episodes, now, PITFALL_STEP, PITFALL_CAP, each=True)
     return _unless_said(offer, known.values())

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memory_kb.learning.episodic.answers import is_bare, is_telling, same_words
-from memory_kb.learning.episodic.diary import ErrorLine
+from memory_kb.learning.episodic.diary import ErrorLine, cut_sections, items_of
 from memory_kb.learning.episodic.patterns import Told
+from memory_kb.learning.episodic.toolcalls import bare_command
+from memory_kb.learning.memories import Memory
+from memory_kb.learning.observation.chains import read_chain
+from memory_kb.learning.observation.commandlines import parse_line
 from memory_kb.learning.observation.failures import generalise, quote, read_failure
-from memory_kb.learning.observation.forms import KNOWN
+from memory_kb.learning.observation.forms import KNOWN, name
 from memory_kb.text import shorten
 
 _CAUSE = re.compile(r"^“(?P<cause>[^”]+)”\s*")
@@ -22,6 +26,9 @@ _RUN = re.compile(r"\bran `([^`]+)`")
 _INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
 # What came over the network and was run is nothing to pass on.
 _FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
+_LOGGED = re.compile(r"t=\d+ (?P<command>.+) -> fail: (?P<message>.+)")
+#: So much of a message or a command is enough to know it again.
+_KNOWN_BY = 60
 _DIGITS = 6
 
 
@@ -42,10 +49,18 @@ class Pitfall(NamedTuple):
         """The episodes it was seen in, oldest first."""
         return tuple({one.memory.id: one for one, _ in self.seen}.values())
 
-    def is_told_by(self, text: str) -> bool:
-        """Tell whether a text warns of this error already: it quotes its message."""
+    def is_told_by(self, memory: Memory) -> bool:
+        """Tell whether an entry warns of this already: it quotes the message, or tells of the same events."""
+        text = memory.text
         told = {message: same_words(make(text)) for make in (str, generalise) for message in (make(self.message), make(quote(self.message)))}
-        return any(same_words(message) in said for message, said in told.items())
+        return any(same_words(_uncut(message)) in said for message, said in told.items()) or any(
+            memory.word("session_id") == one.diary.session_id is not None and _tells_of(text, error.resolution) for one, error in self.seen
+        )
+
+    @property
+    def command(self) -> str:
+        """What fails with it, as it was run last, or an empty text where no action log tells."""
+        return next((command for one, error in reversed(self.seen) if (command := _failing(one, error))), "")
 
     @property
     def confidence(self) -> float:
@@ -54,13 +69,14 @@ class Pitfall(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What to call it."""
-        return shorten(self.name, 80)
+        """What to call it: what fails, and with what."""
+        return shorten(f"`{_short(self.command)}` fails with {self.name}" if self.command else self.name, 80)
 
     @property
     def name(self) -> str:
-        """The error in words; a type that only says that it failed is none."""
-        return self.message if is_bare(self.type) else f"{self.type}: {self.message}"
+        """The error in words; a type that only says that it failed, or what the message says, is none."""
+        is_said = is_bare(self.type) or same_words(self.type) in same_words(self.message)
+        return self.message if is_said else f"{self.type}: {self.message}"
 
 
 def pitfall_confidence(episodes: int) -> float:
@@ -86,11 +102,45 @@ def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
     """
     found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
     for one in episodes:
-        for error in one.diary.errors:
+        for error in _last_for_each(one.diary.errors):
             if error.type and is_telling(error.type, error.message):
                 found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
     pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
     return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
+
+
+def _last_for_each(errors: Sequence[ErrorLine]) -> list[ErrorLine]:
+    """Return the errors but for those that went away with a later one, by the same means."""
+    last = {error.resolution: error for error in errors}
+    return [error for error in errors if not (error.resolution and _RUN.search(what_helped(error.resolution))) or last[error.resolution] is error]
+
+
+def _failing(told: Told, error: ErrorLine) -> str:
+    """Return the command that failed with an error, as the action log has it."""
+    message = same_words(error.message)[:_KNOWN_BY]
+    for line in items_of(cut_sections(told.memory.text)[1].get("Action log", "")):
+        found = _LOGGED.fullmatch(line)
+        if found and message in same_words(found["message"]):
+            return next((link.text for link in reversed(read_chain(found["command"]))), "").replace("`", "")
+    return ""
+
+
+def _short(command: str) -> str:
+    """Return a command in the fewest words."""
+    return next((name(one) for one in reversed(parse_line(command))), command)
+
+
+def _tells_of(text: str, resolution: str | None) -> bool:
+    """Tell whether a text names both what was run about an error and what went through then."""
+    again = _END.search(resolution or "")
+    ran = _RUN.findall(what_helped(resolution or ""))
+    if again is None or not ran:
+        return False
+    return all(any(bare_command(_uncut(one))[:_KNOWN_BY] in text for one in group) for group in ([again["call"]], ran))
+
+
+def _uncut(text: str) -> str:
+    return text.removesuffix("…").rstrip()
 
 
 def _is_worth(pitfall: Pitfall) -> bool:
@@ -140,13 +190,13 @@ def write_pitfall(pitfall: Pitfall) -> str:
     counts = Counter(what_helped(one) for one in solved)
     best = max((one for one in reversed(solved) if what_helped(one)), key=lambda one: counts[what_helped(one)], default=None)
     causes = [match["cause"] for one in reversed(solved) if (match := _CAUSE.match(one))]
-    calls = [match["call"] for one in reversed(solved) if (match := _END.search(one))]
     sort = "" if is_bare(pitfall.type) else f" with {pitfall.type}"
-    what = f"`{calls[0]}` fails{sort}." if calls else _sentence(pitfall.name if is_bare(pitfall.type) else pitfall.type)
+    fails = f"`{pitfall.command}` fails{sort}" if pitfall.command else pitfall.name if is_bare(pitfall.type) else pitfall.type
+    lead = f"`{_short(pitfall.command)}` fails with {pitfall.name}" if pitfall.command else f"Avoid: {pitfall.name}"
     why = _sentence(pitfall.message) + (f" {causes[0]}" if causes else "")
     is_log = any(one.memory.metadata.get("built_from") is not None for one, _ in pitfall.seen)
     helped = (f"What helped: {what_helped(best)}" if is_log else what_helped(best)) if best else "None is known yet"
-    parts = (_sentence(f"Avoid: {pitfall.name}"), "## What fails", what, "## Why", why, "## Prevention", _sentence(helped[:1].upper() + helped[1:]))
+    parts = (_sentence(lead), "## What fails", _sentence(fails), "## Why", why, "## Prevention", _sentence(helped[:1].upper() + helped[1:]))
     return "\n\n".join(parts)
 
 
