@@ -98,6 +98,77 @@ CASES = {
         [("terraform apply plan.out", False, "Error: Saved plan is stale"), ("terraform apply plan.out --help", True, "Usage")],
         ("terraform apply plan.out", "stale", None),
     ),
+    "gradle task": (
+        [
+            (
+                "./gradlew integTest && git push",
+                False,
+                "FAILURE: Build failed with an exception.\n* What went wrong:\nTask 'integTest' not found in root project 'x'.",
+            ),
+            ("./gradlew integrationTest && git push", True, "ok"),
+        ],
+        ("./gradlew integTest", "integTest", ["./gradlew integrationTest"]),
+    ),
+    "helm then kubectl": (
+        [
+            ("helm upgrade web charts/web && kubectl rollout status deploy/web", False, 'error: deployment "web" exceeded its progress deadline'),
+            ("kubectl set resources deploy/web --limits=memory=1Gi && kubectl rollout status deploy/web", True, "ok"),
+        ],
+        ("kubectl rollout status deploy/web", "progress deadline", ["kubectl set resources"]),
+    ),
+    "ansible inventory": (
+        [
+            ("ansible-playbook -i inv/stagin site.yml", False, "ERROR! the playbook inventory inv/stagin does not exist"),
+            ("ansible-playbook -i inv/staging site.yml", True, "ok=3"),
+        ],
+        ("ansible-playbook -i inv/stagin site.yml", "inv/stagin", ["inv/staging"]),
+    ),
+    "psql and seed": (
+        [
+            ("createdb app_test && mix ecto.migrate", False, 'createdb: error: database creation failed: ERROR:  database "app_test" already exists'),
+            ("mix ecto.migrate", True, "ok"),
+        ],
+        ("createdb app_test", "already exists", None),
+    ),
+    "swift env": (
+        [
+            ("swift test --filter NetTests", False, "error: missing API_HOST"),
+            ("API_HOST=localhost swift test --filter NetTests", True, "Test Suite passed"),
+        ],
+        ("swift test --filter NetTests", "API_HOST", ["API_HOST=localhost swift test"]),
+    ),
+    "bundle audit option": (
+        [
+            ("bundle exec rails db:prepare", False, "ActiveRecord::NoEnvironmentInSchemaError: Environment data not found"),
+            ("bundle exec rails db:prepare --trace", True, "ok"),
+        ],
+        ("bundle exec rails db:prepare", "Environment data", ["--trace"]),
+    ),
+    "kubectl ctx": (
+        [
+            ("kubectl --context prd get pods && ./notify.sh", False, 'error: context "prd" does not exist'),
+            ("kubectl --context prod get pods && ./notify.sh", True, "ok"),
+        ],
+        ("kubectl --context prd get pods", "prd", ["--context prod"]),
+    ),
+    "terraform fmt chain": (
+        [
+            ("terraform fmt -check && terraform validate && git push", False, "! [rejected] main -> main (non-fast-forward)"),
+            ("git pull --rebase && git push", True, ""),
+        ],
+        ("git push", "rejected", ["git pull --rebase"]),
+    ),
+    "other test": (
+        [
+            ("composer test -- --filter CartTest", False, "Failed asserting that 1 is 2.\nFAILURES!"),
+            ("composer test -- --filter UserTest", True, "OK"),
+        ],
+        ("composer test -- --filter CartTest", "asserting", None),
+    ),
+    "playbook": (
+        [("ansible-playbook a.yml", False, "fatal: [web1]: FAILED! => no space left"), ("ansible-playbook b.yml", True, "ok=1")],
+        ("ansible-playbook a.yml", "no space", None),
+    ),
 }
 
 

@@ -162,6 +162,83 @@ HELPED = {
         ],
         ("Run `bin/rails db:migrate RAILS_ENV=test` before `bin/rails test`",),
     ),
+    "bazel via chain": (
+        [
+            ("-", "bazel build //app:bin && ./tools/smoke.sh", "ERROR: Error loading '@rules_jvm//': JAVA_HOME must be set"),
+            ("+", "export JAVA_HOME=/opt/jdk-21; bazel build //app:bin && ./tools/smoke.sh", "ok"),
+        ],
+        ("JAVA_HOME=/opt/jdk-21",),
+    ),
+    "cdk login": (
+        [
+            ("-", "npx cdk deploy Api", "Error: Need to perform AWS calls for account 1, but the current credentials have expired"),
+            ("+", "aws sso login --profile dev && npx cdk deploy Api", "✅ Api"),
+        ],
+        ("Run `aws sso login --profile dev` before `npx cdk",),
+    ),
+    "flutter pub": (
+        [
+            ("-", "flutter test", "Error: Could not find package `freezed`. Run `dart run build_runner build` to generate the files."),
+            ("+", "dart run build_runner build --delete-conflicting-outputs && flutter test", "All tests passed!"),
+        ],
+        ("dart run build_runner build",),
+    ),
+    "dotnet tool": (
+        [
+            ("-", "dotnet ef database update", "Could not execute because the specified command or file was not found: dotnet-ef: command not found"),
+            ("+", "dotnet tool restore"),
+            ("+", "dotnet ef database update", "Done."),
+        ],
+        ("Run `dotnet tool restore` before `dotnet ef",),
+    ),
+    "pulumi env": (
+        [
+            ("-", "pulumi up --yes", "error: PULUMI_CONFIG_PASSPHRASE must be set"),
+            ("+", "PULUMI_CONFIG_PASSPHRASE_FILE=.pass pulumi up --yes", "done"),
+        ],
+        ("PULUMI_CONFIG_PASSPHRASE_FILE",),
+    ),
+    "last of three named": (
+        [
+            ("-", "cargo test -p api", "error: environment variable `PROTOC` not defined. run ./scripts/fetch-protoc.sh first"),
+            ("+", "mkdir -p tools && ./scripts/fetch-protoc.sh && cargo fetch", "ok"),
+            ("+", "cargo test -p api", "test result: ok"),
+        ],
+        ("Run `./scripts/fetch-protoc.sh` before `cargo test`",),
+    ),
+    "podman in semicolon": (
+        [
+            ("-", "sbt test", "java.net.ConnectException: Connection refused: localhost:9092"),
+            ("+", "podman start kafka; sleep 4; sbt test", "Passed"),
+        ],
+        ("Run `podman start kafka` before `sbt`",),
+    ),
+    "xcode flags": (
+        [
+            ("-", "xcodebuild -scheme App test", "error: no matching platform: unable to find a destination. error"),
+            ("+", "xcodebuild -scheme App -destination 'platform=iOS Simulator,name=iPhone 16' test", "ok"),
+        ],
+        ("-destination",),
+    ),
+    "jest vs bun": (
+        [("-", "npx mocha test/cart", "sh: 1: mocha: not found"), ("+", "bun test test/cart", "3 pass")],
+        ("Run `bun test` instead of `npx mocha`",),
+    ),
+    "yarn jest": (
+        [("-", "yarn jest src/a", 'error Command "jest" not found.'), ("+", "yarn vitest run src/a", "1 passed")],
+        ("`yarn jest` fails here, `yarn vitest run` works",),
+    ),
+    "mvn wrapper option": (
+        [
+            (
+                "-",
+                "mvn -q verify",
+                "[ERROR] Rule RequireJavaVersion failed: Detected JDK version 17 is not in the allowed range [21,).",
+            ),
+            ("+", "JAVA_HOME=$(/usr/libexec/java_home -v 21) mvn -q verify", "ok"),
+        ],
+        ("JAVA_HOME=",),
+    ),
 }
 
 NOTHING = {
@@ -216,6 +293,56 @@ NOTHING = {
             "Error: Inconsistent dependency lock file\nrun terraform init to fix",
         ),
         ("+", "terraform init && terraform plan", "ok"),
+    ],
+    "rake chain platform": [
+        ("-", "bundle install && bundle exec rake assets", "error: ffi requires Ruby version >= 3.2. The current ruby version is 3.0"),
+        ("+", "rbenv shell 3.2.2 && bundle install && bundle exec rake assets", "done"),
+    ],
+    "deno perms": [
+        ("-", "deno task sync", 'error: NotCapable: Requires env access to "TOKEN", run again with the --allow-env flag'),
+        ("+", "deno run --allow-env sync.ts", "ok"),
+    ],
+    "tofu chain": [
+        ("-", "cd env/dev && tofu plan -out p && tofu apply p", 'Error: Backend initialization required: please run "tofu init"'),
+        ("+", "cd env/dev && tofu init && tofu plan -out p && tofu apply p", "ok"),
+    ],
+    "rebuild": [
+        ("-", "docker compose build api && docker compose run api pytest", "E   AssertionError: 1 == 2\n1 failed"),
+        ("E", "a.py"),
+        ("+", "docker compose build --no-cache api && docker compose run api pytest", "1 passed"),
+    ],
+    "retry": [
+        ("-", "gradle test", "> Task :test FAILED\nCartTest > adds FAILED\n   java.lang.AssertionError: expected 1 but was 2"),
+        ("E", "Cart.java"),
+        ("+", "gradle clean test", "ok"),
+    ],
+    "look between": [
+        ("-", "swift build", "error: cannot find 'Foo' in scope"),
+        ("+", "ls Sources && cat Package.swift"),
+        ("E", "Sources/Foo.swift"),
+        ("+", "swift build", "ok"),
+    ],
+    "quote in commit": [
+        ("-", "git commit -m 'run make setup first' && make test", "make: *** [test] Error 1\nFAIL: x"),
+        ("E", "x"),
+        ("+", "git commit -m 'run make setup first' && make test", "ok"),
+    ],
+    "unrelated install": [("-", "pytest -q", "E   ValueError: bad\n1 failed"), ("+", "brew install jq && pytest -q", "1 passed")],
+    "or": [
+        ("-", "kubectl apply -f a.yaml || kubectl create -f a.yaml", "error: the namespace is missing"),
+        ("+", "kubectl create ns x && kubectl apply -f a.yaml", "ok"),
+    ],
+    "psql": [("-", "psql app -c 'select 1'", "psql: error: connection to server refused"), ("+", "psql -h db app -c 'select 1'", "1")],
+    "help text": [
+        ("-", "composer req foo/bar", "Could not find package foo/bar. error. Try composer search foo"),
+        ("+", "composer search foo && composer req foo/baz", "ok"),
+    ],
+    "words with run": [("-", "make e2e", "Error: tests that run in parallel failed with timeouts"), ("+", "docker ps && make e2e", "ok")],
+    "heredoc": [("-", "python3 - <<'EOF'\nprint(1/0)\nEOF", "ZeroDivisionError: division by zero"), ("+", "python3 - <<'EOF'\nprint(1)\nEOF", "1")],
+    "alembic fixed file": [
+        ("-", "alembic upgrade head && pytest -q", "FAILED: Can't locate revision identified by 'abc'"),
+        ("E", "versions/a.py"),
+        ("+", "alembic upgrade head && pytest -q", "ok"),
     ],
 }
 

@@ -198,7 +198,7 @@ def _read_fault(kind: str, text: str) -> Fault:
             if named == "error":
                 message = _told_better(text) or message
             return Fault(named, message, places, "misuse" if kind == "look" and named == "no such file" else "work")
-    line = _told_better(text) or next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
+    line = _told_better(text) or _told_at_all(text) or next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
     code = _EXIT.search(text)
     return Fault("error" if line else f"exit code {code[1]}" if code else "failed", _tidy(line), places)
 
@@ -207,6 +207,12 @@ def _told_better(text: str) -> str | None:
     """Return the line that tells of machine, tools or set-up, if there is one."""
     found = read_failure(text)
     return _tidy(found.message) if found and found.is_about_setup else None
+
+
+def _told_at_all(text: str) -> str | None:
+    """Return the first line that names an error, where one is told apart from the rest."""
+    found = read_failure(text)
+    return _tidy(found.message) if found and found.message in text and not _GENERIC.search(found.message) else None
 
 
 def _tidy(message: str) -> str:

@@ -14,7 +14,7 @@ from memory_kb.text import shorten
 #: What is run to see whether the work is right; their last results tell the outcome.
 CHECKS = ("test", "build", "lint", "deploy")
 _LONGEST, _LONGEST_LINE = 20_000, 4_000
-_SHOWN, _LEAST = 100, 30
+_SHOWN, _LEAST, _PARTS = 100, 30, 8
 #: What goes without saying where something else was done on the same line.
 _MINOR = frozenset({"git add", "mkdir", "sleep", "chmod"})
 _EDITORS = re.compile(r"(?i)^(?:(?:multi|notebook)?_?edit\w*|write\w*|create_?file|apply_?patch|update_?file|(?:str_)?replace\w*|patch|insert\w*)$")
@@ -106,7 +106,7 @@ class Call(NamedTuple):
         targets: what it is done to; empty for everything or for nothing in particular.
         shown: the call in a few words.
         made: files that it makes anew.
-        also: what else a line for the shell does, apart from looking.
+        also: what else a line for the shell does.
         line: the line for the shell that it stands on, where there are several commands.
         place: where it stands there; `joiner` is what stands before it.
         then: what would have been run after it, had it not failed.
@@ -131,7 +131,9 @@ class Call(NamedTuple):
     @property
     def told(self) -> str:
         """The line in a few words; what only gets files ready for a commit is left out."""
-        parts = [part for part in self.parts if part.family not in _MINOR or not self.also] or [self]
+        parts = [
+            part for part in self.parts if not self.also or (part.family not in _MINOR and (part.kind != "look" or part.place == self.place))
+        ] or [self]
         room = max(_LEAST, _SHOWN * 2 // len(parts)) if len(parts) > 1 else _SHOWN
         return "".join(f"{_joined(part.joiner) if number else ''}{shorten(part.shown, room)}" for number, part in enumerate(parts))
 
@@ -206,7 +208,7 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     if not calls:
         return Call("look", "cd", (), _clean(command))
     first = min(reversed(calls), key=lambda call: _RANK.index(call.kind))
-    also = tuple(call for call in calls if call is not first and call.kind != "look")[:8]
+    also = tuple(sorted((call for call in calls if call is not first), key=lambda call: call.kind == "look"))[:_PARTS]
     return first._replace(also=also, line=command[:_LONGEST_LINE] if len(calls) > 1 else "")
 
 

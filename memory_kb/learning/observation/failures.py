@@ -93,7 +93,7 @@ _ABOUT_SETUP = (
         (
             r"Missing script|\bCommand \"[\w:.-]+\" not found|Couldn't find a script|Script not found|No such (?:script|target|task|command)|No "
             r"rule to make target|"
-            r"Unknown (?:task|command|subcommand)|no test specified"
+            r"Unknown (?:task|command|subcommand)|Task '[\w:-]+' not found|no test specified"
         ),
     ),
     (
@@ -196,6 +196,7 @@ _ADVICE = re.compile(
     _I,
 )
 _LEAST = 15
+_EMPTY = re.compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b", _I)
 # What says no more than that something failed.
 _BARE = re.compile(
     r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed", _I
@@ -323,7 +324,8 @@ def _read_failure(output: str, seq: int) -> Failure | None:
         return Failure(_with_code(setup[0], lines), setup[1], seq)
     if any(map(_PASSING.search, lines)):
         return Failure("passing", "passing", seq)
-    telling = [line for line in lines if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
+    named = [line for line in lines if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
+    telling = [line for line in named if not _EMPTY.match(line)] or named
     if any(_OF_THE_CHANGE.search(line) for line in lines):
         library = next((line for line in telling if re.match(r"[a-z_]\w+(?:\.\w+)+(?:Error|Exception|\b)\S*: ", line)), None)
         return Failure(quote(library), "other", seq) if library else Failure(quote(telling[0]) if telling else "a check failed", "change", seq)

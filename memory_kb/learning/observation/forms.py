@@ -85,8 +85,9 @@ def name(command: Command) -> str:
         ('uv run pytest', 'npx vitest run')
     """
     words = list(command.words)
-    if words[0] in SCRIPT_TESTS:
-        words = words[: 1 + (words[1:2] == ["run"])]
+    runner = next((place for place, word in enumerate(words) if word in SCRIPT_TESTS), None)
+    if runner is not None and command.family.startswith("js "):
+        words = words[: runner + 1 + (words[runner + 1 : runner + 2] == ["run"])]
     elif command.family.startswith("js "):
         purpose = command.family[3:]
         end = next((place for place, word in enumerate(words) if word.startswith(purpose) or word in ("i", "ci", "add", "t")), len(words) - 1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from memory_kb.learning.observation.commandlines import Command
+from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure
 from memory_kb.learning.observation.forms import FETCHED, KNOWN, bare, teaches
 
 #: Programs that take away or only fetch: an output that names them names no remedy.
 _NO_REMEDY = frozenset({"rm", "kill", "pkill", "curl", "wget", "cat", "ls", "grep", "find"})
+#: What only tells something.
+_ASKING = word_set("search list ls show info help status logs describe outdated why doctor version explain")
 _PLAIN = 2
 
 _SERVICE = re.compile(
@@ -64,11 +66,15 @@ PREPARES = re.compile(
 def is_named(command: Command, failed: Command, failure: Failure) -> bool:
     """Tell whether what a failure said names this command, and not every user of the tool knows it."""
     text = bare(command)
-    if command.family == failed.family or KNOWN.match(text) or FETCHED.search(command.shown) or command.program in _NO_REMEDY:
+    if command.family == failed.family or KNOWN.match(text) or FETCHED.search(command.shown) or _only_tells(command):
         return False
     if teaches(command) and any(f"{text} ".startswith(f"{one} ") for one in failure.advice):
         return True
     return any(_is_meant(command, hint.split()) for hint in failure.hints)
+
+
+def _only_tells(command: Command) -> bool:
+    return command.program in _NO_REMEDY or command.family.rpartition(" ")[2] in _ASKING
 
 
 def _is_meant(command: Command, hint: list[str]) -> bool:
