@@ -239,6 +239,33 @@ HELPED = {
         ],
         ("JAVA_HOME=",),
     ),
+    "xargs": (
+        [
+            (
+                "-",
+                "cargo clippy --workspace && cargo test",
+                "error: 'cargo-clippy' is not installed for the toolchain. To install, run `rustup component add clippy`",
+            ),
+            ("+", "rustup component add clippy && cargo clippy --workspace && cargo test", "ok"),
+        ],
+        ("rustup component add clippy",),
+    ),
+    "ng serve": (
+        [
+            ("-", "npx ng build", "Error: error:0308010C:digital envelope routines::unsupported"),
+            ("+", "NODE_OPTIONS=--openssl-legacy-provider npx ng build", "ok"),
+        ],
+        ("NODE_OPTIONS=--openssl-legacy-provider",),
+    ),
+    "many tries": (
+        [
+            ("-", "make dev", "Error: connect ECONNREFUSED 127.0.0.1:5432"),
+            ("-", "docker compose restart api && make dev", "Error: connect ECONNREFUSED 127.0.0.1:5432"),
+            ("-", "docker compose up -d cache && make dev", "Error: connect ECONNREFUSED 127.0.0.1:5432"),
+            ("+", "docker compose up -d postgres && make dev", "ready"),
+        ],
+        ("Run `docker compose up -d postgres` before `make dev`",),
+    ),
 }
 
 NOTHING = {
@@ -344,6 +371,16 @@ NOTHING = {
         ("E", "versions/a.py"),
         ("+", "alembic upgrade head && pytest -q", "ok"),
     ],
+    "just typo": [
+        ("-", "just biuld && just test", "error: Justfile does not contain recipe `biuld`.\nDid you mean `build`?"),
+        ("+", "just build && just test", "ok"),
+    ],
+    "edit in the middle": [
+        ("-", "terraform apply -auto-approve", "Error: Missing required argument region"),
+        ("E", "main.tf"),
+        ("+", "terraform init && terraform apply -auto-approve", "ok"),
+    ],
+    "echo": [("-", "echo start; ./run.sh; echo done $?", "ERROR: cannot open config"), ("+", "cp run.env.sample .env && ./run.sh", "ok")],
 }
 
 

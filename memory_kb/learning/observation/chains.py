@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-#: So much of an output is looked at, from its end.
-_LINES, _LONGEST = 200, 400
+#: So much of an output is looked at: characters of its beginning and its end, lines from its end, characters of a line.
+_HEAD, _TAIL, _LINES, _LONGEST = 12_000, 24_000, 200, 400
 _OPERATOR = re.compile(r"&&|\|\||\|&|[;\n|&]")
 #: After these the next command runs whatever became of the last.
 _APART = (";", "\n", "&")
@@ -175,11 +175,12 @@ def find_culprit(links: Sequence[Link], output: str) -> int:
         >>> find_culprit(links, "! [rejected] main -> main (fetch first)"), find_culprit(links, "Error: the token has expired")
         (1, 2)
     """
+    output = _ends(output)
     able = _able(links, output)
     if len(able) > 1:
-        lines = list(_bad_lines(output))
-        blamed = [place for place in able if any(_speaker(links, line) == place for line in lines)]
-        quiet = [place for place in able if not _NEVER_SILENT.match(links[place].bare)] if lines else []
+        said = set(_speakers(links, _lines(output)))
+        blamed = [place for place in able if place in said]
+        quiet = [place for place in able if not _NEVER_SILENT.match(links[place].bare)] if output.strip() else []
         able = blamed or quiet or able
     return able[-1] if able else max(0, len(links) - 1)
 
@@ -188,13 +189,16 @@ def output_of(links: Sequence[Link], place: int, output: str) -> str:
     """Return an output without the errors that the other commands of the line wrote."""
     if len(links) < 2:
         return output
-    kept = [line for line in output.splitlines() if len(line) > _LONGEST or not _BAD.search(line) or _speaker(links, line) in (None, place)]
-    return "\n".join(kept)
+    lines = _ends(output).splitlines()
+    bad = [line for line in dict.fromkeys(lines) if len(line) <= _LONGEST and _BAD.search(line)][-_LINES:]
+    others = {line for line, speaker in zip(bad, _speakers(links, bad), strict=True) if speaker not in (None, place)}
+    return "\n".join(line for line in lines if line not in others)
 
 
-def blames(links: Sequence[Link], place: int, output: str) -> bool:
-    """Tell whether an output tells of a failure of a command though the line went well as a whole."""
-    return len(links) > 1 and any(_speaker(links, line) == place for line in _bad_lines(output))
+def find_blamed(links: Sequence[Link], output: str) -> frozenset[int]:
+    """Return the places of the commands whose failure an output tells of, though the line went well as a whole."""
+    lines = [line for line in _lines(_ends(output)) if _BAD.search(line)] if len(links) > 1 else []
+    return frozenset(speaker for speaker in _speakers(links, lines) if speaker is not None)
 
 
 def _able(links: Sequence[Link], output: str) -> list[int]:
@@ -212,44 +216,43 @@ def _able(links: Sequence[Link], output: str) -> list[int]:
     return able
 
 
-def _bad_lines(output: str) -> Iterator[str]:
-    lines = [line for line in output.splitlines() if line.strip()][-_LINES:]
-    return (line for line in lines if len(line) <= _LONGEST)
+def _ends(text: str) -> str:
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
-def _speaker(links: Sequence[Link], line: str) -> int | None:
-    """Return the place of the command that a line of the output tells of, or None."""
-    if _announces_nothing(line):
+def _lines(output: str) -> list[str]:
+    lines = [line for line in dict.fromkeys(output.splitlines()) if line.strip() and len(line) <= _LONGEST]
+    return lines[-_LINES:]
+
+
+def _speakers(links: Sequence[Link], lines: Sequence[str]) -> list[int | None]:
+    """Return for each line of an output the place of the command that it tells of, or None."""
+    bare = [link.bare for link in links]
+    names = [{_program(text), _program(link.first)} for text, link in zip(bare, links, strict=True)]
+    known = [
+        (shape, places)
+        for command, shape in _SIGNATURES
+        if (places := [place for place, text in enumerate(bare) if not links[place].is_idle and command.search(text)])
+    ]
+    busy = {place: text for place, text in enumerate(bare) if not links[place].is_idle}
+    return [_speaker(names, known, busy, line) for line in lines]
+
+
+def _speaker(names: list[set[str]], known: list[tuple[re.Pattern[str], list[int]]], busy: dict[int, str], line: str) -> int | None:
+    if _ANNOUNCED.match(line):
         return None
-    text = _SHELL_LEAD.sub("", line)
-    named = _NAMED.match(text)
-    if named:
-        name = named[1].rpartition("/")[2]
-        by_name = [place for place, link in enumerate(links) if name == _program(link.bare) or name == _program(link.first)]
-        if len(by_name) == 1:
-            return by_name[0]
-    signed = _signed(links, line)
+    named = _NAMED.match(_SHELL_LEAD.sub("", line))
+    by_name = [place for place, own in enumerate(names) if named and named[1].rpartition("/")[2] in own]
+    if len(by_name) == 1:
+        return by_name[0]
+    signed = next((places for shape, places in known if shape.search(line)), [])
     if len(signed) == 1:
         return signed[0]
     if not _BAD.search(line):
         return None
     quoted = [found[2] for found in _QUOTED.finditer(line)]
-    telling = [place for place, link in enumerate(links) if not link.is_idle and any(_has_word(link.bare, word) for word in quoted)]
+    telling = [place for place, text in busy.items() if any(_has_word(text, word) for word in quoted)]
     return telling[0] if len(telling) == 1 and (not signed or telling[0] in signed) else None
-
-
-def _signed(links: Sequence[Link], line: str) -> list[int]:
-    """Return the commands that alone write such a line, by the first signature that fits."""
-    for command, shape in _SIGNATURES:
-        if shape.search(line):
-            places = [place for place, link in enumerate(links) if command.search(link.bare)]
-            if places:
-                return places
-    return []
-
-
-def _announces_nothing(line: str) -> bool:
-    return not line.strip() or _ANNOUNCED.match(line) is not None
 
 
 def _program(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from memory_kb.learning.episodic.sayings import RETRACTION
 from memory_kb.learning.episodic.toolcalls import CHECKS, read_call, read_command
 from memory_kb.learning.intake import Offer
-from memory_kb.learning.observation.chains import blames, find_culprit, output_of, read_chain
+from memory_kb.learning.observation.chains import find_blamed, find_culprit, output_of, read_chain
 from memory_kb.learning.observation.commandlines import Command, command_of, parse_line
 from memory_kb.learning.observation.corrections import Did, find_correction, is_about_deed
 from memory_kb.learning.observation.drafts import TITLE, Finding, from_correction, from_decision, from_fix, make_draft
@@ -265,7 +265,8 @@ class _Session:
             if failure:
                 self._watch.failed(culprit, failure, call.seq, tuple(one for one in call.commands if one.place < blamed))
             return
-        ran = [one for one in call.commands if links[one.place].joiner != "||" and (one is last or not blames(links, one.place, text))]
+        blamed_at = find_blamed(links, text)
+        ran = [one for one in call.commands if links[one.place].joiner != "||" and (one is last or one.place not in blamed_at)]
         for number, command in enumerate(ran):
             self._ready += self._watch.worked(command, call.seq, tuple(ran[:number]))
 
