@@ -100,9 +100,9 @@ def found(*said: tuple[str, str]) -> list[Offer]:
 
 def test_only_what_corrects_something_is_a_correction() -> None:
     (told,) = found(("user", "We never vendor dependencies in this repo; go.sum is enough."))
-    (corrected,) = found(("user", "No, stop. We never vendor dependencies in this repo; go.sum is enough."))
-    assert "**Category:** Preferences" in told.draft.text
-    assert "**Category:** Corrections" in corrected.draft.text
+    (stopped,) = found(("user", "No, stop. We never vendor dependencies in this repo; go.sum is enough."))
+    assert [one.draft.kind for one in (told, stopped)] == ["preference", "preference"]
+    assert "**Category:** Corrections" not in told.draft.text
 
 
 @pytest.mark.parametrize("lead", ["Decision: ", "The decision is: ", "Decided: "])

@@ -16,62 +16,29 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.entry import Span
 from memory_kb.learning.intake import Offer
-from memory_kb.learning.remember import Draft
-from memory_kb.learning.speech import doubts, phrases, standing
+from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
+from memory_kb.learning.speech.reading import ORDER, SHORT, Capture, read_about_it, read_note, read_request, read_request_back, read_sentence
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
-from memory_kb.text import shorten
+
+__all__ = ["Capture", "CaptureReport", "Captured", "Heard", "Verdict", "hear", "make_offer", "offer_captures", "read_all", "read_message"]
 
 #: How many characters of their own a message has that is looked at (S1-18).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
-#: The shortest thing that is captured; the longest is in `phrases`.
-MIN_SPAN = 5
-#: The longest title.
-TITLE = 80
-#: So few words that the sentence before them may be needed to understand them.
-_BRIEF, _SHORT = 4, 6
-_KINDS = {"preference": "preference", "correction": "fact", "constraint": "policy"}
-#: Page order (S1-18).
-_ORDER = tuple(_KINDS)
-_EXPRESSIONS = {"preference": phrases.PREFERENCE, "correction": phrases.CORRECTION, "constraint": phrases.CONSTRAINT}
-#: What is standing by other words is read last.
-_STANDING = (("constraint", standing.CONSTRAINT), ("preference", standing.PREFERENCE))
-_ENDS = " \t\r\n"
-_LEAD = re.compile(rf"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*{phrases.LEAD}", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What a message says that is worth keeping.
-
-    Attributes:
-        pattern: `preference`, `correction`, `constraint`, or `request` for what the person asked to
-            be remembered.
-        kind: of the entry.
-        text: the whole sentence, or what follows the request, letter for letter.
-        span: the thing itself within the text.
-    """
-
-    pattern: str
-    kind: str
-    text: str
-    span: str
-
-    @property
-    def title(self) -> str:
-        """What to call it: the text without the words that only lead to it."""
-        bare = _LEAD.sub("", " ".join(self.text.split()), count=1).rstrip(".! ")
-        return shorten(bare[:1].upper() + bare[1:] if bare[:1].islower() and bare.split(" ", 1)[0].isalpha() else bare, TITLE)
-
-    @property
-    def draft(self) -> Draft:
-        """The learning that it becomes; corrections matter much, the rest as its kind implies."""
-        priority = "high" if self.pattern == "correction" else None
-        return Draft(self.text, self.kind, self.title, priority=priority, source="user_explicit" if self.pattern == "request" else "observed")
+#: What a person told the harness to note down.
+_NOTED = re.compile(r"\s*<user-memory-input>\s*(?P<noted>[^<]{5,2000}?)\s*</user-memory-input>\s*")
+# Another request within a sentence.
+_AND_REMEMBER = re.compile(
+    (
+        r"(?:,|;|\s[—–-]+) (?:(?:and|but|also|so|und|et|y) )?(?:also |please |bitte )?(?=remember (?!it\b|this\b)|keep in mind that|"
+        r"(?:don't|do not|never) forget that|note that|merke? dir)"
+    ),
+    re.IGNORECASE,
+)
 
 
 class Verdict(NamedTuple):
@@ -103,6 +70,9 @@ def read_message(message: str) -> Verdict:
     own, why_not = _read_own(message)
     if own is None:
         return Verdict(None, why_not)
+    noted = _NOTED.fullmatch(message)
+    if noted:
+        return Verdict(read_note(noted["noted"]), "it reads as a request")
     if not MIN_MESSAGE <= own.size <= MAX_MESSAGE:
         return Verdict(None, f"{own.size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are looked at")
     found = min(_candidates(own), key=lambda one: (one.rank, one.place), default=None)
@@ -121,6 +91,9 @@ def read_all(message: str) -> tuple[Capture, ...]:
         ['Always run the linter.', 'Never touch dist.']
     """
     own, _ = _read_own(message)
+    noted = _NOTED.fullmatch(message) if own else None
+    if noted:
+        return (read_note(noted["noted"]),)
     found = sorted(_candidates(own), key=lambda one: one.place) if own and own.size <= MAX_MESSAGE else []
     return tuple(one.capture for one in found if one.capture.text in message)
 
@@ -144,104 +117,41 @@ class _Candidate(NamedTuple):
 
 def _candidates(own: OwnText) -> Iterator[_Candidate]:
     """Yield what the sentences of a message hold, each at most one."""
-    has_order, before = False, None
-    spans = tuple(sentences(own.masked))
+    has_order, before, kept = False, None, None
+    spans = tuple(part for span in sentences(own.masked) for part in _parts(own.masked, span))
+    if any(doubts.MOCKING.match(own.masked, *span) for span in spans[1:]):
+        return
     is_asking = any(_is_question(own.masked[slice(*span)]) for span in spans)
     for place, span in enumerate(spans):
         masked, text = own.masked[slice(*span)], own.text[slice(*span)]
-        is_question = _is_question(masked)
+        is_question, found = _is_question(masked), None
         if not is_question and not (is_asking and phrases.OWN_HABIT.match(masked)):
-            request = _read_request(masked, text) or (_read_request_back(own, before, span) if before else None)
-            found = request or _read_sentence(masked, text, has_order=has_order) or (_read_about_it(own, before, span) if before else None)
+            request = read_request(masked, text) or (read_request_back(own, before, span) if before else None)
+            found = request or read_sentence(masked, text, has_order=has_order) or (read_about_it(own, before, span) if before else None)
             if found is None and before and phrases.GROUND.match(own.masked, *before):
-                found = _read_sentence(masked, text, has_order=has_order, may_point=True)
+                found = read_sentence(masked, text, has_order=has_order, may_point=True)
                 found = replace(found, text=own.text[before.start : span.end]) if found else None
-            elif found and before and not request and len(found.text.split()) <= _SHORT and phrases.GROUND.match(own.masked, *before):
+            elif found and before and not kept and not request and len(found.text.split()) <= SHORT and phrases.GROUND.match(own.masked, *before):
                 found = replace(found, text=own.text[before.start : span.end])
             if found:
-                yield _Candidate(-1 if request else _ORDER.index(found.pattern), place, found)
+                yield _Candidate(-1 if found.pattern == "request" else ORDER.index(found.pattern), place, found)
         has_order = has_order or doubts.ORDER.match(masked) is not None
         before = None if is_question else span
+        kept = found
+
+
+def _parts(masked: str, span: Span) -> Iterator[Span]:
+    """Yield what stands before and after a request within a sentence, or the sentence."""
+    request = _AND_REMEMBER.search(masked, *span)
+    if request is None:
+        yield span
+    else:
+        yield Span(span.start, request.start())
+        yield Span(request.end(), span.end)
 
 
 def _is_question(masked: str) -> bool:
-    return masked.rstrip("\"')*_ ").endswith("?")
-
-
-def _read_request(masked: str, text: str) -> Capture | None:
-    """Return what the person asked to be remembered."""
-    request = phrases.REQUEST.match(masked)
-    if request is None or doubts.ONE_OFF.search(masked, request.end()) or doubts.STILL_TO_DO.match(masked, request.end()):
-        return None
-    wanted = text[request.end() :].strip(_ENDS)
-    if len(wanted) < MIN_SPAN:
-        return None
-    told = _match(masked[request.end() :], text[request.end() :])
-    return Capture("request", _KINDS[told.pattern] if told else "fact", wanted, wanted)
-
-
-def _read_request_back(own: OwnText, before: Span, span: Span) -> Capture | None:
-    """Return what the person said before they asked to remember it, with what they add."""
-    request = phrases.REQUEST_BACK.match(own.masked, *span)
-    said = own.masked[slice(*before)]
-    if request is None or len(said.split()) < _BRIEF or doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said):
-        return None
-    has_more = len(own.masked[request.end() : span.end].split()) > _BRIEF // 2
-    wanted = own.text[before.start : span.end if has_more else before.end].strip(_ENDS)
-    return Capture("request", "fact", wanted, wanted)
-
-
-def _read_about_it(own: OwnText, before: Span, span: Span) -> Capture | None:
-    """Return a rule about something together with the sentence that names it."""
-    found = phrases.ABOUT_IT.match(own.masked, *span)
-    if found is None or phrases.GROUND.match(own.masked, *before) is None or doubts.NOT_MEANT.search(own.masked, before.start, span.end):
-        return None
-    return Capture("preference", "preference", own.text[before.start : span.end], own.text[found.start("span") : found.end("span")])
-
-
-def _read_sentence(masked: str, text: str, *, has_order: bool, may_point: bool = False) -> Capture | None:
-    """Return the preference, correction or constraint that a sentence is; one that points needs the sentence before it."""
-    if doubts.ONE_OFF.search(masked) or doubts.NOT_MEANT.search(masked):
-        return None
-    found = _match(masked, text, may_point=may_point)
-    if found and may_point and found.pattern == "correction":
-        return None
-    if found is None and not has_order and not may_point:
-        found = _match_standing(masked, text)
-    if found and has_order and found.pattern == "constraint" and doubts.SPECIFIC.match(masked):
-        return None
-    tail = doubts.NOW_TO_DO.search(masked, masked.find(",")) if found and found.pattern != "correction" and "," in masked else None
-    if found and tail and len(masked[: tail.start()].split()) >= _BRIEF:
-        return replace(found, text=text[: tail.start()], span=found.span[: max(MIN_SPAN, tail.start() - text.find(found.span))])
-    return found
-
-
-def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None:
-    order = ("constraint", "preference", "correction") if phrases.STRICT.search(masked) else _ORDER
-    for pattern in order:
-        for expression in _EXPRESSIONS[pattern]:
-            found = expression.match(masked)
-            if found is None or (pattern == "preference" and " " not in found["span"] and not phrases.LONE_VERB.match(found["span"])):
-                continue
-            if (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
-                return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
-    return None
-
-
-def _match_standing(masked: str, text: str) -> Capture | None:
-    """Return the instruction that a sentence is, where its own words say that it holds for more than once."""
-    for pattern, expressions in _STANDING:
-        for expression in expressions:
-            found = expression.match(masked)
-            if found and not doubts.POINTING.match(found["span"]) and not _is_undone(pattern, masked[found.start("span") :]):
-                return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
-    return None
-
-
-def _is_undone(pattern: str, masked: str) -> bool:
-    """Tell whether the sentence itself takes back what it seems to say."""
-    undone = doubts.GOING_ON if pattern == "correction" else doubts.TAKEN_BACK
-    return undone.search(masked) is not None
+    return masked.rstrip("\"')*_ ").endswith(("?", "？", "か。", "か"))
 
 
 def hear(events: Iterable[Event]) -> Iterator[Heard]:

@@ -30,11 +30,42 @@ _TEXT = any_of(
 _PART = rf"(?:{_VIEW}|{_TEXT})"
 _END = r"(?= *[.,;!?]| *$)"
 
+_DAY = any_of(
+    "mon(?:day)? tue(?:s|sday)? wed(?:nesday)? thu(?:rs|rsday)? fri(?:day)? sat(?:urday)? sun(?:day)? jan(?:uary)? feb(?:ruary)? "
+    "march april june july "
+    "aug(?:ust)? sept(?:ember)? oct(?:ober)? nov(?:ember)? dec(?:ember)? christmas easter tonight tomorrow next midnight noon spring "
+    "summer autumn winter "
+    r"\d+"
+)
+_EVENT = any_of(
+    "release demo launch migration incident audit freeze deadline vacation holidays? weekend meeting review cutover rollout upgrade "
+    "handover outage sprint "
+    "move switch hackathon presentation call go-live end customer client vendor new beta rc fix patch"
+)
+#: A limit after which it does not hold any more.
+LIMITED = (
+    (
+        rf"\b(?:until|till|til|'til|through|thru|up to|before) (?:the )?(?:coming |next |this |end of )*(?:the )?{_DAY}\b(?! ?(?:%|chars?|"
+        rf"characters|lines?|kb|mb|gb|items?|"
+        r"requests?|columns|addresses|words|retries))"
+    ),
+    (
+        rf"\b(?:until|till|til|'til|through) (?:(?:after |the |our |a |an |next |end of )*(?:\w+ ){{0,2}}?{_EVENT}\b|(?:they|he|she|you|"
+        rf"everyone|everybody|nobody|\w+) (?:is|are|has|have|"
+        r"publish\w*|ship\w*|release\w*|fix\w*|says?|comes?|gets?|mend\w*)\b)"
+    ),
+    (
+        r"\b(?:this (?:week|month|sprint|quarter|morning|afternoon|evening|weekend|year|release|iteration)|(?:today|tonight|tomorrow) only|"
+        r"for the next (?:\w+ ){0,2}"
+        r"(?:hours?|days?|weeks?|months?|sprints?|minutes?)|for (?:a|one|two|three|the) (?:while|day|days|week|weeks|hour|hours)|over the "
+        r"(?:weekend|holidays)|"
+        r"(?:during|throughout) the (?:freeze|incident|migration|outage|demo|audit|hackathon|cutover|rollout))\b"
+    ),
+)
 _NOW = any_of(
     "for_now for_the_(?:moment|time_being) at_the_moment right_now this_(?:time|once) just_once today tonight tomorrow yesterday temporarily"
 )
-#: Words for this one occasion.
-ONE_OFF = _search(
+_ONCE = (
     rf"\b{_NOW}\b",
     r"\b(?:in the meantime|while (?:i|you|we)|as long as (?:i|we)|by (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
     rf"\buntil (?:{any_of('i we it this that further then tomorrow next')}|the (?:bug|issue|problem|fix)|(?:all |every )?the (?:tests?|build|ci))\b",
@@ -49,19 +80,38 @@ ONE_OFF = _search(
     r"\b(?:my local|on my (?:machine|laptop|branch|fork|screen)|remaining|the rest of)\b",
     r"\bthe (?:two|three|four|five|six|first|second|third|fourth|last) |\b(?:as|like) before\b",
     rf"\b(?:above|below|there|first){_END}",
-    rf"\b(?:in|on|at|of|for|from|into|to|under|above|below) (?:the|that|both) (?:[\w-]+ ){{0,2}}?{_PART}\b"
-    r"(?! (?:messages?|descriptions?|titles?|bod(?:y|ies)|templates?|fields?)\b)",
-    rf"\b(?:all|each|every|both|any)(?: of)?(?: the)? (?:[\w-]+ )?{_VIEW}s?\b(?= (?:must|should|have|has|is|are|in|on|needs?)\b)",
-    r"\b(?:all|every|each|any) \w+ in \S+\.[a-z]{1,4}\b",
     r"\b(?:on|in|at|from|for|of|to|with) that \w",
     rf"\b(?:this|these|those) (?!{_LASTING}\b|is\b|was\b)\w",
     rf"\b(?:for|in|on|of|from) (?:this|that|these|those){_END}|\b(?:after|before|with|without) (?:that|this){_END}",
     r", so (?:please )?(?:add|make|fix|change|write|put)\b",
 )
+# One part of what is being made.
+_ONE_PART = (
+    (
+        rf"\b(?:in|on|at|of|for|from|into|to|under|above|below) (?:the|that|both) (?:[\w-]+ ){{0,2}}?{_PART}\b"
+        r"(?! (?:messages?|descriptions?|titles?|bod(?:y|ies)|templates?|fields?)\b)"
+    ),
+    rf"\b(?:all|each|every|both|any)(?: of)?(?: the)? (?:[\w-]+ )?{_VIEW}s?\b(?= (?:must|should|have|has|is|are|in|on|needs?)\b)",
+    r"\b(?:all|every|each|any) \w+ in \S+\.[a-z]{1,4}\b",
+)
+#: Words for this one occasion.
+ONCE = _search(*_ONCE, *_ONE_PART)
+#: The same, and what has an end.
+ONE_OFF = _search(*LIMITED, *_ONCE, *_ONE_PART)
+#: The same of what is only told of, where a part may well be named.
+PASSING = _search(*LIMITED, *_ONCE)
 #: Words of somebody who does not mean it, or who only tells.
 NOT_MEANT = _search(
     r"\b(?:maybe|perhaps|i guess|i suppose|i wonder|lol|lmao|haha\w*|ha|rofl|just kidding|jk|they said|that's the spirit|yeah,? (?:right|sure))\b",
     r"\b(?:what could (?:possibly )?go wrong|(?:brilliant|great|genius) idea|hence|which is (?:annoying|why)|so (?:i|it|that's))\b",
+    r"\b(?:let's say|suppose|supposing|imagine|assume|assuming|hypothetically|in theory|what if|in an ideal world|say we|who needs|"
+    r"nobody needs|(?:fantastic|wonderful|"
+    r"awesome|clever|excellent|what a) (?:idea|plan)|great plan|that will (?:surely |definitely )?(?:fix|solve) it|yeah right)\b",
+    (
+        r"\bif (?:we|you|they|i) (?:went|go|chose|choose|decided|decide|picked|pick|opted|took|had)\b|\b(?:we|you|one) (?:could|might) "
+        r"(?:always|never|also)\b"
+    ),
+    r"(?:(?:oh|well|yes|sure|great|right|ok|okay),? )+(?:let's|lets) (?:always|never|just)\b",
     r"(?<!\S)/s(?!\S)|[🙄😂🤣😅😉🙃]",
 )
 #: After a rule: what is to be done about it now.
@@ -99,3 +149,8 @@ ORDER = _search(
 )
 #: A constraint that may be about the parts of one thing.
 SPECIFIC = _search(LEAD + r"(?!(?:no|nobody|don't|do not|dont|you|we|our|under|it)\b)")
+#: A sentence after another that shows that it was not meant.
+MOCKING = _search(
+    r"(?:what an? )?(?:brilliant|great|genius|fantastic|wonderful|excellent|awesome|clever|lovely|amazing|terrific) (?:idea|plan|move|"
+    r"thinking|strategy)\W*$"
+)

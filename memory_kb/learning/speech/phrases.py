@@ -82,7 +82,7 @@ _REPORTING = (
     r"show|fix|refactor|"
     r"update|change|rename|move|remove|delete|run|check|try|go|put|let|look|start|open|set|turn|give)\b"
     r"|(?:i|he|she|they|you|it|if|why|what|how|when|who|which|whether|can|could|would|should|do|does|did|is|are|was|were|let's|let me)\b"
-    r"|[^,;:]{0,60}\b(?:says?|said|tells?|told|reads?|shows?|prints?|complains?|promised|claims?)\b)"
+    r"|[^,;:]{0,60}\b(?:says?|said|tells?|told|wrote|writes|reads?|shows?|prints?|complains?|promised|claims?)\b)"
 )
 _HABIT = any_of(
     "use want(?!_to_(?!see)) write run commit put keep log squash merge rebase push ship deploy test pin name return store add edit change "

@@ -1,0 +1,52 @@
+"""The words of one language in which people give instructions; each has its table, which `foreign` reads."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_I = re.IGNORECASE
+#: The rest of a sentence.
+REST = r"[^?!;\n]{2,160}"
+#: The name of something.
+NAMED = r"[\w@][\w.+#@/-]*(?: (?-i:[A-Z])[\w.+#-]*)?"
+
+
+class Tongue(NamedTuple):
+    """The words of one language.
+
+    Attributes:
+        lead: what may stand before a sentence proper.
+        objection: how somebody says that it is not so.
+        request: asks to remember what follows; `request_back` what was said before.
+        doubt: words of a sentence that is for this once, is told, asked or not meant, or points at something.
+        ways: how instructions begin or read, by what they become; tried in order.
+    """
+
+    lead: re.Pattern[str]
+    objection: re.Pattern[str]
+    request: re.Pattern[str]
+    request_back: re.Pattern[str]
+    doubt: re.Pattern[str]
+    ways: tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def tongue(
+    *,
+    lead: str,
+    objection: str,
+    request: str,
+    request_back: str,
+    doubt: tuple[str, ...],
+    ways: tuple[tuple[str, str], ...],
+    gap: str = r"[\s,;:.!–—-]+",
+) -> Tongue:
+    """Return a table whose expressions stand behind one another as they do in a sentence; `gap` is what is between words that lead to it."""
+    return Tongue(
+        re.compile(rf"(?:(?:{lead}){gap})*+", _I),
+        re.compile(rf"(?:{objection})\s*[,:;.!–—、，。-]+\s*", _I),
+        re.compile(rf"(?:{request})", _I),
+        re.compile(rf"(?:{request_back})", _I),
+        re.compile("|".join(doubt), _I),
+        tuple((pattern, re.compile(way, _I)) for pattern, way in ways),
+    )

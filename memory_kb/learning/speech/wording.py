@@ -1,0 +1,42 @@
+"""What to call something that somebody said: its words without those that only lead to it or politely end it."""
+
+from __future__ import annotations
+
+import re
+
+from memory_kb.learning.speech.general import LEADING, OBJECTION
+from memory_kb.learning.speech.phrases import any_of
+
+_I = re.IGNORECASE
+_AGREEING = re.compile(r"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*", _I)
+_OBJECTING = re.compile(r"(?:no|nope|nah|nein|nee|non|não|wrong|falsch|いや|いいえ|不对)\s*[,:;.!–—、，]+\s*(?:actually,? )?", _I)
+_FOREIGN_LEAD = re.compile(
+    rf"(?:{any_of('und bitte also übrigens außerdem et donc aussi y además por_favor e inoltre en graag')}(?:\s*[,:]\s*|\s+)(?=[\w`]{{2}})|"
+    r"(?:achtung|wichtig|hinweis|attention|important|atención|importante|atenção|attenzione|let op)\s*[,:!]\s*)*",
+    _I,
+)
+_PARTING = any_of("please pls plz thanks thx thank_you btw by_the_way ok okay fyi bitte danke merci stp svp gracias por_favor grazie graag")
+_TRAILING = re.compile(
+    rf"(?:\s*[,;–—-]?\s*\b(?:{_PARTING}))+\s*$",
+    _I,
+)
+
+
+def strip_wording(text: str) -> str:
+    """Return a sentence on one line without what leads to it and what only ends it.
+
+    Example:
+        >>> strip_wording("again: never rebase shared branches, please!"), strip_wording("No, no tests in CI")
+        ('never rebase shared branches', 'no tests in CI')
+    """
+    bare = " ".join(text.split())
+    for _ in range(3):
+        before = bare
+        for expression in (_AGREEING, LEADING, OBJECTION, _OBJECTING, _FOREIGN_LEAD):
+            rest = expression.sub("", bare, count=1) if expression.match(bare) else bare
+            bare = rest if len(rest.split()) > 1 or (not re.search(r"\s", rest) and len(rest) > 4) else bare
+        if bare == before:
+            break
+    bare = bare.rstrip(".!。！ ")
+    rest = _TRAILING.sub("", bare)
+    return (rest if len(rest) > 4 else bare).rstrip(".!,。！ ")
