@@ -225,7 +225,7 @@ class Captured:
         action: `created`, `reinforced`, `known`, `forgotten`, `refused` or `withdrawn`; `passed` where the
             message holds nothing to keep.
         reason: why, in words.
-        pattern: what the sentence reads as: preference, correction, constraint, or request.
+        pattern: what the sentence reads as: preference, correction, constraint, statement, or request.
         text: the sentence that is kept, `span` the thing itself within it.
         session: where the message comes from; `seq` is the number of its event.
     """

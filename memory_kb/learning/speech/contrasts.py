@@ -65,7 +65,9 @@ _EACH_TURN = re.compile(
     _I,
 )
 _STOPPED = re.compile(rf"we (?:(?:have )?(?:stopped|quit) using|dropped|banned|got rid of) (?P<one>{_THING})(?:,|;| so) (?P<tail>.*)", _I)
-_NO_MORE = re.compile(rf"(?:going forward |from now on |{_POLITE})*no more (?!than\b)(?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w{CODE}-]+s)\b(?P<tail>[^?]*)$", _I)
+_NO_MORE = re.compile(
+    rf"(?:going forward |from now on |{_POLITE})*no more (?!than\b)(?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w{CODE}-]+s)\b(?P<tail>[^?]*)$", _I
+)
 _WORK_WORD = re.compile(rf"\b{WORK}\b", _I)
 _INTO = re.compile(
     rf"{_POLITE}(?:don't|do not) {_DOING} (?P<one>(?:[\w-]+ ){{0,2}}?[\w-]+) (?:to|in|into|inside|from) (?P<what>(?:our |any "

@@ -81,7 +81,7 @@ GERMAN = tongue(
             "preference",
             (
                 rf"(?:ab (?:jetzt|sofort|heute|nun)|künftig|zukünftig|in zukunft|von (?:jetzt|nun) an|fortan)[,:]? (?!(?:wird|geht|ist|"
-                rf"kommt)\b)(?=[^?\n]*(?:{_DE_INFINITIVE}{_DE_END}|\b{_DE_DO}\b|\bnur\b|\bkein)){REST}"
+                rf"kommt|kommen|werden|wollen|will|möchte\w*|können)\b)(?=[^?\n]*(?:{_DE_INFINITIVE}{_DE_END}|\b{_DE_DO}\b|\bnur\b|\bkein)){REST}"
             ),
         ),
         (
@@ -116,7 +116,8 @@ GERMAN = tongue(
         (
             "preference",
             (
-                rf"(?:bitte )?(?:vor|nach|bei) (?:jede[mrn]|allen) [\w-]+ (?:bitte |immer |erst )?(?=[^?\n]*(?:{_DE_INFINITIVE}{_DE_END}|"
+                rf"(?:bitte )?(?:vor|nach|bei) (?:jede[mrn]|allen) [\w-]+ (?!(?:wird|werden|ist|sind|soll\w*|kommt|geht|läuft|muss|hat)\b)(?:bitte |"
+                rf"immer |erst )?(?=[^?\n]*(?:{_DE_INFINITIVE}{_DE_END}|"
                 rf"\b{_DE_DO}\b)){REST}"
             ),
         ),

@@ -69,7 +69,7 @@ _LIMITING = re.compile(
 _TAKEN = re.compile(
     (
         rf"(?:on [^,;:.?!\n]{{2,40}},? )?(?:the )?port {_NUMBER}(?: (?:on|of) [^,;:.?!\n]{{2,40}}?)? (?:is|are) (?:always )?(?:taken|used|"
-        rf"occupied|reserved|blocked|in use) (?:by|for) \S"
+        rf"occupied|reserved|blocked|in use) (?:by|for) (?!(?:another|the other|some other|my|an old|something|someone)\b)\S"
     ),
     _I,
 )

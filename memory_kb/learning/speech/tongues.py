@@ -9,7 +9,10 @@ _I = re.IGNORECASE
 #: The rest of a sentence.
 REST = r"[^?!;\n]{2,160}"
 #: The name of something.
-NAMED = r"[\w@][\w.+#@/-]*(?: (?-i:[A-Z])[\w.+#-]*)?"
+NAMED = (
+    r"(?!(?:die|der|das|den|dem|des|ein\w*|dein\w*|mein\w*|le|la|les|un|une|el|los|las|una|lo|il|o|a|os|as|de|het|een|ce|cette|este|esta|l')\b)"
+    r"[\w@][\w.+#@/-]*(?: (?-i:[A-Z])[\w.+#-]*)?"
+)
 
 
 class Tongue(NamedTuple):
