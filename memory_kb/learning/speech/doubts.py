@@ -95,9 +95,9 @@ _ONE_PART = (
     r"\b(?:all|every|each|any) \w+ in \S+\.[a-z]{1,4}\b",
 )
 #: Words for this one occasion.
-ONCE = _search(*_ONCE, *_ONE_PART)
+ONE_OFF = _search(*_ONCE, *_ONE_PART)
 #: The same, and what has an end.
-ONE_OFF = _search(*LIMITED, *_ONCE, *_ONE_PART)
+NOT_LASTING = _search(*LIMITED, *_ONCE, *_ONE_PART)
 #: The same of what is only told of, where a part may well be named.
 PASSING = _search(*LIMITED, *_ONCE)
 #: Words of somebody who does not mean it, or who only tells.

@@ -143,7 +143,7 @@ def is_short_rule(core: str) -> bool:
     )
 
 
-def is_for_once(sentence: str, words: re.Pattern[str] = doubts.ONE_OFF) -> bool:
+def is_for_once(sentence: str, words: re.Pattern[str] = doubts.NOT_LASTING) -> bool:
     """Tell whether a sentence is for this one occasion, or not meant.
 
     Example:

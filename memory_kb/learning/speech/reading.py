@@ -69,7 +69,7 @@ def read_request(masked: str, text: str) -> Capture | None:
     """Return what the person asked to be remembered."""
     request = phrases.REQUEST.match(masked)
     start = request.end() if request else foreign.request_in(masked)
-    if start is None or doubts.ONCE.search(masked, start) or doubts.STILL_TO_DO.match(masked, start):
+    if start is None or doubts.ONE_OFF.search(masked, start) or doubts.STILL_TO_DO.match(masked, start):
         return None
     if request is None and foreign.is_doubtful(masked[start:]):
         return None
@@ -100,7 +100,7 @@ def read_request_back(own: OwnText, before: Span, span: Span) -> Capture | None:
     if request is None and foreign.asks_back(own.masked[slice(*span)]) and foreign.width(said) >= _WIDE and not foreign.is_doubtful(said):
         wanted = own.text[slice(*before)].strip(_ENDS)
         return Capture("request", "fact", wanted, wanted)
-    if request is None or len(said.split()) < _BRIEF or doubts.ONCE.search(said) or doubts.NOT_MEANT.search(said):
+    if request is None or len(said.split()) < _BRIEF or doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said):
         return None
     has_more = len(own.masked[request.end() : span.end].split()) > _BRIEF // 2
     wanted = own.text[before.start : span.end if has_more else before.end].strip(_ENDS)
