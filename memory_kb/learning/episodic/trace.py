@@ -258,7 +258,7 @@ class _Tracer:
         self.words.add("constraints", *(text for text in said.constraints if text not in said.lessons and text not in said.decisions))
         for one in dict.fromkeys((*said.decisions, *said.lessons, *said.constraints)):
             taken += self.retractions.state(f"{one} (user)" if one in said.decisions else one, one, text)
-        for key, doubt in taken:
+        for key, doubt, _ in taken:
             if doubt == "withdrawn":
                 self.words.drop(key)
 

@@ -194,7 +194,7 @@ class _Session:
             yield from self._take_back(self._retractions.state(offer.key, said, message))
 
     def _take_back(self, taken: Iterable[Taken]) -> Iterator[Offer]:
-        for key, doubt in taken:
+        for key, doubt, _ in taken:
             offer = self._stated.pop(key)
             self._said.discard(("", offer.draft.text))
             yield replace(offer, doubt=doubt)

@@ -7,14 +7,16 @@ place. An exception for one occasion takes nothing back.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech import doubts, takebacks
 from memory_kb.learning.speech.ownwords import GONE, QUOTE, read_own_text, sentences
 from memory_kb.retrieval.similarity import stem, stemmed_set
+from memory_kb.text import has_cjk
 
 #: `withdrawn` where a statement holds no more, `doubtful` where that is not certain.
 Doubt = Literal["withdrawn", "doubtful"]
@@ -35,26 +37,7 @@ _I = re.IGNORECASE
 _MOST, _LONGEST, _SENTENCES = 40, 600, 4
 #: An answer of more words that shares none with a statement is about something else.
 _BRIEF = 12
-_END = r"(?=\s*(?:[.,;:!…—–]|- |$|(?:please|again|then|too|completely|entirely)\b))"
-_SAID = r"(?:what|everything|the thing) i (?:just )?(?:said|wrote|told you|asked|decided)"
-_RULE = r"(?:rule|one|instruction|preference|convention|remark|sentence|last (?:rule|one|instruction|remark|sentence|message))"
-# Whatever was said last is taken back.
-_OWN_WORDS = re.compile(
-    rf"\b(?:scratch|scrap|strike|disregard) (?:(?:that|it|this|the|my) {_RULE}|that|it|this){_END}"
-    rf"|\b(?:forget|ignore|never ?mind) (?:that|this|the|my) {_RULE}{_END}|\b(?:forget|ignore|disregard|never ?mind|scratch|scrap) {_SAID}(?! "
-    rf"about\b)"
-    r"|\b(?:i )?take (?:that|it|this) back\b|\bi misspoke\b|\blet's not do (?:that|it) after all\b",
-    _I,
-)
-# It is taken back where nothing else was in between.
-_POINTING = re.compile(rf"\b(?:forget|ignore|never ?mind) (?:about )?(?:that|it|this){_END}", _I)
 _CHANGED = re.compile(r"\bon second thoughts?\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b", _I)
-_ABOUT = re.compile(
-    rf"\b(?:forget|ignore|disregard|never ?mind|scratch|scrap|take back) (?:{_SAID} about|(?:the|my) (?:rule|thing|bit|part|remark) (?:about|with|"
-    rf"on))"
-    r" (?P<about>[^.,;!?]+)|\bi was (?:wrong|mistaken) (?:about|on|with) (?P<wrong>[^.,;!?]+)",
-    _I,
-)
 _WRONG = re.compile(r"\b(?:i was|i am|i'm) (?:wrong|mistaken)\b(?! (?:about|on|with|to)\b)|\bmy (?:mistake|bad|fault|error)\b", _I)
 # How somebody begins who is about to think again.
 _AGAIN = re.compile(
@@ -66,7 +49,9 @@ _AGAIN = re.compile(
 )
 _AFTER_ALL = re.compile(rf"\b(?:after all|no longer|any ?more)\b|{_CHANGED.pattern}", _I)
 _AS_SAID = re.compile(
-    r"\b(?:(?:as|like) (?:i|we) (?:said|told|agreed)|(?<!what )(?<!thing )(?<!everything )i (?:already )?(?:said|told you))\b(?! wrong)", _I
+    r"\b(?:(?:as|like) (?:i|we) (?:said|told|agreed)|(?<!what )(?<!thing )(?<!everything )(?<!forget )(?<!forget that )i "
+    r"(?:already )?(?:said|told you))\b(?! wrong)",
+    _I,
 )
 # What is said of one occasion is an exception.
 _EXCEPTION = re.compile(
@@ -101,6 +86,35 @@ _INSTEAD = re.compile(
 )
 _TAIL = re.compile(r"(?:instead|please|then|rather|after all|(?:instead of|rather than) .*|,.*)?\s*", _I)
 _CLAUSE = re.compile(r"[,;:.!…—–]+|\s-+\s|\b(?:and|but|so)\b")
+#: Small words of other languages, which are about nothing.
+_SMALL = frozenset(
+    (
+        *(
+            "der",
+            "die",
+            "das",
+            "den",
+            "dem",
+            "des",
+            "zu",
+            "zur",
+            "zum",
+            "mit",
+            "ein",
+            "eine",
+            "einen",
+            "le",
+            "la",
+            "les",
+            "l'",
+            "un",
+            "une",
+            "du",
+            "de",
+        ),
+        *("el", "los", "las", "lo", "del", "al", "con", "regarding"),
+    )
+)
 _IDLE = stemmed_words(
     "use using please sorry right wrong correct fine ok okay allowed good need needed necessary optional do will any want then actually "
     "forget drop skip stop always never rule longer all after everywhere anymore instead can may should must own one just really wait oh say "
@@ -109,10 +123,11 @@ _IDLE = stemmed_words(
 
 
 class Taken(NamedTuple):
-    """A statement that was taken back, by its key, and how certain that is."""
+    """A statement that was taken back, by its key, and how certain that is; `instead` is what it becomes, where that was said."""
 
     key: str
     doubt: Doubt
+    instead: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +135,13 @@ class _Statement:
     key: str
     text: str
     is_alone: bool
-    #: What agents answered since, up to the person's next message; whether that one has come.
+    #: What agents answered since, up to the person's next message; how many messages of theirs came since.
     answered: str = ""
-    is_old: bool = False
+    age: int = 0
+
+    @property
+    def is_old(self) -> bool:
+        return self.age > 0
 
 
 @dataclass(slots=True)
@@ -134,7 +153,7 @@ class Retractions:
         >>> list(session.state("1", "Always squash before merging.", "Always squash before merging."))
         []
         >>> list(session.hear("Sorry, I forgot the file.")), list(session.hear("Sorry, I was wrong, don't squash."))
-        ([], [Taken(key='1', doubt='withdrawn')])
+        ([], [Taken(key='1', doubt='withdrawn', instead=None)])
     """
 
     _stated: list[_Statement] = field(default_factory=list)
@@ -148,19 +167,19 @@ class Retractions:
         said = _own_sentences(message)
         place = next((number for number, one in enumerate(said) if text in one or one in text), len(said))
         statement = _Statement(key, text, len(said) <= 1)
-        doubt = _judge(replace(statement, is_alone=True), said[place + 1 : place + 1 + _SENTENCES])
-        if doubt:
-            yield Taken(key, doubt)
+        taken = _judge(replace(statement, is_alone=True), said[place + 1 : place + 1 + _SENTENCES])
+        if taken:
+            yield taken
         else:
             self._stated = [*self._stated, statement][-_MOST:]
 
     def hear(self, message: str) -> Iterator[Taken]:
         """Take in what the person says; yield what of the statements before it takes back."""
         said = _own_sentences(message)[:_SENTENCES] if len(message) <= _LONGEST else ()
-        judged = [(one, _judge(one, said)) for one in self._stated] if said else []
-        taken = {one.key: doubt for one, doubt in judged if doubt}
-        self._stated = [replace(one, is_old=True) for one in self._stated if one.key not in taken]
-        yield from (Taken(key, doubt) for key, doubt in taken.items())
+        found = [_judge(one, said, is_last=one is self._stated[-1]) for one in self._stated] if said else []
+        taken = {one.key: one for one in found if one}
+        self._stated = [replace(one, age=one.age + 1) for one in self._stated if one.key not in taken]
+        yield from taken.values()
 
 
 def _own_sentences(message: str) -> tuple[str, ...]:
@@ -169,30 +188,53 @@ def _own_sentences(message: str) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for masked, text in found if GONE not in masked and QUOTE * 2 not in masked)
 
 
-def _judge(one: _Statement, said: tuple[str, ...]) -> Doubt | None:
+def _judge(one: _Statement, said: tuple[str, ...], *, is_last: bool = False) -> Taken | None:
+    said = tuple(itertools.dropwhile(takebacks.INTERJECTION.fullmatch, said[:-1])) + said[-1:] if said else ()
     told = [text for text in said if not text.endswith("?") and not _AS_SAID.search(text)]
     words = stemmed_set(one.text)
-    about = [found["about"] or found["wrong"] for text in told for found in _ABOUT.finditer(text)]
-    if about:
-        return "withdrawn" if any(_covers(words, text) for text in about) else None
-    is_again = bool(told) and told[0] == said[0] and _AGAIN.match(told[0]) is not None
-    for text in told:
-        if (is_again or _AFTER_ALL.search(text)) and _denies(one.text, words, text):
-            return "withdrawn"
-    if one.is_old or not told or told[0] != said[0]:
-        return None
+    named = [about for text in told for about in takebacks.names(text)]
+    if named:
+        return Taken(one.key, "withdrawn") if any(_is_named(one.text, words, about) for about in named) else None
+    is_first = bool(told) and told[0] == said[0]
+    is_again = is_first and _AGAIN.match(told[0]) is not None
+    if any((is_again or _AFTER_ALL.search(text)) and _denies(one.text, words, text) for text in told):
+        return Taken(one.key, "withdrawn")
+    if one.is_old:
+        is_own = one.age == 1 and is_last and any(takebacks.points(text) == "own" for text in told)
+        return Taken(one.key, "doubtful") if is_own else None
+    instead = next((new for text in told[:1] if is_first and (new := takebacks.replace_in(one.text, text)) is not None), None)
+    if instead is not None:
+        return Taken(one.key, _doubt_of(one), instead or None)
     if is_again and any(_replaces(one.text, words, text) for text in told):
-        return _doubt_of(one)
-    if _OWN_WORDS.search(told[0]):
+        return Taken(one.key, _doubt_of(one))
+    doubt = _of_pointing(one, words, told, is_first=is_first)
+    return Taken(one.key, doubt) if doubt else None
+
+
+def _of_pointing(one: _Statement, words: frozenset[str], told: list[str], *, is_first: bool) -> Doubt | None:
+    """Judge a statement by words that only point back at it, or tell of a slip."""
+    pointing = [takebacks.points(text) for text in told]
+    if "own" in pointing:
         return _doubt_of(one)
     has_to_do = _is_of(one, words)
-    if _POINTING.search(told[0]) and "?" not in one.answered:
+    if "mixup" in pointing[:2]:
+        return _doubt_of(one) if has_to_do else "doubtful"
+    if not is_first:
+        return None
+    if pointing[0] == "that" and "?" not in one.answered:
         return _doubt_of(one) if has_to_do else "doubtful"
     if _CHANGED.search(told[0]):
         return "doubtful"
     if _WRONG.search(told[0]):
         return _of_the_wrong(one, words, told, has_to_do=has_to_do)
     return None
+
+
+def _is_named(text: str, words: frozenset[str], about: str) -> bool:
+    """Tell whether what somebody names is what a statement is about."""
+    if has_cjk(about):
+        return about.rpartition("、")[2].strip() in text
+    return _covers(words, " ".join(word for word in about.split() if word.lower() not in _SMALL))
 
 
 def _of_the_wrong(one: _Statement, words: frozenset[str], told: list[str], *, has_to_do: bool) -> Doubt | None:
@@ -236,7 +278,8 @@ def _affirms(value: str, said: str) -> bool:
 def _replaces(kept: str, words: frozenset[str], said: str) -> bool:
     """Tell whether a sentence names another choice in the place of the one that was stated."""
     found = _INSTEAD.search(said)
-    if found is None or doubts.ONE_OFF.search(said) or _EXCEPTION.search(said) or not _CHOOSING.search(kept):
+    is_ban = _NOT.search(_TURNED_DOWN.sub(" ", kept)) is not None
+    if found is None or is_ban or doubts.ONE_OFF.search(said) or _EXCEPTION.search(said) or not _CHOOSING.search(kept):
         return False
     tail = found["tail"].strip()
     new = stemmed_set(found["new"]) - _IDLE
