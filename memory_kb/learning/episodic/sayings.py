@@ -10,6 +10,7 @@ from memory_kb.learning.extraction.conversation import clean
 from memory_kb.learning.speech.doubts import NOT_MEANT
 from memory_kb.learning.speech.ownwords import GONE, read_own_text, sentences
 from memory_kb.learning.speech.phrases import OBLIGING, PLAIN_VERB
+from memory_kb.learning.speech.unmeant import meant
 from memory_kb.text import shorten
 
 #: A sentence outside these numbers of words says nothing, or too much at once.
@@ -227,7 +228,7 @@ def read_person(message: str) -> Sayings:
         (('No, use the existing client instead of a new one.',), (), ('In this repo we never mock the clock.',))
     """
     said = tuple(dict(_sentences(message, fewest=1)))
-    told = tuple(text for text in said if not text.endswith("?"))
+    told = tuple(text for text in meant(said) if not text.endswith("?"))
     first = " ".join(said[: 1 if said and len(said[0].split()) > 2 else 2])
     long = tuple(text for text in told if len(text.split()) >= _FEWEST)
     correction = first if len(first.split()) > 2 and not said[0].endswith("?") and _CORRECTION.search(first) else None

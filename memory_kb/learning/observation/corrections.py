@@ -10,6 +10,7 @@ from memory_kb.learning.observation.norms import NAME, TASTE, is_norm
 from memory_kb.learning.observation.statements import said_by_person
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.phrases import GROUND
+from memory_kb.learning.speech.unmeant import meant
 
 _I = re.IGNORECASE
 _SHORTEST, _LONGEST = 20, 2_000
@@ -188,7 +189,7 @@ def find_correction(message: str, did: tuple[Did, ...]) -> Correction | None:
     """
     if not _SHORTEST <= len(message) <= _LONGEST:
         return None
-    everything = said_by_person(message)
+    everything = meant(said_by_person(message))
     said = tuple(one for one in everything if not one.endswith("?") and not doubts.NOT_MEANT.search(one))
     asking = tuple(one for one in said if _ASKING.search(one) and (_MORE_AUTONOMOUS.search(one) or _ESCALATE.search(one)) and not _is_for_once(one))
     if asking:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.ownwords import read_own_text, sentences
+from memory_kb.learning.speech.unmeant import meant
 
 #: Sentences of other lengths say too little, or are no sentences.
 _SHORTEST, _LONGEST = 25, 360
@@ -153,8 +154,9 @@ def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decisi
         >>> list(find_decisions(("I decided to run the tests first because it is quick.",), is_person=False))
         []
     """
+    sure = frozenset(meant(said)) if is_person else frozenset(said)
     for number, sentence in enumerate(said):
-        if not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
+        if sentence not in sure or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
             continue
         deciding = (_DECIDING if is_person else _AGENT_DECIDING).search(sentence)
         if (

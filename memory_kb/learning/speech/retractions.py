@@ -112,7 +112,7 @@ _SMALL = frozenset(
             "du",
             "de",
         ),
-        *("el", "los", "las", "lo", "del", "al", "con", "regarding"),
+        *("el", "los", "las", "lo", "del", "al", "con", "de", "regarding"),
     )
 )
 _IDLE = stemmed_words(
