@@ -19,14 +19,15 @@ from memory_kb.learning.episodic.toolcalls import CHECKS, read_call, read_comman
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.observation.chains import find_blamed, find_culprit, output_of, read_chain
 from memory_kb.learning.observation.commandlines import Command, command_of, parse_line
-from memory_kb.learning.observation.corrections import Did, find_correction, is_about_deed
+from memory_kb.learning.observation.corrections import Did
 from memory_kb.learning.observation.drafts import TITLE, Finding, from_correction, from_decision, from_fix, make_draft
 from memory_kb.learning.observation.failures import REFUSED, is_failure, read_failure
 from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_cause
+from memory_kb.learning.observation.remarks import read_remarks
 from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
-from memory_kb.learning.speech.capture import Heard, offer_captures, read_message
+from memory_kb.learning.speech.capture import make_offer
 from memory_kb.learning.speech.ownwords import read_own_text
-from memory_kb.learning.speech.retractions import Retractions, Taken
+from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import is_own_call, strip
@@ -139,17 +140,13 @@ class _Session:
             self._task = _first_words(text)
         yield from self._settle()
         yield from self._take_back(self._retractions.hear(text))
-        verdict = read_message(event.content or "")
-        captured = next(iter(offer_captures([Heard(event, verdict)], _moment(event), self._place, self._id)), None)
         did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
         self._has_looked = False
-        found = find_correction(f"{self._objection}\n{text}" if self._objection else text, did)
-        if found and captured and not is_about_deed(found, text, did):
-            found = None
-        more = find_correction(text.replace(captured.draft.text, " "), did) if captured and found and found.scope == "observations" else None
-        if captured and (found is None or more):
-            yield from self._state(self._offer_capture(captured), captured.draft.text, text)
-            found = more
+        remarks = read_remarks(text, did, self._objection)
+        found = remarks.correction
+        for mark, capture in remarks.captures:
+            offer = make_offer(event, capture, _moment(event), self._place, self._id)
+            yield from self._state(self._offer_capture(offer, mark, event.seq), capture.text, text)
         said = said_by_person(text)
         if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
             self._decided.clear()
@@ -160,13 +157,14 @@ class _Session:
         if cause:
             self._watch.explained(event.seq, cause)
         if found:
-            offers = self._offer(from_correction(found, event.seq, did), captured.key if captured and not more else None)
+            key = make_offer(event, remarks.main, _moment(event), self._place, self._id).key if remarks.main else None
+            offers = self._offer(from_correction(found, event.seq, did), key)
             yield from self._state(offers, found.signal, text)
         yield from self._accept()
         if RETRACTION.search(text):
             self._reconsider(text)
         for decision in find_decisions(said, is_person=True):
-            if not (captured and captured.draft.text in decision.sentence):
+            if not any(capture.text in decision.sentence for _, capture in remarks.captures):
                 self._chosen.append(from_decision(decision, event.seq, "the user", self._task))
         is_objection = bool(self._did) and bool(_OBJECTION.fullmatch(text.strip()))
         self._objection = text.strip() if is_objection else ""
@@ -194,10 +192,18 @@ class _Session:
             yield from self._take_back(self._retractions.state(offer.key, said, message))
 
     def _take_back(self, taken: Iterable[Taken]) -> Iterator[Offer]:
-        for key, doubt, _ in taken:
+        for key, doubt, instead in taken:
             offer = self._stated.pop(key)
             self._said.discard(("", offer.draft.text))
             yield replace(offer, doubt=doubt)
+            if instead and offer.draft.text != instead:
+                yield from self._state(self._put_right(offer, doubt, instead), instead, instead)
+
+    def _put_right(self, offer: Offer, doubt: Doubt, text: str) -> Iterator[Offer]:
+        """Yield a statement as it stands once a part of it was put right."""
+        if offer.draft.source != "extracted":
+            draft = replace(offer.draft, text=text, title=shorten(text.rstrip(".! "), TITLE))
+            yield replace(offer, draft=draft, key=f"{offer.key}/instead", doubt="doubtful" if doubt == "doubtful" else None)
 
     def _hear_agent(self, event: Event) -> Iterator[Offer]:
         self._retractions.answer(strip(event.content or ""))
@@ -294,16 +300,15 @@ class _Session:
         made = key or f"{self._id or _digest(draft.text)}/{finding.scope}/{finding.seqs[0]}{finding.mark}"
         yield Offer(draft, place, made, finding.reason, self._id)
 
-    def _offer_capture(self, offer: Offer) -> Iterator[Offer]:
+    def _offer_capture(self, offer: Offer, mark: str, seq: int) -> Iterator[Offer]:
         text = offer.draft.text
         if len(self._said) >= MOST or ("", text) in self._said:
             return
         self._said.add(("", text))
-        seq = offer.key.rpartition("/")[2]
         more: list[tuple[str, Value]] = [("phase", self._phase), ("extraction_scope", "observations")]
         more += [("session_task", self._task)] if self._task else []
-        more += [("source_events", [seq])] if seq.isdigit() else []
-        yield replace(offer, draft=replace(offer.draft, title=offer.draft.title or shorten(text, TITLE), fields=(*offer.draft.fields, *more)))
+        more += [("source_events", [str(seq)])] if seq else []
+        yield replace(offer, draft=replace(offer.draft, fields=(*offer.draft.fields, *more)), key=f"{offer.key}{mark}")
 
 
 def _moment(event: Event) -> datetime:

@@ -1,0 +1,108 @@
+"""All that one message of a person says that is worth keeping: the one judgement, for entries and for episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import blake2b
+from typing import NamedTuple
+
+from memory_kb.learning.observation.corrections import Correction, Did, find_correction, is_about_deed
+from memory_kb.learning.observation.statements import said_by_person
+from memory_kb.learning.speech.capture import Capture, read_all, read_message
+from memory_kb.learning.speech.retractions import stemmed_words
+from memory_kb.learning.speech.unmeant import meant
+from memory_kb.retrieval.similarity import stemmed_set
+
+_IDLE = stemmed_words("use always never please must should not here repo project code codebase want need prefer just do make only instead no yes")
+
+
+class Remarks(NamedTuple):
+    """What a message says.
+
+    Attributes:
+        captures: what stands by itself, in the order in which it is said, each with what follows the
+            message in its key: nothing for the one that a message alone would give.
+        correction: what is said against something that was done.
+        main: what a message alone would give, where the correction holds it.
+    """
+
+    captures: tuple[tuple[str, Capture], ...] = ()
+    correction: Correction | None = None
+    main: Capture | None = None
+
+
+def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remarks:
+    """Return what a message says that is worth keeping; sentences about one thing are kept together.
+
+    Args:
+        text: what the person wrote.
+        did: what the agent did since they spoke last.
+        objection: what they wrote just before, where that only objects.
+
+    Example:
+        >>> said = read_remarks("no, we use uv here. `uv add`, never pip", (Did("ran", "pip install httpx", 4, is_refused=True),))
+        >>> said.captures, said.correction.signal
+        ((), 'we use uv here. `uv add`, never pip')
+        >>> [one.text for _, one in read_remarks("Always run the linter. Never touch dist.", ()).captures]
+        ['Always run the linter.', 'Never touch dist.']
+    """
+    captures = _only_meant(read_all(text), text)
+    message = f"{objection}\n{text}" if objection else text
+    found = find_correction(message, did)
+    if found and captures and not is_about_deed(found, text, did):
+        found = None
+    if found and found.scope == "observations":
+        apart = [one for one in captures if not _is_related(one, text, did)]
+        more = find_correction(_without(message, apart), did) if apart else found
+        found = more or found
+    held = [one for one in captures if found and _is_held(one, found)]
+    main = _main(text, captures)
+    kept = tuple(
+        ("", one) if one == main else (f"/{_digest(own.text)}", own) for one, own in zip(captures, _apart(captures), strict=True) if one not in held
+    )
+    return Remarks(kept, found, main if main in held else None)
+
+
+def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]:
+    said = tuple(map(_plain, said_by_person(text)))
+    out = [one for one in said if one not in meant(said)]
+    return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
+
+
+def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
+    """Return what the message alone would give; of a message too short for that, the first."""
+    alone = read_message(text).capture
+    return alone if alone in captures else None if alone else next(iter(captures), None)
+
+
+def _apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
+    """Yield each without the sentence before it, where that is kept by itself."""
+    for one in captures:
+        before = next((other.text for other in captures if other is not one and one.text.startswith(other.text)), "")
+        rest = one.text[len(before) :].strip()
+        yield replace(one, text=rest) if before and one.span in rest else one
+
+
+def _is_related(one: Capture, text: str, did: tuple[Did, ...]) -> bool:
+    """Tell whether something is about what the rest of its message is about, or about what was refused."""
+    refused = " ".join(deed.target for deed in did[-2:] if deed.is_refused)
+    return not (stemmed_set(one.text) - _IDLE).isdisjoint(stemmed_set(f"{_without(text, [one])} {refused}"))
+
+
+def _is_held(one: Capture, found: Correction) -> bool:
+    return stemmed_set(one.text) <= stemmed_set(found.signal)
+
+
+def _without(text: str, captures: list[Capture]) -> str:
+    for one in captures:
+        text = text.replace(one.text, " ")
+    return text
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _digest(text: str) -> str:
+    return blake2b(_plain(text).encode("utf-8", "replace"), digest_size=4).hexdigest()
