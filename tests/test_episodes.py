@@ -116,7 +116,7 @@ def test_what_the_person_said_counts(kb: KnowledgeBase) -> None:
     _, sections, _ = reflect(kb, REFACTOR)
     assert sections["Challenges"] == ("The user corrected: “No, don't change behaviour in a refactoring.”",)
     assert sections["Key learnings"] == (
-        "The rounding is half-even on purpose: the tax office wants it that way.",
+        "don't change behaviour in a refactoring. The rounding is half-even on purpose: the tax office wants it that way.",
         "And the names: in this repo we never use plural module names.",
     )
 

@@ -260,9 +260,13 @@ def _fact(correction: str, said: Sequence[str]) -> str | None:
     return " ".join(told) or None
 
 
+def is_from_elsewhere(text: str) -> bool:
+    """Tell whether a sentence is about another place, or is somebody else's view."""
+    return any(one.search(text) for one in (_ELSEWHERE, _HEARSAY))
+
+
 def _is_not_asked(text: str) -> bool:
-    """Tell whether a sentence is about another place, is somebody else's view, or is not meant."""
-    return any(one.search(text) for one in (_ELSEWHERE, _HEARSAY, NOT_MEANT))
+    return is_from_elsewhere(text) or NOT_MEANT.search(text) is not None
 
 
 def mood(message: str) -> int:

@@ -18,7 +18,9 @@ from memory_kb.learning.episodic.sayings import first_words, mood, read_agent, r
 from memory_kb.learning.episodic.toolcalls import Call, read_call
 from memory_kb.learning.episodic.tracing import Journal, Step, Words
 from memory_kb.learning.extraction.conversation import clean, is_human
+from memory_kb.learning.observation.findings import Learner
 from memory_kb.learning.speech.retractions import Retractions
+from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import is_own_call
 from memory_kb.text import shorten
@@ -155,12 +157,14 @@ class _Tracer:
     checks: Checks = field(default_factory=Checks)
     words: Words = field(default_factory=Words)
     retractions: Retractions = field(default_factory=Retractions)
+    learner: Learner = field(default_factory=lambda: Learner(Location()))
     commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
     cwd: str | None = None
     subagents: set[str] = field(default_factory=set)
 
     def take(self, event: Event, seq: int) -> None:
         known = self.known
+        self._learn(event)
         self.job = self.job or event.job
         speaks = event.agent if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start" else None
         began, ended = _stretch(known.began, known.ended, event)
@@ -178,6 +182,15 @@ class _Tracer:
             self._agent(event)
         else:
             self._event(event)
+
+    def _learn(self, event: Event) -> None:
+        """Take over what is learned of the person's words: an episode tells of them what becomes an entry, and nothing else."""
+        before = set(self.learner.heard.values())
+        deque(self.learner.take(event), maxlen=0)
+        now = dict.fromkeys(self.learner.heard.values())
+        for gone in before.difference(now):
+            self.words.drop(gone)
+        self.words.add("lessons", *(text for text in now if text not in before))
 
     def _time(self, event: Event) -> float:
         return seconds_between(self.known.began, event.ts)
@@ -254,9 +267,10 @@ class _Tracer:
         self.words.stand()
         taken = list(self.retractions.hear(text))
         self.words.add("decisions", *(f"{text} (user)" for text in said.decisions))
-        self.words.add("lessons", *(text for text in said.lessons))
-        self.words.add("constraints", *(text for text in said.constraints if text not in said.lessons and text not in said.decisions))
-        for one in dict.fromkeys((*said.decisions, *said.lessons, *said.constraints)):
+        learned = " ".join(self.learner.heard.values())
+        constraints = [one for one in said.constraints if one not in said.decisions and one.rstrip(".!") not in learned]
+        self.words.add("constraints", *constraints)
+        for one in dict.fromkeys((*said.decisions, *constraints)):
             taken += self.retractions.state(f"{one} (user)" if one in said.decisions else one, one, text)
         for key, doubt, _ in taken:
             if doubt == "withdrawn":

@@ -115,13 +115,17 @@ _HERE = re.compile(
 )
 # What is to be done now stands beside the rule, and is none.
 _NEXT = re.compile(
-    r"(?:(?:just|now|then|so|please|pls|ok(?:ay)?|and)[, ]+)*(?:(?:push|commit|continue|go on|go ahead|revert|undo|try again|let's|thanks|"
+    r"(?:(?:just|now|then|so|please|pls|ok(?:ay)?|and)[, ]+)*(?:(?:push|commit|continue|go on|"
+    r"(?:put|bring|roll|change|turn) (?:it|that|this|them) back|restore|"
+    r"go ahead|revert|undo|try again|let's|thanks|"
     r"thx)\b)",
     _I,
 )
 _BACK = re.compile(r"\b(?:that|this|the same) way\b|\blike (?:that|this)\b", _I)
 # What is said after a rule of why it holds.
 _ASIDE = re.compile(r", (?:[\w']+ ){1,4}(?:that|this|it)\W*$", _I)
+# A part of the whole that stays when the task at hand is done.
+_LAYER = re.compile(r"\bin this (?:layer|tier|crate|namespace|subsystem|domain|bounded context|folder|directory|schema)\b", _I)
 _NEXT_TIME = re.compile(r"\bnext time\b(?! (?:i|we|you see)\b)", _I)
 _TOLD = re.compile(r"^i (?:already )?(?:told you|said)(?: before| already)?[:,]? (?:that )?", _I)
 _ASKING = re.compile(
@@ -265,9 +269,8 @@ def _weight(sentence: str, *, is_lasting: bool) -> tuple[bool, bool, bool, int]:
 
 
 def _is_for_once(sentence: str) -> bool:
-    return (
-        doubts.ONE_OFF.search(_NEXT_TIME.sub("", _TOLD.sub("", _ASIDE.sub("", sentence), count=1))) is not None or _HERE.search(sentence) is not None
-    )
+    said = _NEXT_TIME.sub("", _TOLD.sub("", _LAYER.sub("", _ASIDE.sub("", sentence)), count=1))
+    return doubts.ONE_OFF.search(said) is not None or _HERE.search(sentence) is not None
 
 
 def _is_of_tools(sentence: str) -> bool:

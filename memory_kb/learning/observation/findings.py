@@ -81,16 +81,16 @@ def find_learnings(events: Iterable[Event], place: Location, *, phase: str = "un
         >>> list(find_learnings(events[2:], Location()))
         []
     """
-    session = _Session(place, phase)
+    session = Learner(place, phase)
     for event in events:
         yield from session.take(event)
     yield from session.end()
 
 
-class _Session:
+class Learner:
     """What is known of a session so far, and no more of it than is needed."""
 
-    def __init__(self, place: Location, phase: str) -> None:
+    def __init__(self, place: Location, phase: str = "unknown") -> None:
         self._place = place
         self._phase = phase
         self._id: str | None = None
@@ -106,6 +106,8 @@ class _Session:
         self._objection = ""
         self._has_looked = False
         self._retractions = Retractions()
+        #: What the person said that is kept, letter for letter, by the keys of its entries.
+        self.heard: dict[str, str] = {}
         self._stated: dict[str, Offer] = {}
 
     def take(self, event: Event) -> Iterator[Offer]:
@@ -189,11 +191,13 @@ class _Session:
         for offer in offers:
             yield offer
             self._stated[offer.key] = offer
+            self.heard[offer.key] = said
             yield from self._take_back(self._retractions.state(offer.key, said, message))
 
     def _take_back(self, taken: Iterable[Taken]) -> Iterator[Offer]:
         for key, doubt, instead in taken:
             offer = self._stated.pop(key)
+            self.heard.pop(key, None)
             self._said.discard(("", offer.draft.text))
             yield replace(offer, doubt=doubt)
             if instead and offer.draft.text != instead:

@@ -85,6 +85,47 @@ _PLACED = re.compile(
     r"(?:starts?|ends?|begins?|uses?|carry|follow|contain|have|are|is)\b [^.,;]{2,60}\b(?:here|in this (?:repo|project|codebase|team))\b",
     _I,
 )
+_NO_SUBJECT = (
+    r"(?!(?:the (?:test|build|error|bug|page|screen|button|output)|this|that|it|these|those|he|she|i|we|you|they|there|what|which|who|why|how|if"
+    r"|when|let|"
+    r"is|are|was|did|do|does)\b)"
+)
+_BY_DESIGN = re.compile(r",? (?:you|we) can rely on (?:that|it)\b|: [^:]*$", _I)
+# What holds in this repository, by what somebody does there.
+_HERE = re.compile(
+    r"\b(?:in|across|throughout) (?:this|our) (?:whole )?(?:repo|repository|project|code ?base|monorepo|workspace|service|team),? (?:we|you"
+    r"|nobody|everybody|"
+    r"everyone|all of us) (?:always|never|only|don't|do not|must|may)\b(?! (?:used to|had|did|were|got|actually|really|need to|have to worry|know"
+    r"|think|"
+    r"\w+(?<!e)ed)\b)",
+    _I,
+)
+# What is as it is because somebody wanted it so.
+_DESIGNED = re.compile(
+    rf"(?:^|[,;:.] ){_NO_SUBJECT}[\w`'/.-]+(?: [\w`'/.%-]+){{0,6}}? (?:is|are|has|have|stays?|stay|returns?|uses?|does not|doesn't|do not"
+    rf"|don't)\b[^.;?!]{{2,80}}? "
+    r"(?:by design|on purpose|deliberately|intentionally)\b|"
+    rf"(?:^|[,;:.] ){_NO_SUBJECT}[\w`'/.-]+(?: [\w`'/.%-]+){{0,6}}? (?:is|are) (?:deliberately|intentionally|purposely) \w",
+    _I,
+)
+# A rule about what the same sentence names.
+_ABOUT_THESE = re.compile(
+    rf"^(?:(?:and|but|no|stop|also|btw|note)[,:.]? )*{_NO_SUBJECT}(?!(?:my|your|his|her) )[\w`'/.-]+s(?: [\w`'/.-]+){{0,4}}? are [^.;?!]{{3,60}}?,? "
+    r"(?:so |and )?(?:we|you) (?:never|always|don't|do not|must never|must not) (?!(?:know|see|need|have|get|want)\b)\w+ (?:them|those|these)\b",
+    _I,
+)
+
+
+def is_told(sentence: str) -> bool:
+    """Tell whether a sentence tells of this repository what holds there, or what is so on purpose.
+
+    Example:
+        >>> is_told("the timeout is 90 s by design"), is_told("in this repo we never mock the clock"), is_told("did you do that on purpose")
+        (True, True, False)
+    """
+    if doubts.ORDER.match(sentence) or doubts.NOT_MEANT.search(sentence) or doubts.ONE_OFF.search(_BY_DESIGN.sub("", sentence)):
+        return False
+    return any(one.search(sentence) for one in (_HERE, _DESIGNED, _ABOUT_THESE))
 
 
 def is_norm(sentence: str) -> bool:

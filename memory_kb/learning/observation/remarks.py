@@ -7,7 +7,9 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple
 
+from memory_kb.learning.episodic.sayings import is_from_elsewhere
 from memory_kb.learning.observation.corrections import Correction, Did, find_correction, is_about_deed
+from memory_kb.learning.observation.norms import is_told
 from memory_kb.learning.observation.statements import said_by_person
 from memory_kb.learning.speech.capture import Capture, read_all, read_message
 from memory_kb.learning.speech.retractions import stemmed_words
@@ -56,6 +58,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remark
         apart = [one for one in captures if not _is_related(one, text, did)]
         more = find_correction(_without(message, apart), did) if apart else found
         found = more or found
+    captures = _with_told(captures, text)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
     kept = tuple(
@@ -68,6 +71,14 @@ def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]
     said = tuple(map(_plain, said_by_person(text)))
     out = [one for one in said if one not in meant(said)]
     return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
+
+
+def _with_told(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]:
+    """Return what is said together with what a message tells of how things are here, in the order of the text."""
+    known = " ".join(_plain(one.text) for one in captures)
+    told = [one for one in meant(said_by_person(text)) if one in text and one not in known and not one.endswith("?") and is_told(one)]
+    told = [one for one in told if not is_from_elsewhere(one)]
+    return tuple(sorted((*captures, *(Capture("correction", "fact", one, one) for one in told)), key=lambda one: text.find(one.text)))
 
 
 def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
