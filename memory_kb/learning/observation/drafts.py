@@ -58,7 +58,16 @@ _LANGUAGE_OF_TOOL = {
     "tsc": "typescript",
 }
 _WORD = re.compile(r"[A-Za-z][\w+-]*")
-_LEADING = re.compile(r"^(?:(?:ok(?:ay)?|so|then|and|yes|yeah|right|good|agreed|well|alright|great|fine)[,.!:]?\s+)+", re.IGNORECASE)
+_LEADING = re.compile(
+    r"^(?:(?:ok(?:ay)?|so|then|and|but|also|yes|yeah|right|good|agreed|well|alright|great|fine|i (?:think|guess))[,.!:]?\s+)+", re.IGNORECASE
+)
+# When it was decided, and how it comes up, is nothing for a title.
+_PASSING = re.compile(
+    r"(?:^|,? )(?:(?:last|this|the other) (?:week|month|year|sprint|quarter|time|day|(?:mon|tues|wednes|thurs|fri)day)|yesterday|this morning|"
+    r"recently|(?:a few|two|three|some|a couple of) (?:days|weeks|months|years) ago|by the way|btw|fyi|as (?:you know|i said|we said|mentioned))\b",
+    re.IGNORECASE,
+)
+
 _LABEL = re.compile(r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE)
 
 
@@ -171,7 +180,7 @@ def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> F
 def from_decision(decision: Decision, seq: int, who: str, task: str | None) -> Finding:
     """Return a decision, letter for letter, with the task in which it was made."""
     sentence = _unlabelled(decision.sentence)
-    lines = [("Decision", sentence)]
+    lines = [("Decision", f"{sentence} {decision.then}" if decision.then else sentence)]
     if decision.reason:
         lines.append(("Reason", decision.reason))
     lines.append(("Context", f"decided by {who}{f' in: {shorten(task, 100)}' if task else ''}"))
@@ -207,7 +216,7 @@ def _decided(sentence: str) -> str:
         >>> _decided("ok, so let's go with UUIDv7 for all new tables.")
         "Let's go with UUIDv7 for all new tables"
     """
-    bare = _LEADING.sub("", sentence).rstrip(".")
+    bare = _LEADING.sub("", _PASSING.sub("", sentence).strip(" ,")).rstrip(".")
     return bare[:1].upper() + bare[1:]
 
 

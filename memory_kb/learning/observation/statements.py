@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
+from memory_kb.learning.observation.verdicts import FOLLOWS, find_argument, find_verdict_words
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.ownwords import read_own_text, sentences
 from memory_kb.learning.speech.unmeant import meant
 
 #: Sentences of other lengths say too little, or are no sentences.
 _SHORTEST, _LONGEST = 25, 360
+#: What a person decides may be said in fewer words, where the reason is in the next sentence.
+_SHORTEST_OF = {True: 15, False: _SHORTEST}
 #: A longer text is a document; what it says is not what was done.
 _LONGEST_TEXT = 20_000
 _I = re.IGNORECASE
@@ -27,11 +30,17 @@ _REASON = re.compile(
 _LATER_REASON = re.compile(r"(?:because|since|the reason (?:is|for)|that way|otherwise|reason:)\b", _I)
 _CONTRAST = re.compile(r"\b(?:instead of|rather than|over|as opposed to|in favou?r of|not)\b", _I)
 _DECIDING = re.compile(
-    r"(?:^|[,:] |\b(?:so|then|and|ok(?:ay)?|for \S[^,]{2,50}) )(?:let's (?!(?:not|see|go on|wait|start|try|do|discuss|talk|leave|move on|"
-    r"continue)\b)\w+(?: with| to| on)?"
+    r"(?:^|[,:] |\b(?:so|then|and|ok(?:ay)?|alright|well|fine|yes|btw|by the way|yesterday|recently|"
+    r"last \w+|for \S[^,]{2,50}) )(?:let's (?!(?:not|see|go on|wait|start|try|do|discuss|talk|leave|move on|"
+    r"continue)\b)\w+(?: with| to| on| for)?"
     r"|(?:we|i)(?:'ve| have| had)? (?:decided|chose|chosen|opted|settled on|agreed|picked|standardi[sz]ed on)"
     r"|we(?:'ll| will|'re going to| are going to)? (?:go(?:ing)? with|went with|use|stick (?:with|to)|stay (?:with|on)|keep)"
-    r"|decided (?:to|on|against|in favou?r)|(?:i|we) went with|we're going with)\b|(?:^|[.] )(?:the |design )?decision(?: is)?: "
+    r"|decided (?:to|on|against|in favou?r)|(?:i|we) went with|(?:we're |i'm |^)going (?:with|for)|(?:i|we)(?:'d| would)(?: just)? (?:go (?:with"
+    r"|for)|pick)"
+    r"|(?:i|we) prefer to (?:go with|use)|we (?:won't|will not) use)\b|(?:^|[.] )(?:the |design )?decision(?: is)?: "
+    r"|^(?:(?:ok(?:ay)?|so|then|yes|right|alright|well|good|fine)[, ]+)*(?!(?:this|that|what|how|as|so|and|there|then|here|now)\b)[\w.+#/-]+(?:"
+    r" [\w.+#/-]+)? it "
+    r"(?:is|stays)\b(?= *(?:[,.;—–-]|because|since|then|$))"
     r"|^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*decided[,:] ",
     _I,
 )
@@ -41,7 +50,7 @@ _AGENT_DECIDING = re.compile(
     r"|we(?:'ll| will) (?:go with|use|stick (?:with|to)|stay (?:with|on)))\b|(?:^|[.] )(?:the |design )?decision(?: is)?: ",
     _I,
 )
-_GO_WITH = re.compile(r"let's (?:go with|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
+_GO_WITH = re.compile(r"let's (?:go (?:with|for)|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
 # A choice for all that is to come needs no reason.
 _FOR_ALL = re.compile(
     r"\b(?:for|in|on) (?:all|every|each|any) (?:the )?(?:new |our |other |future )?\w+|\bfor (?:new|future) \w+|\bfrom now on\b|\beverywhere\b", _I
@@ -108,10 +117,16 @@ _ORDERS = re.compile(
 
 
 class Decision(NamedTuple):
-    """A choice somebody stated: the sentence, and the next one where the reason stands there."""
+    """A choice somebody stated: the sentence, the one with the reason where that is another, and `then` what they say follows from it."""
 
     sentence: str
     reason: str = ""
+    then: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of it, as it was said."""
+        return " ".join(filter(None, (self.sentence, self.then, self.reason)))
 
 
 def said_by_agent(text: str) -> tuple[str, ...]:
@@ -156,33 +171,55 @@ def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decisi
     """
     sure = frozenset(meant(said)) if is_person else frozenset(said)
     for number, sentence in enumerate(said):
-        if sentence not in sure or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
+        if sentence not in sure:
             continue
-        deciding = (_DECIDING if is_person else _AGENT_DECIDING).search(sentence)
-        if (
-            deciding is None
-            or _OWN_STEP.search(sentence)
-            or _VAGUE.search(sentence)
-            or _FOR_NOW.search(sentence)
-            or doubts.NOT_MEANT.search(sentence[: deciding.start()] + sentence[deciding.end() :])
-        ):
-            continue
-        reason = _REASON.search(sentence, deciding.end())
         following = said[number + 1] if number + 1 < len(said) else ""
-        later = following if reason is None and _LATER_REASON.match(following) and len(following) <= _LONGEST and _is_sound(following) else ""
-        choice = sentence[deciding.end() : reason.start() if reason else len(sentence)]
-        is_for_all = is_person and _GO_WITH.search(deciding[0]) and _FOR_ALL.search(choice) and _NAMED.search(choice)
-        if not (reason or later or is_for_all) or doubts.POINTING.search(_CONTRAST.split(choice, maxsplit=1)[0]):
-            continue
-        if _ASIDE.search(sentence):
-            continue
-        if is_for_all:
-            yield Decision(sentence, later)
-            continue
-        if deciding[0].lower().strip(" ,:").startswith("let's") and not _GO_WITH.search(deciding[0]) and not (reason and _CONTRAST.search(choice)):
-            continue
-        if _CONTRAST.search(choice) or (is_person and (_NAMED.search(choice) or _FOR.match(choice.strip()) or _STRONG.search(deciding[0]))):
-            yield Decision(sentence, later)
+        found = _read_decision(sentence, following, is_person=is_person) or (_read_verdict(sentence, following) if is_person else None)
+        if found:
+            then = following if following in sure and following != found.reason and FOLLOWS.match(following) else ""
+            yield found._replace(then=then)
+
+
+def _read_decision(sentence: str, following: str, *, is_person: bool) -> Decision | None:
+    if not _SHORTEST_OF[is_person] <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
+        return None
+    deciding = (_DECIDING if is_person else _AGENT_DECIDING).search(sentence)
+    if (
+        deciding is None
+        or any(one.search(sentence) for one in (_OWN_STEP, _VAGUE, _FOR_NOW, _ASIDE))
+        or doubts.NOT_MEANT.search(sentence[: deciding.start()] + sentence[deciding.end() :])
+    ):
+        return None
+    reason = _REASON.search(sentence, deciding.end())
+    is_later = reason is None and _LATER_REASON.match(following) and len(following) <= _LONGEST and _is_sound(following)
+    later = following if is_later else ""
+    choice = sentence[deciding.end() : reason.start() if reason else len(sentence)]
+    is_for_all = is_person and _GO_WITH.search(deciding[0]) and _FOR_ALL.search(choice) and _NAMED.search(choice)
+    if doubts.POINTING.search(_CONTRAST.split(choice, maxsplit=1)[0]):
+        return None
+    if is_person and not (reason or later):
+        chosen, _, rest = choice.partition(",")
+        if rest and find_argument(deciding[0], sentence, chosen, rest.strip()):
+            return Decision(sentence)
+        later = find_argument(deciding[0], sentence, choice, following)
+        if later:
+            return Decision(sentence, later)
+    if not (reason or later or is_for_all) or len(sentence) < _SHORTEST:
+        return None
+    if is_for_all:
+        return Decision(sentence, later)
+    if deciding[0].lower().strip(" ,:").startswith("let's") and not _GO_WITH.search(deciding[0]) and not (reason and _CONTRAST.search(choice)):
+        return None
+    is_named = _NAMED.search(sentence) or _FOR.match(choice.strip()) or _STRONG.search(deciding[0])
+    return Decision(sentence, later) if _CONTRAST.search(choice) or (is_person and is_named) else None
+
+
+def _read_verdict(sentence: str, following: str) -> Decision | None:
+    """Return the decision that a person makes by saying what is too much, what is enough, and why."""
+    words = find_verdict_words(sentence, following)
+    if words is None or any(one.search(" ".join(words)) for one in (_VAGUE, _FOR_NOW, _ASIDE)) or not all(map(_is_sound, words)):
+        return None
+    return None if any(doubts.NOT_MEANT.search(one) for one in words) else Decision(*words)
 
 
 def find_cause(said: tuple[str, ...]) -> str | None:
