@@ -38,6 +38,32 @@ def strip(text: str) -> str:
     return _BLOCKS.sub("", text)
 
 
+#: Tags that a harness puts around what a person wrote.
+_AROUND = re.compile(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
+_ANSWERS = re.compile(
+    r"\s*User has answered your questions?:\s*(?P<answers>.*?)(?:\.?\s*You can now continue with the user's answers in"
+    r" mind\.?)?\s*\Z",
+    re.DOTALL,
+)
+_ANSWER = re.compile(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
+
+
+def in_own_words(text: str) -> str:
+    """Return what a person said without what a harness wrote around it: tags, and the frame of answers to its questions.
+
+    Example:
+        >>> in_own_words("<user-memory-input>never use tabs</user-memory-input>")
+        'never use tabs'
+        >>> in_own_words('User has answered your questions: "Which queue?"="SQS". You can now continue with the user\'s answers in mind.')
+        'Which queue? SQS'
+    """
+    found = _ANSWERS.match(text)
+    if found:
+        pairs = [f"{one['asked']} {one['told']}" for one in _ANSWER.finditer(found["answers"])]
+        return "; ".join(pairs) or found["answers"]
+    return _AROUND.sub("", text) if "</" in text else text
+
+
 def judge(text: str) -> str | None:
     """Tell whether a text is ours: `whole`, `part`, or None.
 

@@ -110,6 +110,28 @@ _CORRECTION = re.compile(
     r"i (?:said|told|asked|meant|didn't ask)|still (?:fail|broken|not|wrong|the same|red|doesn't)|it(?:'s| is)? (?:still|doesn't|does not)\b)",
     _I,
 )
+# A goodbye, thanks, or what somebody does without.
+_DECLINING = re.compile(
+    r"^(?:(?:no+|nope|nah|wait|stop|actually)[\s,.!:;—–-]+)+(?:(?:that(?:'s| is| was| will be|'ll be)|it(?:'s| is)|this is) (?:it|all|everything"
+    r"|enough|fine|ok(?:ay)?|good|"
+    r"great|perfect|right|correct|alright|all right|not (?:needed|necessary|important|urgent))\b(?! but\b)|(?:that|this|it) (?:will|should) (?:do"
+    r"|be (?:fine|"
+    r"all|enough))\b|i(?:'m| am) (?:good|done|fine|happy|all set|ok)\b|we(?:'re| are) (?:good|done|fine|all set)\b|(?:all|looks|sounds|very|so"
+    r" far so) good\b|"
+    r"(?:thanks|thank you|thx|cheers)\b|nothing(?: else| more)?\b|(?:i|we) (?:don't|do not|won't|no longer) (?:need|have|care|mind|think so)\b"
+    r"|(?:not )?(?:now|"
+    r"today|yet|needed|necessary|really|at all|for me)\b|leave (?:it|that|them) (?:be|alone|for (?:now|later))|(?:just )?(?:go ahead|continue|proceed"
+    r"|carry on|ship it|"
+    r"merge it)\b|(?:bye|see you|good night)\b|more \w+\W*$|no (?:more|other) )",
+    _I,
+)
+_NO = re.compile(r"(?:no+|nope|nah|not really|don't|do not|actually,? no)\b", _I)
+_WRONG = re.compile(
+    r"\b(?:wrong|incorrect|not (?:what|how|right|correct|true|like that)|you (?:should|broke|forgot|missed|deleted|changed|ignored|put|used"
+    r"|edited|added|removed)|"
+    r"i (?:said|told|asked|meant)|why did|still|revert|undo|again)\b",
+    _I,
+)
 _CALMING = re.compile(
     r"^(?:please )?(?:don't|do not) (?:worry|bother|forget|think|know|mind|see|care)\b|\bnever ?mind\b|\bthinking aloud\b|"
     r"\b(?:don't|do not) (?:do|change|touch) (?:anything|a thing)\b|\b(?:don't|do not) have to\b",
@@ -220,8 +242,12 @@ def read_agent(message: str) -> Sayings:
     )
 
 
-def read_person(message: str) -> Sayings:
+def read_person(message: str, *, is_answer: bool = False) -> Sayings:
     """Return what a person decided, taught and asked for.
+
+    Args:
+        message: what they wrote.
+        is_answer: whether the agent had asked them something, so that a mere no answers that.
 
     Example:
         >>> read_person("No, use the existing client instead of a new one. In this repo we never mock the clock.")[:3]
@@ -231,7 +257,7 @@ def read_person(message: str) -> Sayings:
     told = tuple(text for text in meant(said) if not text.endswith("?"))
     first = " ".join(said[: 1 if said and len(said[0].split()) > 2 else 2])
     long = tuple(text for text in told if len(text.split()) >= _FEWEST)
-    correction = first if len(first.split()) > 2 and not said[0].endswith("?") and _CORRECTION.search(first) else None
+    correction = first if len(first.split()) > 2 and not said[0].endswith("?") and _is_correction(first, is_answer=is_answer) else None
     lessons = tuple(text for text in long if (_RULE.search(text) and not _is_not_asked(text)) or _LESSON.search(text))
     return Sayings(
         decisions=tuple(text for text in long if _WILL.search(text) and not _VAGUE.search(text)),
@@ -243,6 +269,20 @@ def read_person(message: str) -> Sayings:
         correction=correction,
         fact=_fact(correction, [text for text in said if text not in lessons or _POINTING.match(text)]) if correction else None,
     )
+
+
+def _is_correction(said: str, *, is_answer: bool) -> bool:
+    """Tell whether a message begins with an objection, and not with a goodbye, thanks, or the answer to a question.
+
+    Example:
+        >>> [_is_correction(one, is_answer=False) for one in ("No, use the other client.", "no that's it", "no I don't need the legend")]
+        [True, False, False]
+        >>> _is_correction("no, leave the tests out", is_answer=True), _is_correction("no, that's wrong", is_answer=True)
+        (False, True)
+    """
+    if not _CORRECTION.search(said) or _DECLINING.match(said):
+        return False
+    return not (is_answer and _NO.match(said)) or _WRONG.search(said) is not None
 
 
 def _fact(correction: str, said: Sequence[str]) -> str | None:

@@ -19,10 +19,11 @@ from memory_kb.learning.episodic.toolcalls import Call, read_call
 from memory_kb.learning.episodic.tracing import Journal, Step, Words
 from memory_kb.learning.extraction.conversation import clean, is_human
 from memory_kb.learning.observation.findings import Learner
+from memory_kb.learning.observation.statements import find_decisions, said_by_person
 from memory_kb.learning.speech.retractions import Retractions
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
-from memory_kb.notes.injected import is_own_call
+from memory_kb.notes.injected import in_own_words, is_own_call
 from memory_kb.text import shorten
 
 #: More tasks than this in one session are told in the last one's episode.
@@ -140,6 +141,7 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
 class _Pending:
     call: Call
     t: float
+    place: int
     is_own: bool = False
 
 
@@ -160,6 +162,7 @@ class _Tracer:
     learner: Learner = field(default_factory=lambda: Learner(Location()))
     commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
     cwd: str | None = None
+    has_asked: bool = False
     subagents: set[str] = field(default_factory=set)
 
     def take(self, event: Event, seq: int) -> None:
@@ -197,7 +200,7 @@ class _Tracer:
 
     def _call(self, event: Event) -> None:
         call = read_call(event.tool, event.args, self.cwd)
-        pending = _Pending(call, self._time(event), is_own_call(event.tool, event.args))
+        pending = _Pending(call, self._time(event), self.known.seq, is_own_call(event.tool, event.args))
         if event.ok is not None or event.error:  # a call that is logged with its result
             self._answer(pending, event)
             return
@@ -217,7 +220,7 @@ class _Tracer:
         key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
         pending = self.pending.pop(key or "", None)
         if pending is None:
-            pending = _Pending(read_call(event.tool, event.args, self.cwd), self._time(event), is_own_call(event.tool, event.args))
+            pending = _Pending(read_call(event.tool, event.args, self.cwd), self._time(event), self.known.seq, is_own_call(event.tool, event.args))
         self._answer(pending, event)
 
     def _answer(self, pending: _Pending, event: Event) -> None:
@@ -229,7 +232,7 @@ class _Tracer:
         if pending.is_own or call.kind == "plan":
             return
         self.known = replace(self.known, actions=self.known.actions + 1)
-        self.journal.note(pending.t, call, answer)
+        self.journal.note(pending.t, call, answer, pending.place)
         self.checks.note(call, answer)
         if answer.fault:
             self.mishaps.note(call, answer.fault)
@@ -248,30 +251,35 @@ class _Tracer:
             self.words.find_links(call, content)
 
     def _person(self, event: Event) -> None:
-        text = clean(event.content)
+        text = in_own_words(clean(event.content))
         if not text:
             return
         known = self.known
-        said = read_person(text)
+        said = read_person(text, is_answer=self.has_asked)
+        self.has_asked = False
+        taken = list(self.retractions.hear(text))
         if known.turns == 0 or (len(known.goal.split()) < 3 and self.known.actions == 0):
             goal = first_words(text, _GOAL)
             self.known = replace(known, turns=known.turns + 1, goal=goal or known.goal, mood=0)
         else:
             self.known = replace(known, turns=known.turns + 1, mood=mood(text))
-            self.journal.say(self._time(event), first_words(text, _SAID))
+            self.journal.say(self._time(event), first_words(text, _SAID), known.seq)
             if said.retraction:
                 self.words.reconsider(said.retraction)
-            if said.correction and (known.actions or self.words.has_proposed):
-                self.words.add("corrections", f"{said.correction} {said.fact or ''}".strip())
+            if said.correction and not taken and (known.actions or self.words.has_proposed):
+                corrected = f"{said.correction} {said.fact or ''}".strip()
+                self.words.add("corrections", corrected)
                 self.words.retract(said.correction)
+                taken += self.retractions.state(corrected, corrected, text)
         self.words.stand()
-        taken = list(self.retractions.hear(text))
-        self.words.add("decisions", *(f"{text} (user)" for text in said.decisions))
+        told = {one.sentence: one.words for one in find_decisions(said_by_person(text), is_person=True)}
+        decided = {one: told.pop(one, one) for one in said.decisions} | told
+        self.words.add("decisions", *(f"{one} (user)" for one in decided.values()))
         learned = " ".join(self.learner.heard.values())
-        constraints = [one for one in said.constraints if one not in said.decisions and one.rstrip(".!") not in learned]
+        constraints = [one for one in said.constraints if one not in decided and one.rstrip(".!") not in learned]
         self.words.add("constraints", *constraints)
-        for one in dict.fromkeys((*said.decisions, *constraints)):
-            taken += self.retractions.state(f"{one} (user)" if one in said.decisions else one, one, text)
+        for one in dict.fromkeys((*decided, *constraints)):
+            taken += self.retractions.state(f"{decided[one]} (user)" if one in decided else one, one, text)
         for key, doubt, _ in taken:
             if doubt == "withdrawn":
                 self.words.drop(key)
@@ -284,6 +292,7 @@ class _Tracer:
         if event.agent in self.subagents or not event.content:
             return
         self.retractions.answer(event.content)
+        self.has_asked = event.content.rstrip(" *_)\n").endswith("?")
         said = read_agent(event.content)
         self.words.propose(*said.decisions)
         self.words.add("lessons", *said.lessons)
@@ -305,7 +314,7 @@ class _Tracer:
         elif event.event not in _OWN_EVENTS and event.event:
             fault = Fault(event.event, shorten(clean(event.error or event.content), _SAID)) if event.ok is False else None
             call = Call("run", event.event, (), shorten(f"{event.event} {clean(event.content)}", _SAID))
-            self._act(_Pending(call, self._time(event)), Answer(event.ok, fault), event.content)
+            self._act(_Pending(call, self._time(event), self.known.seq), Answer(event.ok, fault), event.content)
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""

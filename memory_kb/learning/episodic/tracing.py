@@ -21,13 +21,14 @@ _REQUEST = re.compile(r"https?://\S+?/(?:pull|merge_requests)/\d+")
 
 
 class Step(NamedTuple):
-    """One line of the action log, for `times` actions one after another."""
+    """One line of the action log, for `times` actions one after another; `place` is where the first of them began among the events."""
 
     t: float
     action: str
     result: str
     times: int = 1
     targets: tuple[str, ...] = ()
+    place: int = 0
 
 
 class Journal:
@@ -38,23 +39,25 @@ class Journal:
         self._tail: deque[Step] = deque()
         self.missing = 0
 
-    def note(self, t: float, call: Call, answer: Answer) -> None:
-        """Note a call and how it went."""
+    def note(self, t: float, call: Call, answer: Answer, place: int = 0) -> None:
+        """Note a call and how it went; one that was answered late, or never, stands where it began."""
         fault = answer.fault
         told = f"{fault.type}: {fault.message}".rstrip(": ") if fault else ""
         failed = "refused" if fault and fault.sort == "refused" else f"fail: {told}"
         result = shorten(failed, 160) if fault else f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
         looks = call.kind == "look" and not fault
-        self._add(Step(t, "look at" if looks else call.told, result, 1, call.targets[:1] or (call.shown,) if looks else ()))
+        self._add(Step(t, "look at" if looks else call.told, result, 1, call.targets[:1] or (call.shown,) if looks else (), place))
 
-    def say(self, t: float, words: str) -> None:
+    def say(self, t: float, words: str, place: int = 0) -> None:
         """Note what the person said in between."""
-        self._add(Step(t, f"user: “{words}”", ""))
+        self._add(Step(t, f"user: “{words}”", "", place=place))
 
     def _add(self, step: Step) -> None:
         line = self._tail or self._head
         last = line[-1] if line else None
-        if last and (last.action, last.result) == (step.action, step.result):
+        if last and step.place < last.place:
+            self._put_back(step)
+        elif last and (last.action, last.result) == (step.action, step.result):
             targets = tuple(dict.fromkeys((*last.targets, *step.targets)))[:4]
             line[-1] = last._replace(times=last.times + 1, targets=targets)
         elif not self._tail and len(self._head) < HEAD:
@@ -63,6 +66,28 @@ class Journal:
             self._tail.append(step)
             if len(self._tail) > TAIL:
                 self.missing += self._tail.popleft().times
+
+    def _put_back(self, step: Step) -> None:
+        """Put a line where it belongs by its place; what no longer fits into the head goes on in the tail, or is missing."""
+        if self._tail and self._tail[0].place <= step.place:
+            number = next(number for number, one in reversed(tuple(enumerate(self._tail))) if one.place <= step.place)
+            self._tail.insert(number + 1, step)
+        elif self.missing and self._head[-1].place <= step.place:
+            self.missing += step.times
+            return
+        else:
+            number = next((number for number, one in reversed(tuple(enumerate(self._head))) if one.place <= step.place), -1)
+            self._head.insert(number + 1, step)
+            if len(self._head) > HEAD:
+                self._spill(self._head.pop())
+        if len(self._tail) > TAIL:
+            self.missing += self._tail.popleft().times
+
+    def _spill(self, step: Step) -> None:
+        if self.missing:
+            self.missing += step.times
+        else:
+            self._tail.appendleft(step)
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -21,7 +21,12 @@ MAX_RECORD = 32_000_000
 FORMATS = ("claude-code", "codex", "markdown")
 _SNIFFED_LINES = 50
 _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+#: What harnesses put beside a person's words: reminders, and what is open or marked in their editor.
+_REMINDER = re.compile(
+    r"<(?P<tag>system-reminder|ide_(?:opened_file|selection|diagnostics|context|visible_files)|new-diagnostics|editor_context|open_tabs|current_file|"
+    r"environment_details)>.*?(?:</(?P=tag)>|\Z)",
+    re.DOTALL,
+)
 # What harnesses write in the person's place.
 _HARNESS = re.compile(
     r"\s*(?:<(?:command-name|command-message|command-args|local-command-[a-z]+|bash-(?:input|stdout|stderr)|task-notification|environment_context"
@@ -117,7 +122,7 @@ def from_person(text: str, **known: Any) -> Iterator[Event]:
         >>> [(event.type, event.content) for event in from_person("Fix it.<system-reminder>Be brief.</system-reminder>")]
         [('event', '<system-reminder>Be brief.</system-reminder>'), ('message', 'Fix it.')]
     """
-    reminders = _REMINDER.findall(text) if "<system-reminder>" in text else []
+    reminders = [found[0] for found in _REMINDER.finditer(text)] if "<" in text else []
     for reminder in reminders:
         yield notice(reminder, **known)
     own = _REMINDER.sub("", text) if reminders else text

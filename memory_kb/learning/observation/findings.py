@@ -30,7 +30,7 @@ from memory_kb.learning.speech.ownwords import read_own_text
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
-from memory_kb.notes.injected import is_own_call, strip
+from memory_kb.notes.injected import in_own_words, is_own_call, strip
 from memory_kb.notes.splice import Value
 from memory_kb.retrieval.similarity import stemmed_set
 from memory_kb.text import shorten
@@ -139,7 +139,7 @@ class Learner:
     def _hear_person(self, event: Event) -> Iterator[Offer]:
         text = strip(event.content or "")
         if self._task is None and text.strip():
-            self._task = _first_words(text)
+            self._task = _first_words(in_own_words(text))
         yield from self._settle()
         yield from self._take_back(self._retractions.hear(text))
         did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
