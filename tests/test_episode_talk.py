@@ -108,6 +108,12 @@ def test_lessons_are_what_becomes_an_entry() -> None:
     assert trace(events).lessons == kept == ("the row height is fixed at 48px by design, you can rely on that", "Never commit the dump.")
 
 
+def test_a_change_of_ones_own_mind_is_no_correction_of_the_agent() -> None:
+    events = [*talk("Fix it.", "Ok.", "Always sort by date.", "Ok."), call(9, "make", "a"), result(10, "a")]
+    made = trace([*events, Event(seq=11, session="s", role="user", content="no wait, I was wrong, by amount")])
+    assert (made.corrections, made.lessons) == ((), ("Always sort by amount.",))
+
+
 def test_what_was_taken_back_is_no_correction_of_the_agent() -> None:
     events = [*talk("Fix it.", "Ok."), call(3, "make", "a"), result(4, "a")]
     events += [Event(seq=5, session="s", role="user", content="don't use tabs"), Event(seq=6, session="s", role="assistant", content="Ok.")]

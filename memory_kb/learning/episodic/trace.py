@@ -163,6 +163,7 @@ class _Tracer:
     commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
     cwd: str | None = None
     has_asked: bool = False
+    has_taken_back: bool = False
     subagents: set[str] = field(default_factory=set)
 
     def take(self, event: Event, seq: int) -> None:
@@ -191,8 +192,10 @@ class _Tracer:
         before = set(self.learner.heard.values())
         deque(self.learner.take(event), maxlen=0)
         now = dict.fromkeys(self.learner.heard.values())
-        for gone in before.difference(now):
-            self.words.drop(gone)
+        gone = before.difference(now)
+        self.has_taken_back = bool(gone)
+        for text in gone:
+            self.words.drop(text)
         self.words.add("lessons", *(text for text in now if text not in before))
 
     def _time(self, event: Event) -> float:
@@ -266,7 +269,7 @@ class _Tracer:
             self.journal.say(self._time(event), first_words(text, _SAID), known.seq)
             if said.retraction:
                 self.words.reconsider(said.retraction)
-            if said.correction and not taken and (known.actions or self.words.has_proposed):
+            if said.correction and not (taken or self.has_taken_back) and (known.actions or self.words.has_proposed):
                 corrected = f"{said.correction} {said.fact or ''}".strip()
                 self.words.add("corrections", corrected)
                 self.words.retract(said.correction)

@@ -8,6 +8,8 @@ from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.phrases import MATTERS
 
 _I = re.IGNORECASE
+#: A longer sentence tells too much at once to be kept as one thing.
+_LONGEST = 360
 #: What stands for a name in a sentence: code, paths, files, and words that are written as such.
 NAME = re.compile(
     r"`[^`\n]+`|[\w@-]*(?:[\w-]+/)+[\w.-]*|\b[\w-]+\.(?:[a-z]{1,5})\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b[A-Z]{2,}[A-Za-z]*\b|"
@@ -123,7 +125,12 @@ def is_told(sentence: str) -> bool:
         >>> is_told("the timeout is 90 s by design"), is_told("in this repo we never mock the clock"), is_told("did you do that on purpose")
         (True, True, False)
     """
-    if doubts.ORDER.match(sentence) or doubts.NOT_MEANT.search(sentence) or doubts.ONE_OFF.search(_BY_DESIGN.sub("", sentence)):
+    if (
+        len(sentence) > _LONGEST
+        or doubts.ORDER.match(sentence)
+        or doubts.NOT_MEANT.search(sentence)
+        or doubts.ONE_OFF.search(_BY_DESIGN.sub("", sentence))
+    ):
         return False
     return any(one.search(sentence) for one in (_HERE, _DESIGNED, _ABOUT_THESE))
 

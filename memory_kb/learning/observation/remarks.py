@@ -68,8 +68,9 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remark
 
 
 def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]:
-    said = tuple(map(_plain, said_by_person(text)))
-    out = [one for one in said if one not in meant(said)]
+    said = said_by_person(text) if captures else ()
+    sure = frozenset(meant(said))
+    out = [one for one in said if one not in sure]
     return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
 
 
@@ -83,6 +84,8 @@ def _with_told(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]:
 
 def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
     """Return what the message alone would give; of a message too short for that, the first."""
+    if not captures:
+        return None
     alone = read_message(text).capture
     return alone if alone in captures else None if alone else next(iter(captures), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -142,6 +143,8 @@ def said_by_agent(text: str) -> tuple[str, ...]:
     return tuple(" ".join(plain[start:end].split()) for start, end in sentences(plain))
 
 
+# One message is looked at for several things in a row.
+@functools.lru_cache(maxsize=16)
 def said_by_person(text: str) -> tuple[str, ...]:
     """Return the sentences of a message that the person wrote, without code, quotes and what was pasted.
 

@@ -98,7 +98,7 @@ def find_verdict_words(sentence: str, following: str) -> tuple[str, str] | None:
         >>> find_verdict_words("the tooltip is overkill, a label is fine", "") is None
         True
     """
-    if not _TOO_MUCH.search(sentence) or len(sentence) > _LONGEST:
+    if len(sentence) > _LONGEST or not _TOO_MUCH.search(sentence):
         return None
     for text, rest in ((sentence, ""), (following, following)):
         enough = _ENOUGH.search(text)

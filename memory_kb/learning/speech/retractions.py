@@ -7,6 +7,7 @@ place. An exception for one occasion takes nothing back.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -191,7 +192,7 @@ def _own_sentences(message: str) -> tuple[str, ...]:
 def _judge(one: _Statement, said: tuple[str, ...], *, is_last: bool = False) -> Taken | None:
     said = tuple(itertools.dropwhile(takebacks.INTERJECTION.fullmatch, said[:-1])) + said[-1:] if said else ()
     told = [text for text in said if not text.endswith("?") and not _AS_SAID.search(text)]
-    words = stemmed_set(one.text)
+    words = _words(one.text)
     named = [about for text in told for about in takebacks.names(text)]
     if named:
         return Taken(one.key, "withdrawn") if any(_is_named(one.text, words, about) for about in named) else None
@@ -228,6 +229,11 @@ def _of_pointing(one: _Statement, words: frozenset[str], told: list[str], *, is_
     if _WRONG.search(told[0]):
         return _of_the_wrong(one, words, told, has_to_do=has_to_do)
     return None
+
+
+@functools.lru_cache(maxsize=4 * _MOST)
+def _words(text: str) -> frozenset[str]:
+    return stemmed_set(text)
 
 
 def _is_named(text: str, words: frozenset[str], about: str) -> bool:

@@ -5,6 +5,7 @@ English, German, French, Spanish and Japanese.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Literal
 
@@ -128,6 +129,8 @@ _MEANT = re.compile(
 )
 
 
+# The same sentence is held against all that was stated before.
+@functools.lru_cache(maxsize=64)
 def names(sentence: str) -> tuple[str, ...]:
     """Return what somebody names that they take back.
 
@@ -141,6 +144,7 @@ def names(sentence: str) -> tuple[str, ...]:
     return tuple(about for about in found if not _NO_NAME.fullmatch(about))
 
 
+@functools.lru_cache(maxsize=64)
 def points(sentence: str) -> Pointing | None:
     """Tell how a sentence points back at what was said last, if it does.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _I = re.IGNORECASE
+#: A longer sentence is a text; nobody mocks in so many words.
+_LONGEST = 600
 _LEAD = (
     r"^(?:(?:ok(?:ay)?|so|and|but|then|now|well|hm+|just|or|also|please|right|yes|no|for example|e\.g\.|(?:just )?thinking (?:out loud|aloud)(?:"
     r" here)?|"
@@ -73,6 +76,8 @@ _BARE_PRAISE = re.compile(
 _ORDERING = re.compile(r"\b(?:always|never|everywhere)\b", _I)
 
 
+# One message is looked at for several things in a row.
+@functools.lru_cache(maxsize=16)
 def meant(said: tuple[str, ...]) -> tuple[str, ...]:
     """Return the sentences of a message that are meant: without suppositions, what follows from them, and mockery.
 
@@ -99,10 +104,12 @@ def is_supposed(sentence: str) -> bool:
         >>> is_supposed("If we went with Mongo we must never join."), is_supposed("If we add a table, always run make schema.")
         (True, False)
     """
-    return any(one.search(sentence) for one in (_SUPPOSED, _EXPERIMENT, _OTHERWISE))
+    return len(sentence) <= _LONGEST and any(one.search(sentence) for one in (_SUPPOSED, _EXPERIMENT, _OTHERWISE))
 
 
 def _is_mocking(sentence: str) -> bool:
+    if len(sentence) > _LONGEST:
+        return False
     if _MOCKING.search(sentence) or _BARE_PRAISE.fullmatch(sentence):
         return True
     return _ABSURD.search(sentence) is not None and (_PRAISE.match(sentence) is not None or re.search(r"\bnever\b", sentence, _I) is not None)
