@@ -54,7 +54,7 @@ def in_own_words(text: str) -> str:
     Example:
         >>> in_own_words("<user-memory-input>never use tabs</user-memory-input>")
         'never use tabs'
-        >>> in_own_words('User has answered your questions: "Which queue?"="SQS". You can now continue with the user\'s answers in mind.')
+        >>> in_own_words('User has answered your questions: "Which queue?"="SQS".')
         'Which queue? SQS'
     """
     found = _ANSWERS.match(text)
