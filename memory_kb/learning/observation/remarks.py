@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
@@ -17,6 +18,9 @@ from memory_kb.learning.speech.unmeant import meant
 from memory_kb.retrieval.similarity import stemmed_set
 
 _IDLE = stemmed_words("use always never please must should not here repo project code codebase want need prefer just do make only instead no yes")
+
+# What is a rule wherever it stands.
+_RULE = re.compile(r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE)
 
 
 class Remarks(NamedTuple):
@@ -49,7 +53,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remark
         >>> [one.text for _, one in read_remarks("Always run the linter. Never touch dist.", ()).captures]
         ['Always run the linter.', 'Never touch dist.']
     """
-    captures = _only_meant(read_all(text), text)
+    captures = tuple(_cut_apart(_only_meant(read_all(text), text)))
     message = f"{objection}\n{text}" if objection else text
     found = find_correction(message, did)
     if found and captures and not is_about_deed(found, text, did):
@@ -61,9 +65,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remark
     captures = _with_told(captures, text)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
-    kept = tuple(
-        ("", one) if one == main else (f"/{_digest(own.text)}", own) for one, own in zip(captures, _apart(captures), strict=True) if one not in held
-    )
+    kept = tuple(("" if one == main else f"/{_digest(one.text)}", one) for one in captures if one not in held)
     return Remarks(kept, found, main if main in held else None)
 
 
@@ -87,10 +89,10 @@ def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
     if not captures:
         return None
     alone = read_message(text).capture
-    return alone if alone in captures else None if alone else next(iter(captures), None)
+    return next((one for one in captures if alone is None or (one.pattern, one.span) == (alone.pattern, alone.span)), None)
 
 
-def _apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
+def _cut_apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
     """Yield each without the sentence before it, where that is kept by itself."""
     for one in captures:
         before = next((other.text for other in captures if other is not one and one.text.startswith(other.text)), "")
@@ -99,7 +101,9 @@ def _apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
 
 
 def _is_related(one: Capture, text: str, did: tuple[Did, ...]) -> bool:
-    """Tell whether something is about what the rest of its message is about, or about what was refused."""
+    """Tell whether something belongs to what is said around it: it is about the same, about what was refused, or no rule in so many words."""
+    if one.pattern != "request" and not _RULE.search(one.text):
+        return True
     refused = " ".join(deed.target for deed in did[-2:] if deed.is_refused)
     return not (stemmed_set(one.text) - _IDLE).isdisjoint(stemmed_set(f"{_without(text, [one])} {refused}"))
 
