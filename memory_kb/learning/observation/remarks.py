@@ -19,6 +19,7 @@ from memory_kb.retrieval.similarity import stemmed_set
 
 _IDLE = stemmed_words("use always never please must should not here repo project code codebase want need prefer just do make only instead no yes")
 
+_FEW = 2
 # What is a rule wherever it stands.
 _RULE = re.compile(r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE)
 
@@ -56,7 +57,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remark
     captures = tuple(_cut_apart(_only_meant(read_all(text), text)))
     message = f"{objection}\n{text}" if objection else text
     found = find_correction(message, did)
-    if found and captures and not is_about_deed(found, text, did):
+    if found and captures and not is_about_deed(found, text, did) and not _says_more(found, captures):
         found = None
     if found and found.scope == "observations":
         apart = [one for one in captures if not _is_related(one, text, did)]
@@ -106,6 +107,14 @@ def _is_related(one: Capture, text: str, did: tuple[Did, ...]) -> bool:
         return True
     refused = " ".join(deed.target for deed in did[-2:] if deed.is_refused)
     return not (stemmed_set(one.text) - _IDLE).isdisjoint(stemmed_set(f"{_without(text, [one])} {refused}"))
+
+
+def _says_more(found: Correction, captures: tuple[Capture, ...]) -> bool:
+    """Tell whether a correction goes beyond what is kept of the message by itself, none of which is a rule in so many words."""
+    return (
+        not any(one.pattern == "request" or _RULE.search(one.text) for one in captures)
+        and len(stemmed_set(_without(found.signal, list(captures)))) > _FEW
+    )
 
 
 def _is_held(one: Capture, found: Correction) -> bool:
