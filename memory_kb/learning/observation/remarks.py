@@ -118,7 +118,7 @@ def _says_more(found: Correction, captures: tuple[Capture, ...]) -> bool:
 
 
 def _is_held(one: Capture, found: Correction) -> bool:
-    return stemmed_set(one.text) <= stemmed_set(found.signal)
+    return stemmed_set(one.span) <= stemmed_set(found.signal)
 
 
 def _without(text: str, captures: list[Capture]) -> str:
