@@ -70,7 +70,7 @@ def read_message(message: str) -> Verdict:
     own, why_not = _read_own(message)
     if own is None:
         return Verdict(None, why_not)
-    noted = _NOTED.fullmatch(message)
+    noted = _NOTED.match(message)
     if noted:
         return Verdict(read_note(noted["noted"]), "it reads as a request")
     if not MIN_MESSAGE <= own.size <= MAX_MESSAGE:
@@ -91,11 +91,9 @@ def read_all(message: str) -> tuple[Capture, ...]:
         ['Always run the linter.', 'Never touch dist.']
     """
     own, _ = _read_own(message)
-    noted = _NOTED.fullmatch(message) if own else None
-    if noted:
-        return (read_note(noted["noted"]),)
+    noted = _NOTED.match(message) if own else None
     found = sorted(_candidates(own), key=lambda one: one.place) if own and own.size <= MAX_MESSAGE else []
-    return tuple(one.capture for one in found if one.capture.text in message)
+    return (*([read_note(noted["noted"])] if noted else []), *(one.capture for one in found if one.capture.text in message))
 
 
 def _read_own(message: str) -> tuple[OwnText | None, str]:

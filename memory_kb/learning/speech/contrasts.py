@@ -19,7 +19,7 @@ _CUT = (
     r"(?=\s*(?:[.;!:,)(]|$|\s[—–-]|\b(?:for|in|on|across|throughout|please|pls|thanks|thx|everywhere|since|because|as we|like|when|whenever|to|"
     r"here|there|just|only|at|from|any ?more)\b))"
 )
-_POLITE = r"(?:(?:please|pls|so|and|but|then|also|we should|you should|we|you|let's|just) )*"
+_POLITE = r"(?:(?:please|pls|so|and|but|then|also|we should|you should|we|you|just) )*"
 _TAKE = any_of("use prefer take pick choose go_with stick_(?:to|with) switch_to try_to_use reach_for favou?r")
 _SINCE = (
     r"(?:(?:we're|we are|we've|we have|we) (?!(?:need|want|should|can|could|will|must|had|were|got|just)\b)[^,;:.?!\n]{2,60}[,;] (?:so )?|"
