@@ -14,6 +14,7 @@ from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.contrasts import read_contrast, reads_as_choice
 from memory_kb.learning.speech.customs import read_custom
 from memory_kb.learning.speech.lexicon import PICKING, SHOWN
+from memory_kb.learning.speech.signs import ENOUGH, weigh
 from memory_kb.learning.speech.surroundings import read_surrounding
 
 #: A longer sentence tells a story.
@@ -84,6 +85,11 @@ _OUR_WAY = re.compile(r"\bwe (?:never|always|only|don't|do not|deliberately)\b",
 _OUR_PLACE = re.compile(r"\bin this (?:layer|module|package|crate|directory|folder|library)\b", re.IGNORECASE)
 
 
+#: How a rule begins that is no mere fact; and what is told of an answer or a supposition.
+_RULED = re.compile(r"(?:and |so |but )*(?:we|our|nobody|don't|do not|dont|never|every|each|all|new) ", re.IGNORECASE)
+_MET = re.compile(r"^(?:suppose|imagine|turns out|apparently|review comment|explain|why|how|what)\b|\?\s*$", re.IGNORECASE)
+
+
 class Said(NamedTuple):
     """What a sentence is and where the thing itself begins."""
 
@@ -122,6 +128,8 @@ def read_general(masked: str) -> Said | None:
         since = _SINCE.match(core)
         pattern = _read(core[since.end() :], "") if since and not is_for_once(since[0]) else None
         pattern = None if pattern == "statement" else pattern
+    if pattern is None and weigh(core) >= ENOUGH and not _MET.search(core):
+        pattern = "preference" if _RULED.match(core) else "statement"
     return Said("correction" if objection else pattern, start) if pattern else None
 
 
