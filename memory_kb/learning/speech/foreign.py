@@ -15,7 +15,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 _GERMANIC = re.compile(
     r"\b(?:immer|stets|nie|niemals|kein\w*|bitte|wir|ich|alle|jede\w*|ist|sind|werden|statt|anstelle|merke?|denke?|vergiss|ab|künftig|"
     r"zukunft|von|vor|nach|bei|lieber|"
-    r"grundsätzlich|nur|mir|wenn|hör|darf|muss|müssen|nicht|überall|auf|nee|altijd|nooit|vanaf|voortaan|onthoud|vergeet|gebruik\w*|bij|"
+    r"grundsätzlich|nur|mir|wenn|hör|darf|muss|müssen|nicht|überall|auf|nee|altijd|nooit|vanaf|voortaan|onthoud|vergeet|gebruik\w*|bij|noteer|schrijf|merken|notier\w*|schreibe?|"
     r"hier|elke|iedere|voorkeur|de|het|"
     r"plaats|het|denk|bedenk)\b",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ _ROMANCE = re.compile(
     r"oublie\w*|garde|rappelle|note|siempre|nunca|jamás|uses|en|ahora|prefiero|preferimos|cada|todos|todas|recuerda|ten|olvides|"
     r"acuérdate|usamos|aquí|sempre|agora|"
     r"prefiro|vez|antes|lembr\w+|esqueça|mai|ora|poi|futuro|preferisco|invece|prima|ogni|tutti|tutte|ricorda\w*|tieni|dimenticare|"
-    r"usiamo|qui|al posto|sono|il|est)\b",
+    r"usiamo|qui|al posto|sono|il|est|apunta|anot[ae]|segnati|annota\w*|retenir|noter|memorizza|mémorise|guarda|nada|são|vão|van|vanno)\b",
     re.IGNORECASE,
 )
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")

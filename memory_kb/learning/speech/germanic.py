@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_kb.learning.speech.phrases import any_of
-from memory_kb.learning.speech.tongues import NAMED, REST, tongue
+from memory_kb.learning.speech.tongues import NAMED, REST, asking, tongue
 
 # -- German --------------------------------------------------------------------------------
 
@@ -31,10 +31,16 @@ GERMAN = tongue(
         "wie_gesagt zur_info fyi denk_(?:bitte_)?dran stimmt richtig"
     ),
     objection="nein|nö|nee|falsch|stimmt nicht|eigentlich",
-    request=r"merke? dir(?: bitte| mal)?(?:\s*[:,]\s*(?:dass\s+)?|\s+dass\s+)|(?:bitte )?(?:denk(?:e)? (?:bitte )?(?:dran|daran)|behalt(?:e)? "
-    r"(?:bitte )?im kopf|nicht vergessen|"
-    r"vergiss (?:bitte )?nicht|notier(?:e)? dir|beachte für (?:später|die zukunft))(?:\s*[:,]\s*(?:dass\s+)?)|(?:für die zukunft|für "
-    r"später|für's nächste mal)\s*[:–-]\s*",
+    request=asking(
+        r"(?:bitte |und )*(?:merke?|notiere?|schreibe?) dir(?! das\b)|(?:bitte )?denke? (?:bitte |in zukunft |künftig )*(?:dran|daran)|"
+        r"(?:bitte )?behalte? (?:bitte )?im (?:kopf|hinterkopf)|(?:bitte )?nicht vergessen|vergiss (?:bitte )?nicht|"
+        r"bitte (?:merken|beachten|notieren)|"
+        r"beachte für (?:später|die zukunft)",
+        "bitte|mal|auf|gut|einfach|für später|für (?:die zukunft|das nächste mal|nächstes mal|alle fälle)|folgendes|eins|noch",
+        "dass|daß",
+        "für die zukunft|für später|für's nächste mal|fürs nächste mal|notiz(?: an dich)?",
+    )
+    + r"|merke? dir(?: bitte| mal)*,\s*",
     request_back=r"(?:(?:und|bitte|also)[, ]+)*(?:merk dir das|merke dir das|behalt das im kopf|denk dran|vergiss das nicht|notier dir das)\b",
     doubt=(
         (
@@ -152,6 +158,10 @@ GERMAN = tongue(
         ),
         (
             "statement",
+            r"(?:auf|in|bei) (?:den|der|dem|unseren?) [\w-]+ (?:gibt es|haben wir|läuft|laufen) (?:nur|kein\w*|ausschließlich) [^?\n]{2,140}",
+        ),
+        (
+            "statement",
             (
                 r"(?:das |der |die |unser\w* )?(?:[\w-]*(?:system|server|staging|umgebung|datenbank|api|produktion|cluster|demo|gateway|registry)) "
                 r"(?:ist|sind|liegt|läuft|lauscht|erreichst du|erlaubt|akzeptiert) "
@@ -171,7 +181,12 @@ _NL_DO = (
 DUTCH = tongue(
     lead=any_of("en maar dus ok oké goed prima bedankt dank_je let_op trouwens belangrijk ja graag alsjeblieft nog_iets"),
     objection="nee|fout|klopt niet|eigenlijk",
-    request=r"(?:onthoud|vergeet niet|bedenk|denk eraan)(?: goed)?,? dat |(?:onthoud|voor de toekomst|let op voor later)\s*:\s*",
+    request=asking(
+        "(?:en )?(?:onthoud|vergeet niet|bedenk|denk eraan|noteer|schrijf op)",
+        "goed|even|alsjeblieft|aub|voor (?:later|de toekomst|de volgende keer)|het volgende",
+        "dat",
+        "voor de toekomst|voor later|let op voor later|ter info voor later",
+    ),
     request_back=r"(?:en )?(?:onthoud dat|vergeet dat niet|hou dat in gedachten)\b",
     doubt=(
         (

@@ -269,6 +269,9 @@ REQUEST = re.compile(
     r"|(?:do not|don't|never) forget that\s+|(?:keep|bear) in mind that\s+"
     r"|(?:make|take|leave) (?:yourself )?a (?:mental )?note(?: for (?:later|the future|next time))?(?:\s*:\s*| that\s+)"
     r"|(?:a )?note (?:for (?:the )?(?:future|later|next time)|to (?:self|you|yourself)(?: and (?:to )?\w+)?|for future \w+)\s*[:,—–-]+\s*"
+    r"|(?:write|jot|note) (?:this|that|it|the following) down(?: for (?:later|next time|the future))?\s*[:—–-]+\s*"
+    r"|(?:save|add|store|commit|put)(?: (?:this|that|it|the following))? (?:to|in|into) (?:your |the )?memory(?:\s*[:—–-]+\s*|,? that\s+)"
+    r"|memori[sz]e(?: (?:this|the following))?(?:\s*[:—–-]+\s*|,? that\s+)|for the record\s*[:,—–-]+\s*(?!i\b|he\b|she\b|we (?:did|were|had)\b)"
     r"|for (?:(?:future|your) reference\s*[:,—–-]+|(?:the future|later|next time)\s*:)\s*"
     r"|merke? dir(?: bitte)?(?:\s*:\s*|,? dass\s+)"
     r"|(?:souviens-toi|retiens|n'oublie pas) que\s+|(?:recuerda|ten en cuenta|no olvides) que\s+)",

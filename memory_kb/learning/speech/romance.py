@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory_kb.learning.speech.phrases import any_of
-from memory_kb.learning.speech.tongues import NAMED, REST, tongue
+from memory_kb.learning.speech.tongues import NAMED, REST, asking, tongue
 
 # -- French --------------------------------------------------------------------------------
 
@@ -16,15 +16,26 @@ _FR_DO = (
 _FR_NEVER = r"(?:jamais|plus jamais|en aucun cas)"
 _FR_HERE = r"(?:ici|dans (?:ce|notre|le) (?:projet|dépôt|repo|code|module)|chez nous|partout|dans cette (?:équipe|base de code))"
 _FR_DATA = r"(?:dates?|montants?|prix|horodatages?|identifiants?|ids?|horaires|timestamps?|sommes|valeurs|mots de passe|secrets)"
+_ALL = r"[^?\n]{0,120}"
+#: What is written in some language or by some rule.
+_WRITTEN_FR = r"(?:commits|messages de commit|commentaires|noms de (?:variables?|branches?|tests?)|branches|pull requests|tests|docs?)"
+_WRITTEN = (
+    r"(?:commits|mensajes(?: de commit)?|mensagens(?: de commit)?|messaggi(?: di commit)?|comentarios|comentários|commenti|nombres|nomes|nomi|ramas|"
+    r"branches|tests|testes|test|pruebas|migraciones|migrações|migrazioni|pull requests|prs)"
+)
 FRENCH = tongue(
     lead=any_of(
         "et mais alors ok bon bien parfait merci attention au_fait important note super oui d'accord s'il_te_plaît stp svp donc aussi "
         "rappel pour_info déjà_dit"
     ),
     objection="non|faux|pas du tout|en fait",
-    request=r"(?:souviens[- ]toi|rappelle[- ]toi|retiens|n'oublie(?:z)? pas|garde(?: bien)? en tête|note(?: bien)?|sache)(?: bien)? (?:que |"
-    r"qu')|(?:à retenir|pour la suite|retiens (?:ceci|ça|bien)|"
-    r"souviens[- ]toi(?: de (?:ceci|ça))?)\s*:\s*",
+    request=asking(
+        r"(?:pour la suite,? )?(?:souviens[- ]toi|rappelle[- ]toi|retiens|retenez|n'oublie(?:z)? pas|garde(?:z)?(?: bien)? en (?:tête|mémoire)|"
+        r"notez?|mémorise|sache)(?! (?:ça|cela|le) (?!pour|:))",
+        "bien|de ceci|de ça|ceci|ça|pour (?:plus tard|la suite|la prochaine fois|l'avenir)|s'il te plaît|stp",
+        "que|qu'",
+        "à retenir|pour la suite|pour plus tard|pour l'avenir|note|à noter",
+    ),
     request_back=(
         r"(?:et )?(?:garde(?: bien)? (?:ça|cela) en tête|retiens[- ](?:le|ça|bien ça)|souviens[- ]t'en|n'oublie pas (?:ça|cela)|retiens "
         r"ça)\b"
@@ -54,6 +65,22 @@ FRENCH = tongue(
         ("preference", rf"(?:toujours|jamais) (?:de |des |d'|du |en |sur |avec |les |le |la )?(?=[\w`]){REST}"),
         ("preference", rf"(?:désormais|dorénavant|à partir de maintenant|à l'avenir|dès maintenant),? (?!(?:ça|c'est|il|elle)\b){REST}"),
         ("preference", rf"(?:{_FR_HERE},? )?(?:on|nous) (?:n'|ne )?\w+ (?:plus|jamais|toujours|que)\b{REST}"),
+        (
+            "preference",
+            (
+                rf"(?:{_FR_HERE},? )?(?:on|nous) (?:ne |n')(?!(?:a|est|voit|sait|peut|veut|arrive|comprend|trouve|avait|était|doit)\b)\w+ pas "
+                rf"(?:de |d'|les |nos |directement |en ){REST}"
+            ),
+        ),
+        (
+            "preference",
+            (
+                rf"pour (?:les|des|nos) [\w-]+(?: [\w-]+)?,? (?:plutôt|utilise|prends|préfère) (?!\d){NAMED} "
+                rf"(?:que|au lieu d[e']|plutôt que|à la place d[e'])\s?"
+                rf"{NAMED}(?:[,.!;]|\s*$){_ALL}"
+            ),
+        ),
+        ("preference", rf"(?:les |nos )?{_WRITTEN_FR} (?:sont|se font|s'écrivent|restent) (?:toujours )?(?:en|au) {REST}"),
         ("preference", rf"(?:{_FR_HERE},? )(?:on|nous) (?:utilise|emploie|écrit|met|fait|utilisons|écrivons|mettons) {REST}"),
         (
             "preference",
@@ -106,9 +133,12 @@ SPANISH = tongue(
         "y pero entonces ok vale bueno bien perfecto gracias atención por_cierto importante nota sí claro además también por_favor oye recuerda"
     ),
     objection="no|nop|falso|incorrecto|en realidad",
-    request=(
-        r"(?:recuerda|recuérdalo|ten en cuenta|no olvides|acuérdate de|toma nota(?: de)?)(?: bien)? que |(?:recuerda|para el futuro|a "
-        r"tener en cuenta|toma nota)\s*:\s*"
+    request=asking(
+        "(?:por favor,? )?(?:recuerda|recuérdalo|ten en cuenta|ten presente|no olvides|acuérdate(?: de)?|"
+        "toma nota(?: de)?|apunta|anota|guarda(?= esto))",
+        "bien|esto|lo siguiente|para (?:luego|después|más tarde|el futuro|la próxima(?: vez)?)|por favor",
+        "que",
+        "para el futuro|a tener en cuenta|para la próxima|para luego|nota",
     ),
     request_back=r"(?:y )?(?:tenlo en cuenta|recuérdalo|no lo olvides|acuérdate de (?:eso|esto)|ten esto en cuenta)\b",
     doubt=(
@@ -129,6 +159,7 @@ SPANISH = tongue(
         r"\b(?:no pasa nada|no te preocupes|no hay problema|gracias)\b|\b(?:dice|dijo|dicen) que\b",
     ),
     ways=(
+        ("preference", rf"(?:los |las |nuestr[oa]s )?{_WRITTEN} (?:van|son|se escriben|se hacen|están) (?:siempre )?(?:en|al) {REST}"),
         (
             "preference",
             (
@@ -190,7 +221,13 @@ SPANISH = tongue(
 PORTUGUESE = tongue(
     lead=any_of("e mas então ok bom bem perfeito obrigad[oa] atenção aliás importante nota sim por_favor também"),
     objection="não|errado|na verdade",
-    request=r"(?:lembre-se(?: de)?|lembra-te(?: de)?|não (?:se )?esqueça(?: de)?|tenha em mente|anote) que |(?:lembre-se|para o futuro|anote)\s*:\s*",
+    request=asking(
+        "(?:por favor,? )?(?:lembre-se(?: de)?|lembra-te(?: de)?|lembra(?: de)?|não (?:se )?esqueça(?: de)?|"
+        "tenha em mente|anote|anota|guarde?(?= isso| isto))",
+        "bem|aí|isso|isto|o seguinte|para (?:depois|mais tarde|o futuro|a próxima(?: vez)?)|por favor",
+        "que",
+        "para o futuro|para depois|para a próxima|nota",
+    ),
     request_back=r"(?:e )?(?:lembre-se disso|tenha isso em mente|não esqueça disso)\b",
     doubt=(
         (
@@ -216,6 +253,8 @@ PORTUGUESE = tongue(
             ),
         ),
         ("preference", rf"(?:(?:já )?não|nunca|sempre|só) (?:usamos|utilizamos|escrevemos|fazemos) {REST}"),
+        ("preference", rf"nada de (?!(?:mais|errado|novo|especial|grave|mal)\b){NAMED}(?:[,.!;]|\s*$){_ALL}"),
+        ("preference", rf"(?:os |as |nossos |nossas )?{_WRITTEN} (?:são|vão|ficam|se escrevem) (?:sempre )?(?:em|no) {REST}"),
         ("preference", rf"(?:prefiro|preferimos) (?!(?:o|a|os|as|esse|essa|este|esta|isso|que me)\b){REST}"),
         ("preference", rf"(?:use|usa|utilize) {NAMED} (?:em vez de|ao invés de|no lugar de) {NAMED}(?:[,.!;]|\s*$)"),
         ("preference", rf"antes de cada [\w-]+,? (?:execute|rode|use|faça)\b{REST}"),
@@ -232,7 +271,12 @@ PORTUGUESE = tongue(
 ITALIAN = tongue(
     lead=any_of("e ma allora ok bene perfetto grazie attenzione comunque importante nota sì per_favore inoltre"),
     objection="no|sbagliato|in realtà",
-    request=r"(?:ricorda(?:ti)?|ricordati|tieni presente|non dimenticare|tieni a mente) che |(?:ricorda|per il futuro)\s*:\s*",
+    request=asking(
+        "(?:per favore,? )?(?:ricorda(?:ti)?|tieni presente|non dimenticare|non dimenticarti|tieni a mente|segnati|annota(?:ti)?|memorizza)",
+        "bene|questo|quanto segue|per (?:dopo|il futuro|la prossima(?: volta)?)|per favore",
+        "che",
+        "per il futuro|per dopo|per la prossima volta|nota",
+    ),
     request_back=r"(?:e )?(?:tienilo a mente|ricordatelo|non dimenticarlo|tienilo presente)\b",
     doubt=(
         (
@@ -255,6 +299,15 @@ ITALIAN = tongue(
             rf"(?:(?:in questo|nel nostro) (?:progetto|repo|codice)|qui),? (?:non |solo )?(?:usiamo|utilizziamo|scriviamo|facciamo) {REST}",
         ),
         ("preference", rf"(?:non usiamo (?:più|mai)|usiamo (?:sempre|solo)|scriviamo (?:sempre|solo)) {REST}"),
+        (
+            "preference",
+            (
+                r"(?:qui|in questo progetto|nel nostro codice|da noi),? (?=[^?\n]*(?:\b(?:tutt[oaie]|sempre|solo|soltanto|ovunque)\b|da nessuna "
+                r"parte|, non ))"
+                r"(?!(?:c'è|non c'è|manca|sotto|sopra)\b)[^?\n]{6,160}"
+            ),
+        ),
+        ("preference", rf"(?:i |gli |le |nostri )?{_WRITTEN} (?:sono|vanno|si scrivono) (?:sempre |scritti )?(?:in|al) {REST}"),
         ("preference", rf"(?:preferisco|preferiamo) (?!(?:il|la|i|le|quello|quella|questo|questa|che)\b){REST}"),
         ("preference", rf"(?:usa|utilizza) {NAMED} (?:invece di|al posto di|anziché) {NAMED}(?:[,.!;]|\s*$)"),
         ("preference", rf"prima di ogni [\w-]+,? (?:esegui|lancia|usa|fai)\b{REST}"),

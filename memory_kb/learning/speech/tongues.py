@@ -34,6 +34,17 @@ class Tongue(NamedTuple):
     ways: tuple[tuple[str, re.Pattern[str]], ...]
 
 
+def asking(verbs: str, filling: str, that: str, titles: str) -> str:
+    """Return the expression of a request to remember: a verb with what may follow it, then a colon or `that`; or a title such as `for later:`.
+
+    Example:
+        >>> request = re.compile(asking("merke? dir", "bitte|für später", "dass", "für später"))
+        >>> [request.match(text)[0] for text in ("merk dir bitte für später: X", "merk dir, dass X", "für später: X")]
+        ['merk dir bitte für später: ', 'merk dir, dass ', 'für später: ']
+    """
+    return rf"(?:{verbs})(?:,? (?:{filling}))*(?:\s*[:–—]\s*(?:(?:{that})\s+)?|,?\s+(?:{that})\s*)|(?:{titles})\s*[:–—]\s*"
+
+
 def tongue(
     *,
     lead: str,
