@@ -82,3 +82,11 @@ def test_a_lens_is_made_once_for_a_table() -> None:
     table = VectorTable(np.arange(10), draw(10, 8))
     assert find_lens(table) is find_lens(table)
     assert find_lens(VectorTable(table.keys, table.rows)) is not find_lens(table)
+
+
+def test_where_nothing_is_alive_all_directions_are_alike() -> None:
+    rows = np.eye(4, dtype=np.float32)
+    lens = make_lens(rows, np.zeros(4, bool))
+    assert np.isfinite(lens.base)
+    assert not len(lens.weights)
+    assert np.isfinite(make_lens(rows[:0], None).base)

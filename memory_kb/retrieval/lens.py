@@ -79,10 +79,10 @@ def make_lens(rows: Vectors, alive: NDArray[np.bool_] | None) -> Lens:
     else:
         values, directions = np.linalg.eigh(sample.T @ sample / count)
         values = np.maximum(values, 1e-12)
-    kept = min(_DIRECTIONS, len(values) - 1)
+    kept = max(0, min(_DIRECTIONS, len(values) - 1))
     order = np.argsort(-values)
     top, rest = order[:kept], order[kept:]
-    mean = values.sum() / dimension
+    mean = max(values.sum() / dimension, 1e-12)  # where nothing is alive, all directions are alike
     living = len(rows) if alive is None else int(alive.sum())
     even = max(_EVEN, _PRIOR / (living + _PRIOR))
     remaining = values[rest].sum() / max(dimension - kept, 1)

@@ -85,8 +85,7 @@ _OUR_WAY = re.compile(r"\bwe (?:never|always|only|don't|do not|deliberately)\b",
 _OUR_PLACE = re.compile(r"\bin this (?:layer|module|package|crate|directory|folder|library)\b", re.IGNORECASE)
 
 
-#: How a rule begins that is no mere fact; and what is told of an answer or a supposition.
-_RULED = re.compile(r"(?:and |so |but )*(?:we|our|nobody|don't|do not|dont|never|every|each|all|new) ", re.IGNORECASE)
+#: What is supposed, or told of something else.
 _MET = re.compile(r"^(?:suppose|imagine|turns out|apparently|review comment|explain|why|how|what)\b|\?\s*$", re.IGNORECASE)
 
 
@@ -129,7 +128,7 @@ def read_general(masked: str) -> Said | None:
         pattern = _read(core[since.end() :], "") if since and not is_for_once(since[0]) else None
         pattern = None if pattern == "statement" else pattern
     if pattern is None and weigh(core) >= ENOUGH and not _MET.search(core):
-        pattern = "preference" if _RULED.match(core) else "statement"
+        pattern = "preference"
     return Said("correction" if objection else pattern, start) if pattern else None
 
 

@@ -13,6 +13,8 @@ from memory_kb.learning.speech.ownwords import CODE
 
 #: So much must speak for a sentence, when all is counted.
 ENOUGH = 4
+#: Fewer words say too little by themselves.
+_FEW = 6
 _SCOPE = r"(?:repo|repository|project|code ?base|monorepo|team|company|workspace|organi[sz]ation|department)"
 #: A subject that is a kind of things: many of them, or one that stands for all.
 _MANY = (
@@ -46,7 +48,7 @@ _SIGNS = (
         2, r"\b(?:only be|only (?:reachable|run|runs|work|works|through|via|from|in|on|for)|there(?:'s| is| are) only|can only|may only|must only)\b"
     ),
     _sign(
-        2, r"(?:,|\band) not (?:as |in |from |through |via |by |with |on |the |an? )?[\w`.-]+(?=[\s.,;!)]|$)(?<!not yet)(?<!not sure)(?<!not really)"
+        1, r"(?:,|\band) not (?:as |in |from |through |via |by |with |on |the |an? )?[\w`.-]+(?=[\s.,;!)]|$)(?<!not yet)(?<!not sure)(?<!not really)"
     ),
     _sign(2, r"\b(?:instead of|rather than)\b"),
     _sign(2, r"\b(?:don't|do not|never) ever\b|\b(?:under no circumstances|hands off|off[- ]limits|not even|frozen|taboo|forbidden)\b"),
@@ -86,5 +88,5 @@ def weigh(core: str) -> int:
         >>> weigh("handlers here answer errors as JSON, not as plain text") >= ENOUGH, weigh("the button here should be red, not blue") >= ENOUGH
         (True, False)
     """
-    against = 2 * (SHOWN.search(core) is not None) + 2 * (FARING.search(core) is not None)
+    against = 2 * (SHOWN.search(core) is not None) + 2 * (FARING.search(core) is not None) + (len(core.split()) < _FEW)
     return sum(sign.weight for sign in _SIGNS if sign.words.search(core)) - against
