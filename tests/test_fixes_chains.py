@@ -473,3 +473,15 @@ def test_a_home_is_not_named(message: str, quoted: str) -> None:
     failure = read_failure(message)
     assert failure
     assert failure.message == quoted
+
+
+@pytest.mark.parametrize(
+    ("failed", "error", "worked", "title"),
+    [
+        ("latexmk -pdf book.tex", "! Fatal Package fontspec Error: requires XeTeX", "latexmk -lualatex book.tex", "`latexmk` works with"),
+        ("python -m check a.nc", "errore: licenza non trovata", "LIC=27000@cam python -m check a.nc", "`python -m check` needs `LIC=27000@cam`"),
+    ],
+)
+def test_another_option_or_a_setting_at_once_is_what_helped(failed: str, error: str, worked: str, title: str) -> None:
+    (offer,) = learned(("-", failed, error), ("+", worked, "ok"))
+    assert (offer.draft.title or "").startswith(title)

@@ -45,3 +45,8 @@ def test_what_holds_for_more_than_this_once_is_kept(text: str) -> None:
 def test_what_is_about_the_moment_is_not(text: str) -> None:
     assert read_all(text) == ()
     assert weigh(text) < ENOUGH
+
+
+def test_mockery_is_not_meant() -> None:
+    assert read_all("Sure, always just delete the logs, then nothing can fail.") == ()
+    assert read_all("Sure. Always delete the logs after a run.")

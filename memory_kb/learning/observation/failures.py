@@ -170,7 +170,9 @@ _OF_THE_CHANGE = re.compile(
     _I,
 )
 _ERROR_WORD = re.compile(
-    r"\b(?:error|exception|fatal|failed|failure|panic|cannot|can't|could not|unable to|invalid|denied|missing|not found)\b|[A-Z]\w+(?:Error|"
+    r"\b(?:error|exception|fatal|failed|failure|panic|cannot|can't|could not|unable to|invalid|denied|missing|not found|"
+    r"errore|erreur|fehler\w*|fehlgeschlagen|nicht gefunden|échec|introuvable|no se (?:pudo|encontró)|non trovat[oa]|"
+    r"não (?:foi possível|encontrad[oa])|niet gevonden|mislukt)\b|エラー|失敗|错误|失败|找不到|无法|[A-Z]\w+(?:Error|"
     r"Exception)\b|^E\w+:|\bERR!",
     _I,
 )

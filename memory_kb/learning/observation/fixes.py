@@ -212,10 +212,11 @@ class FixWatch:
         return Fix("form", (attempt._replace(command=old._replace(shown=shown)),), new, seqs=(attempt.seq, seq))
 
     def _tells_option(self, attempt: Attempt, worked: Command, seq: int) -> bool:
-        """Tell whether the same command went well with nothing but an option more, and nothing was changed before."""
+        """Tell whether the same command went well with an option more or with another one, and nothing was changed before."""
         failed = attempt.command
-        more = worked.flags - failed.flags - IDLE_FLAGS
-        is_longer = set(failed.words) <= set(worked.words) and failed.settings == worked.settings and failed.runners == worked.runners
+        more, less = worked.flags - failed.flags - IDLE_FLAGS, failed.flags - worked.flags - IDLE_FLAGS
+        is_same = failed.settings == worked.settings and failed.runners == worked.runners
+        is_longer = is_same and (set(failed.words) <= set(worked.words) or (len(less) == 1 and failed.operands == worked.operands))
         if attempt.failure.sort in ("change", "passing") or len(more) != 1 or not is_longer or any(map(_FORCING.match, more)):
             return False
         return not self._has_acted(attempt, seq)

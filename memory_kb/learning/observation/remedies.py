@@ -40,13 +40,14 @@ _CLEAN = re.compile(
     r"purge)"
 )
 _SETTINGS = re.compile(r"^(?:cp \S*env\S* \S*\.env|source|direnv allow)")
+_SOURCED = re.compile(r"^(?:source \S|\. \S|module load|(?:conda|micromamba) activate)")
 _LOGIN = re.compile(r"^\S+ (?:\S+ )?(?:login|signin)\b|^kinit\b")
 _VERSION = re.compile(r"^(?:(?:nvm|fnm|pyenv|rustup|asdf|mise|corepack|goenv|uv python)\b|sdk use\b)")
 #: What helps against a sort of failure.
 HELP = {
     "missing service": (_SERVICE,),
-    "missing package": (_INSTALL, _GENERATE),
-    "missing program": (_INSTALL,),
+    "missing package": (_INSTALL, _GENERATE, _SOURCED),
+    "missing program": (_INSTALL, _SOURCED),
     "missing schema": (_SCHEMA,),
     "stale code": (_GENERATE, _CLEAN),
     "missing setting": (_SETTINGS,),
@@ -54,7 +55,7 @@ HELP = {
     "not signed in": (_LOGIN,),
     "wrong package manager": (re.compile(r"^corepack\b|lockfile"),),
     "wrong module system": (_CLEAN,),
-    "other": (_GENERATE, _VERSION, _SERVICE, _SCHEMA),
+    "other": (_GENERATE, _VERSION, _SERVICE, _SCHEMA, _SOURCED),
 }
 #: What makes ready what another command needs.
 PREPARES = re.compile(

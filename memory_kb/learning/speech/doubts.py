@@ -112,6 +112,7 @@ NOT_MEANT = _search(
         r"(?:always|never|also)\b"
     ),
     r"(?:(?:oh|well|yes|sure|great|right|ok|okay),? )+(?:let's|lets) (?:always|never|just)\b",
+    r"\bthen (?:nothing|nobody|no one|everything) (?:can|will|could|would)\b|^(?:oh )?sure,? (?:always|never) just\b",
     r"(?<!\S)/s(?!\S)|[🙄😂🤣😅😉🙃]",
 )
 #: After a rule: what is to be done about it now.
