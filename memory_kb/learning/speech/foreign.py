@@ -29,7 +29,7 @@ _ROMANCE = re.compile(
     r"usiamo|qui|al posto|sono|il|est|apunta|anot[ae]|segnati|annota\w*|retenir|noter|memorizza|mémorise|guarda|nada|são|vão|van|vanno)\b",
     re.IGNORECASE,
 )
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 class Told(NamedTuple):

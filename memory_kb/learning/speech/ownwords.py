@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.entry import Span
 from memory_kb.learning.logs.transcripts import from_person
+from memory_kb.learning.speech.foreign import width
 from memory_kb.notes.injected import strip
 
 #: Stands for a letter of inline code: a word that says nothing.
@@ -63,7 +64,6 @@ _BOILERPLATE = re.compile(
     r"|# ?(?:role|task|context)\b)",
     re.IGNORECASE,
 )
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 _STOP = re.compile(r"(?<![\d\s])[.!?…]+[\"'”’)*_]*(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]+(?=\s)|[。！？]|\x00+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ej|No|Nr)\.$", re.IGNORECASE)
@@ -87,7 +87,7 @@ class OwnText(NamedTuple):
     def size(self) -> int:
         """How many characters are the person's own; inline code is part of its sentence, and a wide sign counts twice."""
         own = self.masked.replace(GONE, "").replace(QUOTE, "").strip()
-        return len(own) + len(_WIDE.findall(own))
+        return width(own)
 
 
 def read_own_text(message: str) -> OwnText:
