@@ -3,26 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from memory_kb.learning.intake import Offer
-from memory_kb.learning.observation.chains import find_culprit, output_of, read_chain
-from memory_kb.learning.observation.failures import read_failure
-from memory_kb.learning.observation.findings import find_learnings
-from memory_kb.model import Location
-from memory_kb.notes.events import Event
-
-
-def learned(*steps: tuple[str, ...]) -> list[Offer]:
-    """Return what is learned of steps: `-` a command that fails, `+` one that works, `E` an edit."""
-    made: list[Event] = [Event(seq=1, session="s", role="user", content="Have a look, please.")]
-    for number, (what, text, *more) in enumerate(steps, 1):
-        call = {"session": "s", "call_id": str(number), "tool": "Edit" if what == "E" else "Bash"}
-        args = {"file_path": text, "old_string": "", "new_string": "x"} if what == "E" else {"command": text}
-        made.append(Event(seq=2 * number, type="tool_call", role="assistant", args=args, **call))  # type: ignore[arg-type]
-        said = "".join(more) or "done"
-        made.append(Event(seq=2 * number + 1, type="tool_result", role="tool", ok=what != "-", content=said, **call))  # type: ignore[arg-type]
-    return list(find_learnings(made, Location()))
-
+from chaining import learned
 
 HELPED = {
     "gradle JAVA_HOME": (
@@ -268,176 +249,11 @@ HELPED = {
     ),
 }
 
-NOTHING = {
-    "typo in target": [
-        ("-", "kubectl get pods -n prview", 'Error from server (NotFound): namespaces "prview" not found'),
-        ("+", "kubectl get pods -n preview", "web-1"),
-    ],
-    "code error in chain": [
-        ("-", "poetry install -q && poetry run pytest", "E   AssertionError: assert 1 == 2\n1 failed"),
-        ("E", "a.py", "x"),
-        ("+", "poetry install -q && poetry run pytest", "1 passed"),
-    ],
-    "force": [
-        ("-", "composer install && php artisan migrate", "ERROR: Application In Production! command cancelled"),
-        ("+", "composer install && php artisan migrate --force", "ok"),
-    ],
-    "new dep": [
-        ("-", "poetry run pytest", "ModuleNotFoundError: No module named 'freezegun'"),
-        ("+", "poetry add --group dev freezegun && poetry run pytest", "3 passed"),
-    ],
-    "fresh": [("-", "composer test", "sh: 1: phpunit: not found"), ("+", "composer install && composer test", "OK")],
-    "wait": [
-        ("-", "curl -f localhost:8000/health", "curl: (7) Failed to connect: Connection refused"),
-        ("+", "sleep 5 && curl -f localhost:8000/health", "ok"),
-    ],
-    "other work between": [
-        ("-", "terraform validate", "Error: Unsupported argument"),
-        ("E", "main.tf", "x"),
-        ("+", "terraform fmt && terraform validate", "Success"),
-    ],
-    "mix compile": [
-        ("-", "mix test", "** (CompileError) lib/a.ex:3: undefined function foo/0"),
-        ("E", "lib/a.ex"),
-        ("+", "mix format && mix test", "ok"),
-    ],
-    "push rejected": [
-        ("-", "git commit -qam x && git push", " ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs"),
-        ("+", "git pull --rebase && git push", "ok"),
-    ],
-    "flag unrelated dirs": [
-        ("-", "docker build -t a . && docker push reg/a", "denied: requested access to the resource is denied"),
-        ("+", "docker build -t reg/b . && docker push reg/b", "ok"),
-    ],
-    "git hint": [
-        ("-", "git push", "fatal: The current branch x has no upstream branch.\nTo push, use\n\n    git push --set-upstream origin x"),
-        ("+", "git push --set-upstream origin x", "ok"),
-    ],
-    "known init": [
-        (
-            "-",
-            "terraform plan",
-            "Error: Inconsistent dependency lock file\nrun terraform init to fix",
-        ),
-        ("+", "terraform init && terraform plan", "ok"),
-    ],
-    "rake chain platform": [
-        ("-", "bundle install && bundle exec rake assets", "error: ffi requires Ruby version >= 3.2. The current ruby version is 3.0"),
-        ("+", "rbenv shell 3.2.2 && bundle install && bundle exec rake assets", "done"),
-    ],
-    "deno perms": [
-        ("-", "deno task sync", 'error: NotCapable: Requires env access to "TOKEN", run again with the --allow-env flag'),
-        ("+", "deno run --allow-env sync.ts", "ok"),
-    ],
-    "tofu chain": [
-        ("-", "cd env/dev && tofu plan -out p && tofu apply p", 'Error: Backend initialization required: please run "tofu init"'),
-        ("+", "cd env/dev && tofu init && tofu plan -out p && tofu apply p", "ok"),
-    ],
-    "rebuild": [
-        ("-", "docker compose build api && docker compose run api pytest", "E   AssertionError: 1 == 2\n1 failed"),
-        ("E", "a.py"),
-        ("+", "docker compose build --no-cache api && docker compose run api pytest", "1 passed"),
-    ],
-    "retry": [
-        ("-", "gradle test", "> Task :test FAILED\nCartTest > adds FAILED\n   java.lang.AssertionError: expected 1 but was 2"),
-        ("E", "Cart.java"),
-        ("+", "gradle clean test", "ok"),
-    ],
-    "look between": [
-        ("-", "swift build", "error: cannot find 'Foo' in scope"),
-        ("+", "ls Sources && cat Package.swift"),
-        ("E", "Sources/Foo.swift"),
-        ("+", "swift build", "ok"),
-    ],
-    "quote in commit": [
-        ("-", "git commit -m 'run make setup first' && make test", "make: *** [test] Error 1\nFAIL: x"),
-        ("E", "x"),
-        ("+", "git commit -m 'run make setup first' && make test", "ok"),
-    ],
-    "unrelated install": [("-", "pytest -q", "E   ValueError: bad\n1 failed"), ("+", "brew install jq && pytest -q", "1 passed")],
-    "or": [
-        ("-", "kubectl apply -f a.yaml || kubectl create -f a.yaml", "error: the namespace is missing"),
-        ("+", "kubectl create ns x && kubectl apply -f a.yaml", "ok"),
-    ],
-    "psql": [("-", "psql app -c 'select 1'", "psql: error: connection to server refused"), ("+", "psql -h db app -c 'select 1'", "1")],
-    "help text": [
-        ("-", "composer req foo/bar", "Could not find package foo/bar. error. Try composer search foo"),
-        ("+", "composer search foo && composer req foo/baz", "ok"),
-    ],
-    "words with run": [("-", "make e2e", "Error: tests that run in parallel failed with timeouts"), ("+", "docker ps && make e2e", "ok")],
-    "heredoc": [("-", "python3 - <<'EOF'\nprint(1/0)\nEOF", "ZeroDivisionError: division by zero"), ("+", "python3 - <<'EOF'\nprint(1)\nEOF", "1")],
-    "alembic fixed file": [
-        ("-", "alembic upgrade head && pytest -q", "FAILED: Can't locate revision identified by 'abc'"),
-        ("E", "versions/a.py"),
-        ("+", "alembic upgrade head && pytest -q", "ok"),
-    ],
-    "just typo": [
-        ("-", "just biuld && just test", "error: Justfile does not contain recipe `biuld`.\nDid you mean `build`?"),
-        ("+", "just build && just test", "ok"),
-    ],
-    "edit in the middle": [
-        ("-", "terraform apply -auto-approve", "Error: Missing required argument region"),
-        ("E", "main.tf"),
-        ("+", "terraform init && terraform apply -auto-approve", "ok"),
-    ],
-    "echo": [("-", "echo start; ./run.sh; echo done $?", "ERROR: cannot open config"), ("+", "cp run.env.sample .env && ./run.sh", "ok")],
-}
-
-
-CULPRITS = [
-    ("git add -A && git commit -qm x && git push", " ! [rejected] main -> main (fetch first)", 2),
-    ("git add -A && git commit -qm x && git push", "nothing to commit, working tree clean", 1),
-    ("python3 -m pip install --user setuptools && npm ci", "error: externally-managed-environment", 0),
-    ("open -a Docker && sleep 20 && make itest", "Unable to find application named 'Docker'", 0),
-    ("xcode-select --install; npm ci", "xcode-select: error: already installed\nnpm error ModuleNotFoundError: No module named 'distutils'", 1),
-    ("npm run build && ./deploy.sh", "> web@1.0.0 build\nbuilt in 3s\nError: the session has expired", 1),
-    ("npm run build && npm test", "> web@1.0.0 build\nerror TS2304: Cannot find name 'x'.", 0),
-    ("docker build -t a . && docker push a && ssh box run", "exec /a: exec format error", 2),
-    ("docker build -t a . && docker push a", "denied: requested access to the resource is denied", 1),
-    ("docker build -t a . && docker push a", "ERROR: failed to solve: process did not complete", 0),
-    ("poetry run pytest -q && poetry run mypy .", "E   KeyError: 'x'\n1 failed in 0.1s", 0),
-    ("poetry run pytest -q && poetry run mypy .", "3 passed\na.py:3: error: Incompatible types [arg-type]", 1),
-    ("cd nowhere && make", "bash: line 1: cd: nowhere: No such file or directory", 0),
-    ("make lint || make fix", "make: *** [fix] Error 1", 1),
-    ("terraform fmt -check && terraform plan -out p", "Error: something else", 1),
-    ("true; false", "", 1),
-]
-
 
 @pytest.mark.parametrize(("steps", "words"), HELPED.values(), ids=HELPED)
 def test_what_helped_is_found_wherever_it_stands(steps: list[tuple[str, ...]], words: tuple[str, ...]) -> None:
     told = "\n".join(f"{offer.draft.title}\n{offer.draft.text}" for offer in learned(*steps))
     assert all(word in told for word in words), told
-
-
-@pytest.mark.parametrize("steps", NOTHING.values(), ids=NOTHING)
-def test_what_is_over_when_it_is_done_is_not_kept(steps: list[tuple[str, ...]]) -> None:
-    assert learned(*steps) == []
-
-
-@pytest.mark.parametrize(("line", "output", "place"), CULPRITS)
-def test_the_command_that_failed_is_told_by_the_output(line: str, output: str, place: int) -> None:
-    assert find_culprit(read_chain(line), output) == place
-
-
-def test_what_another_command_of_the_line_wrote_is_left_out() -> None:
-    line, output = CULPRITS[4][:2]
-    assert output_of(read_chain(line), 1, output) == "npm error ModuleNotFoundError: No module named 'distutils'"
-
-
-@pytest.mark.parametrize(
-    ("line", "texts"),
-    [
-        ('grep -rn "a\\|b" src | head', ['grep -rn "a\\|b" src']),
-        ("echo $(a; b) && c", ["echo $(a; b)", "c"]),
-        ("(cd web && npm test)", ["cd web", "npm test"]),
-        ("a 2>&1 | tee x; b &> y & c", ["a 2>&1", "b &> y", "c"]),
-        ("| a", []),
-        ("", []),
-    ],
-)
-def test_a_line_is_cut_where_the_shell_does(line: str, texts: list[str]) -> None:
-    assert [link.first for link in read_chain(line)] == texts
 
 
 def test_a_form_that_failed_before_is_not_what_helped() -> None:
@@ -460,19 +276,6 @@ def test_what_is_shown_to_have_worked_is_not_what_failed() -> None:
     (offer,) = learned(*steps, ("+", "export JAVA_HOME=/opt/jdk-21 && ./mvnw -q test", "ok"))
     assert "**Recovery:** `JAVA_HOME=/opt/jdk-21 ./mvnw -q test` worked." in offer.draft.text
     assert "release version 21 not supported`" in offer.draft.text
-
-
-@pytest.mark.parametrize(
-    ("message", "quoted"),
-    [
-        ("Cannot connect at unix:///Users/kim/.colima/docker.sock", "Cannot connect at unix://$HOME/.colima/docker.sock"),
-        ("cannot read /home/mira/shop/a.toml", "cannot read ~/shop/a.toml"),
-    ],
-)
-def test_a_home_is_not_named(message: str, quoted: str) -> None:
-    failure = read_failure(message)
-    assert failure
-    assert failure.message == quoted
 
 
 @pytest.mark.parametrize(
