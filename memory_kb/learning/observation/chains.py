@@ -6,33 +6,35 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
+
 #: So much of an output is looked at: characters of its beginning and its end, lines from its end, characters of a line.
 _HEAD, _TAIL, _LINES, _LONGEST = 12_000, 24_000, 200, 400
-_OPERATOR = re.compile(r"&&|\|\||\|&|[;\n|&]")
+_OPERATOR = lazy_compile(r"&&|\|\||\|&|[;\n|&]")
 #: After these the next command runs whatever became of the last.
 _APART = (";", "\n", "&")
-_IDLE = re.compile(r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do)\b")
-_STRICT = re.compile(r"set -\w*e")
-_LEADING = re.compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+|sudo\s+|time\s+|env\s+|nohup\s+)+")
-_RUNNER = re.compile(r"^(?:(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|timeout \S+)\s+(?:-\S+\s+)*")
-_MODULE = re.compile(r"^(?:\S*/)?python[\d.]* -m (?=\w)")
-_SHELL_LEAD = re.compile(r"^(?:\S*/)?(?:ba|z|da|k)?sh(?:: line \d+|: \d+)?: ")
-_NAMED = re.compile(r"^(?:\[?[\d:. TZ-]{5,}\]? )?([\w.+/-]+)(?:\[\d+\])?: ")
-_QUOTED = re.compile(r"(?<!\w)([`'\"‘“])([^`'\"’”]{2,80})(?:[`'\"’”])")
-_BAD = re.compile(
+_IDLE = lazy_compile(r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do)\b")
+_STRICT = lazy_compile(r"set -\w*e")
+_LEADING = lazy_compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+|sudo\s+|time\s+|env\s+|nohup\s+)+")
+_RUNNER = lazy_compile(r"^(?:(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|timeout \S+)\s+(?:-\S+\s+)*")
+_MODULE = lazy_compile(r"^(?:\S*/)?python[\d.]* -m (?=\w)")
+_SHELL_LEAD = lazy_compile(r"^(?:\S*/)?(?:ba|z|da|k)?sh(?:: line \d+|: \d+)?: ")
+_NAMED = lazy_compile(r"^(?:\[?[\d:. TZ-]{5,}\]? )?([\w.+/-]+)(?:\[\d+\])?: ")
+_QUOTED = lazy_compile(r"(?<!\w)([`'\"‘“])([^`'\"’”]{2,80})(?:[`'\"’”])")
+_BAD = lazy_compile(
     r"\b(?:errors?|exception|fatal|fail(?:ed|ure|s)?|panic|cannot|can't|could ?n[o']t|unable|invalid|denied|missing|not found|no such|unknown|"
     r"refused|rejected|unrecogni[sz]ed|expired|required|not (?:installed|supported|set|initialized))\b|Error\b|ERR!|\*\*\*|✗|✘|❌",
     re.IGNORECASE,
 )
 #: Commands that name themselves, or are known by what they write, whenever they fail.
-_NEVER_SILENT = re.compile(r"(?:git|make|pytest|mypy|cargo|psql|pip3?|npm|pnpm|yarn|bun|\./(?:mvnw|gradlew)|mvn|gradle|mix|composer)\b")
+_NEVER_SILENT = lazy_compile(r"(?:git|make|pytest|mypy|cargo|psql|pip3?|npm|pnpm|yarn|bun|\./(?:mvnw|gradlew)|mvn|gradle|mix|composer)\b")
 #: How a script that a package manager of JavaScript runs is announced.
-_ANNOUNCED = re.compile(r"^> \S+(?:@\S+)? ([\w:.-]+)(?: \S*/\S*)?$")
+_ANNOUNCED = lazy_compile(r"^> \S+(?:@\S+)? ([\w:.-]+)(?: \S*/\S*)?$")
 _JS = r"(?:npm|pnpm|yarn|bun)\b"
-_SCRIPT = re.compile(rf"^{_JS}(?: (?:-\S+|run|run-script|workspace \S+))* ([\w:.-]+)")
+_SCRIPT = lazy_compile(rf"^{_JS}(?: (?:-\S+|run|run-script|workspace \S+))* ([\w:.-]+)")
 #: Commands, and what only they say of their failures; of two that fit a line the more special one counts.
 _SIGNATURES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
-    (re.compile(command), re.compile(line))
+    (lazy_compile(command), lazy_compile(line))
     for command, line in (
         (
             r"^git (?:\S+ )*?(?:push|pull|fetch|clone)\b",

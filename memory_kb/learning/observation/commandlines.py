@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.chains import read_chain
 
 #: A longer line is a program of its own.
@@ -23,15 +24,15 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_SETTING = re.compile(r"[A-Za-z_]\w*=")
+_SETTING = lazy_compile(r"[A-Za-z_]\w*=")
 #: Words of a line that reads a file into the shell; the files that every shell reads by itself.
 _SOURCED = 2
-_STARTUP = re.compile(r"(?:^|/)\.(?:bash_?\w*|zsh\w*|profile)$")
+_STARTUP = lazy_compile(r"(?:^|/)\.(?:bash_?\w*|zsh\w*|profile)$")
 # How options begin; a plus chooses the toolchain of cargo.
 _SIGNS = ("-", "+")
-_REDIRECTION = re.compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
+_REDIRECTION = lazy_compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
 # What a command is put in for, and what stands for it while the line is cut into words.
-_PUT_IN, _HELD = re.compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)"), "\ufffc"
+_PUT_IN, _HELD = lazy_compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)"), "\ufffc"
 _NO_COMMAND = word_set("cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset alias trap wait")
 #: Names of tools and libraries, for tags and to tell them from other words.
 TOOLS = word_set(
@@ -101,9 +102,9 @@ _WITH_SUBCOMMAND = word_set(
     "sam cdk pio west colcon ros2 dvc airflow ./gradlew ./mvnw bin/rails oc az doctl hatch tox nox"
 )
 TARGET_RUNNERS = frozenset({"make", "just", "rake", "task"})
-_TEST_TARGET = re.compile(r"^(?:unit-?)?(?:tests?|check|verify)(?:[:_-]|$)")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
-_SHELL = re.compile(r"(?:ba|z|da|k)?sh$")
+_TEST_TARGET = lazy_compile(r"^(?:unit-?)?(?:tests?|check|verify)(?:[:_-]|$)")
+_PYTHON = lazy_compile(r"(?:python|pypy)[\d.]*$")
+_SHELL = lazy_compile(r"(?:ba|z|da|k)?sh$")
 
 
 class Command(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import TOOLS
 from memory_kb.learning.observation.norms import NAME, TASTE, is_norm
 from memory_kb.learning.observation.statements import said_by_person
@@ -18,7 +19,7 @@ _SIGNAL = 380
 #: So few words that the sentence before them may be needed to understand them.
 _BRIEF = 6
 _LEAD = r"(?:(?:please|hey|ok(?:ay)?|hm+|wait|hang on|hold on|whoa|sorry|but|and|also|well|again|actually)[,.:!]? )*"
-_AGAINST = re.compile(
+_AGAINST = lazy_compile(
     _LEAD + r"(?:(?:no){1,8}o*\b(?! (?:problem|worries|need|idea|rush|hurry|changes?))|nope\b|nah\b|stop\b|wait\b|wrong\b|not like (?:that|this)|"
     r"don't\b|"
     r"do not\b|dont\b|never\b|undo\b|revert\b|please don't|"
@@ -31,9 +32,9 @@ _AGAINST = re.compile(
     r"instead\b|use\b|(?:btw|by the way),? next time\b|next time\b|i (?:really )?(?:don't|do not) (?:like|want)\b)",
     _I,
 )
-_TELLING = re.compile(_LEAD + r"(?:we (?:don't|do not|never)|never|don't|do not|dont|instead|use|(?:(?:btw|by the way),? )?next time)\b", _I)
-_DISLIKE = re.compile(r"\bi (?:really )?(?:don't|do not) (?:like|want) (?:that |it when )?you\b|\byou should(?:n't| not) have\b", _I)
-_OBJECTION = re.compile(
+_TELLING = lazy_compile(_LEAD + r"(?:we (?:don't|do not|never)|never|don't|do not|dont|instead|use|(?:(?:btw|by the way),? )?next time)\b", _I)
+_DISLIKE = lazy_compile(r"\bi (?:really )?(?:don't|do not) (?:like|want) (?:that |it when )?you\b|\byou should(?:n't| not) have\b", _I)
+_OBJECTION = lazy_compile(
     r"^(?:(?:(?:no)+|yes|yeah|yep|right|exactly|correct|(?:one|two|three|a few|some) (?:more )?(?:things?|mistakes?|notes?|points?|"
     r"problems?)|nope|nah|stop|wait|wrong|undo (?:that|it|this)|revert (?:that|it|this)|hey|again|sorry|ok(?:ay)?|hm+|that(?:'s| is) (?:wrong|"
     r"not (?:right|correct|true|what i (?:want|wanted|meant|asked for)))|(?:yes|yeah|yep)(?= \w))(?:[,.:!;]+ *|(?<=y[eu][sap]) (?=\w)|"
@@ -42,13 +43,13 @@ _OBJECTION = re.compile(
     _I,
 )
 # One tool instead of another; of anything else it is a wish for this once.
-_INSTEAD = re.compile(
+_INSTEAD = lazy_compile(
     r"\buse (?P<one>(?!(?:the|that|this|a|an|it|your|my|another|one)\b)[^\s,]+(?: [^\s,]+){0,2}?),? (?:instead of|not|"
     r"rather than) (?P<other>(?!(?:the|that|this)\b)\S+)",
     _I,
 )
 # What is said of the whole project needs no objection before it.
-_STRONG = re.compile(
+_STRONG = lazy_compile(
     r"(?:^|[,;:.] )(?!(?:the|this|that|it|these|those|he|she|i|you|they|we|there|what|which|let|please)\b)(?:[\w`'-]+ ){0,3}?[\w`'-]+s "
     r"(?:should |must |always |only |never |all )?(?:come|go|live|belong) (?:only )?(?:from|through|in|into|to|under|via)\b|"
     r"\bhow we (?:do|run|deploy|build|release|ship|test)\b|\b(?:in|across) (?:this|our) (?:repo|repository|project|codebase|code base|"
@@ -58,7 +59,7 @@ _STRONG = re.compile(
     _I,
 )
 # What somebody tells of the way things are, after something failed.
-_HABIT = re.compile(
+_HABIT = lazy_compile(
     r"\b(?:is|are) (?:always |only |all )?(?:generated|vendored|protected|deprecated|read-only|immutable|shared|mounted|managed|required|"
     r"reserved)\b"
     r"|(?:^|[,;:.] )(?!(?:the|this|that|it|these|those|he|she|i|you|they|there|what|which|let)\b)[\w`/.'-]+(?: [\w`/.'-]+){0,3}? "
@@ -68,7 +69,7 @@ _HABIT = re.compile(
     _I,
 )
 # Words that make a wish hold for more than this once.
-_LASTING = re.compile(
+_LASTING = lazy_compile(
     r"(?:^|[,;:.] )(?:and )?no [\w-]+(?: (?:and|or) (?:no )?[\w-]+)? (?:in|from|inside|within) (?!(?:the|this|that|my|"
     r"your)\b)[\w-]+(?: [\w-]+)?(?<!s)s\b|"
     r"\b(?:is|are) [^,.;]{2,40} everywhere\b|"
@@ -104,46 +105,46 @@ _LASTING = re.compile(
     r"|\b(?:must|should|may|can) (?:always|never|only|not)\b|\b(?:keep|limit|restrict|leave) \S.* (?:to|out of|in|within|alone)\b",
     _I,
 )
-_DONT = re.compile(r"\b(?:don't|do not|dont|never|stop) (?:\w+ing\b|\w+)", _I)
+_DONT = lazy_compile(r"\b(?:don't|do not|dont|never|stop) (?:\w+ing\b|\w+)", _I)
 # A short sentence that points at what only those who were there have seen.
 _SHORT = 45
-_HERE = re.compile(
+_HERE = lazy_compile(
     r"^(?:use|put|call|add|make|take) .*\bhere\W*$|\bin (?:this|that|the) (?:file|function|component|test|line|method|case|class|block|query|"
     r"loop|branch|one)\b|\bthe (?:first|"
     r"second|third|last|other) (?:one|test|line|file)\b",
     _I,
 )
 # What is to be done now stands beside the rule, and is none.
-_NEXT = re.compile(
+_NEXT = lazy_compile(
     r"(?:(?:just|now|then|so|please|pls|ok(?:ay)?|and)[, ]+)*(?:(?:push|commit|continue|go on|"
     r"(?:put|bring|roll|change|turn) (?:it|that|this|them) back|restore|"
     r"go ahead|revert|undo|try again|let's|thanks|"
     r"thx)\b)",
     _I,
 )
-_BACK = re.compile(r"\b(?:that|this|the same) way\b|\blike (?:that|this)\b", _I)
+_BACK = lazy_compile(r"\b(?:that|this|the same) way\b|\blike (?:that|this)\b", _I)
 # What is said after a rule of why it holds.
-_ASIDE = re.compile(r", (?:[\w']+ ){1,4}(?:that|this|it)\W*$", _I)
+_ASIDE = lazy_compile(r", (?:[\w']+ ){1,4}(?:that|this|it)\W*$", _I)
 # A part of the whole that stays when the task at hand is done.
-_LAYER = re.compile(r"\bin this (?:layer|tier|crate|namespace|subsystem|domain|bounded context|folder|directory|schema)\b", _I)
-_NEXT_TIME = re.compile(r"\bnext time\b(?! (?:i|we|you see)\b)", _I)
-_TOLD = re.compile(r"^i (?:already )?(?:told you|said)(?: before| already)?[:,]? (?:that )?", _I)
-_ASKING = re.compile(
+_LAYER = lazy_compile(r"\bin this (?:layer|tier|crate|namespace|subsystem|domain|bounded context|folder|directory|schema)\b", _I)
+_NEXT_TIME = lazy_compile(r"\bnext time\b(?! (?:i|we|you see)\b)", _I)
+_TOLD = lazy_compile(r"^i (?:already )?(?:told you|said)(?: before| already)?[:,]? (?:that )?", _I)
+_ASKING = lazy_compile(
     r"\b(?:ask(?:ing)?|check(?:ing)?(?: in)? with|confirm(?:ing)? with|wait(?:ing)? for|need) (?:me|my|us|permission|approval|confirmation|"
     r"first|before)\b|\bwithout asking\b|\bneed(?:n't| not)? (?:to )?ask\b",
     _I,
 )
-_MORE_AUTONOMOUS = re.compile(
+_MORE_AUTONOMOUS = lazy_compile(
     r"\b(?:don't (?:need|have) to ask|do not need to ask|no need to ask|stop asking|don't ask|needn't ask|without asking me (?:is|"
     r"first is) (?:fine|ok)|you (?:can|may) .{2,60} without asking)\b",
     _I,
 )
-_ESCALATE = re.compile(
+_ESCALATE = lazy_compile(
     r"\b(?:(?:always |please )?ask(?: me| us)?(?: first)? (?:before|when|if)|check with (?:me|us) (?:before|when|if)|(?:never|don't|"
     r"do not) .{2,80} without (?:asking|my|approval|confirm)|get my (?:ok|approval) before)\b",
     _I,
 )
-_UNASKED = re.compile(
+_UNASKED = lazy_compile(
     r"\bi (?:didn't|did not|never) (?:ask|tell) (?:you )?(?:to|for)\b|\b(?:out of scope|not (?:part|in scope) of)\b|\bbeyond what i asked\b", _I
 )
 

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import TOOLS
 from memory_kb.learning.observation.corrections import Correction, Did
 from memory_kb.learning.observation.fixes import Attempt, Fix, show_step
@@ -57,18 +58,18 @@ _LANGUAGE_OF_TOOL = {
     "golangci-lint": "go",
     "tsc": "typescript",
 }
-_WORD = re.compile(r"[A-Za-z][\w+-]*")
-_LEADING = re.compile(
+_WORD = lazy_compile(r"[A-Za-z][\w+-]*")
+_LEADING = lazy_compile(
     r"^(?:(?:ok(?:ay)?|so|then|and|but|also|yes|yeah|right|good|agreed|well|alright|great|fine|i (?:think|guess))[,.!:]?\s+)+", re.IGNORECASE
 )
 # When it was decided, and how it comes up, is nothing for a title.
-_PASSING = re.compile(
+_PASSING = lazy_compile(
     r"(?:^|,? )(?:(?:last|this|the other) (?:week|month|year|sprint|quarter|time|day|(?:mon|tues|wednes|thurs|fri)day)|yesterday|this morning|"
     r"recently|(?:a few|two|three|some|a couple of) (?:days|weeks|months|years) ago|by the way|btw|fyi|as (?:you know|i said|we said|mentioned))\b",
     re.IGNORECASE,
 )
 
-_LABEL = re.compile(r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE)
+_LABEL = lazy_compile(r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE)
 
 
 class Finding(NamedTuple):

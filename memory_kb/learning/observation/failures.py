@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.forms import without_home
 from memory_kb.text import shorten
 
@@ -14,18 +15,18 @@ _HEAD, _TAIL = 12_000, 24_000
 _LINES = 600
 _MESSAGE = 160
 _I = re.IGNORECASE
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_LEAD = re.compile(
+_COLOUR = lazy_compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LEAD = lazy_compile(
     r"^(?:\s|E {2,}|[>●│|×✖✗❌]\s|npm (?:ERR!|error)\s(?:code )?|ERR_PNPM_\S+\s+|➤ YN\d+: [^\w]*|\[\d\d:\d\d:\d\d\]\s|(?:ERROR|FATAL|"
     r"CRITICAL)\s+\[[\w.]+\]\s*)*"
 )
-_SHELL_LEAD = re.compile(r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d*:? ?")
-_EXIT_HEAD = re.compile(r"\AExit code:? (?P<code>-?\d+)\n(?:Wall time:[^\n]*\n)?(?:Output:\n)?")
+_SHELL_LEAD = lazy_compile(r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d*:? ?")
+_EXIT_HEAD = lazy_compile(r"\AExit code:? (?P<code>-?\d+)\n(?:Wall time:[^\n]*\n)?(?:Output:\n)?")
 #: What a harness says where the person refused a call, or where it was broken off.
-REFUSED = re.compile(
+REFUSED = lazy_compile(
     r"user doesn't want to (?:proceed|take this action)|tool use was rejected|rejected by (?:the )?user|user (?:rejected|denied|declined)\b", _I
 )
-_BROKEN_OFF = re.compile(
+_BROKEN_OFF = lazy_compile(
     r"\^C|KeyboardInterrupt|\[?Request interrupted|command timed out|timed out after|SIGINT|signal: (?:killed|interrupt)|^(?:Killed|Terminated)$",
     _I | re.MULTILINE,
 )
@@ -143,10 +144,10 @@ _ABOUT_SETUP = (
     ),
     ("out of room", r"out of memory|No space left|Cannot allocate memory|OutOfMemory|ENOSPC"),
 )
-_SETUP = tuple((name, re.compile(pattern, _I if name != "missing setting" else 0)) for name, pattern in _ABOUT_SETUP)
-_ANY_SETUP = re.compile("|".join(pattern if name == "missing setting" else f"(?i:{pattern})" for name, pattern in _ABOUT_SETUP))
+_SETUP = tuple((name, lazy_compile(pattern, _I if name != "missing setting" else 0)) for name, pattern in _ABOUT_SETUP)
+_ANY_SETUP = lazy_compile("|".join(pattern if name == "missing setting" else f"(?i:{pattern})" for name, pattern in _ABOUT_SETUP))
 # Of these nothing is learned: they come and go, or the next one is another.
-_PASSING = re.compile(
+_PASSING = lazy_compile(
     r"(?:read |i/o |connect(?:ion)? |request |statement )?time(?:d )?-?out|\bETIMEDOUT|\bECONNRESET|\bENOTFOUND|\bEAI_AGAIN|could not resolve host|"
     r"name resolution|TLS handshake|"
     r"connection (?:broken|reset|aborted)|network is unreachable|\b50[234]\b|rate limit|too many requests|\b429\b|context deadline exceeded|"
@@ -156,7 +157,7 @@ _PASSING = re.compile(
     _I,
 )
 # The mistakes of the change that is being made.
-_OF_THE_CHANGE = re.compile(
+_OF_THE_CHANGE = lazy_compile(
     r"SyntaxError|IndentationError|NameError|AssertionError|AttributeError|IndexError|TypeError|ValueError|KeyError|ZeroDivisionError|"
     r"UnboundLocalError|RecursionError|\bTS\d{4,5}: |ParserError: |ReferenceError: |"
     r"\bassert\b|cannot import name|error TS\d+|- error TS|error\[E\d+\]|\bundefined: |imported and not used|declared and not used|"
@@ -169,14 +170,14 @@ _OF_THE_CHANGE = re.compile(
     r"cannot borrow",
     _I,
 )
-_ERROR_WORD = re.compile(
+_ERROR_WORD = lazy_compile(
     r"\b(?:error|exception|fatal|failed|failure|panic|cannot|can't|could not|unable to|invalid|denied|missing|not found|"
     r"errore|erreur|fehler\w*|fehlgeschlagen|nicht gefunden|échec|introuvable|no se (?:pudo|encontró)|non trovat[oa]|"
     r"não (?:foi possível|encontrad[oa])|niet gevonden|mislukt)\b|エラー|失敗|错误|失败|找不到|无法|[A-Z]\w+(?:Error|"
     r"Exception)\b|^E\w+:|\bERR!",
     _I,
 )
-_SURE = re.compile(
+_SURE = lazy_compile(
     r"^(?:npm (?:ERR!|error) |error(?:\[\w+\])?: |ERROR[: ]|FATAL|fatal: |E {3,}\S|Traceback \(most|FAILED\b|FAIL[\t ]|--- FAIL|"
     r"make(?:\[\d\])?: \*\*\* |"
     r"\S+: command not found|panic: |thread '.+' panicked|Usage Error: |Error: )|error TS\d+|\b[1-9]\d* (?:failed|errors?)\b|"
@@ -184,7 +185,7 @@ _SURE = re.compile(
     re.MULTILINE,
 )
 # A line in an output that tells somebody to do something is no description of an error.
-_ORDERS = re.compile(
+_ORDERS = lazy_compile(
     r"\b(?:you are (?:an?|now)|(?:must|should) (?:always|never|store|remember)|ignore (?:all|any|previous|the)|disregard|instructions?\b|"
     r"agents?\b|assistants?\b|\bAI\b|LLM|claude|chatgpt|codex|copilot|system prompt|remember (?:that|to|this)|always\b|never\b|from now on|"
     r"i prefer|we prefer|we decided|"
@@ -192,44 +193,44 @@ _ORDERS = re.compile(
     _I,
 )
 # What a tool advises after its error is cut off; advice with nothing before it is no error.
-_ADVICE = re.compile(
+_ADVICE = lazy_compile(
     r"[\s,;:.(–—-]*\b(?:please\b|you (?:must|should|need to|have to|can|may)\b|(?:must|should) (?:run|use)\b|try (?:running|"
     r"to|again)\b|did you\b).*",
     _I,
 )
 _LEAST = 15
-_EMPTY = re.compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b", _I)
+_EMPTY = lazy_compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b", _I)
 # What says no more than that something failed.
-_BARE = re.compile(
+_BARE = lazy_compile(
     r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed", _I
 )
-_QUOTED = re.compile(r"(?<!\w)([`'\"])([a-z][\w.-]*(?: [\w@:=./-]+){1,5})\1")
-_TOLD = re.compile(
+_QUOTED = lazy_compile(r"(?<!\w)([`'\"])([a-z][\w.-]*(?: [\w@:=./-]+){1,5})\1")
+_TOLD = lazy_compile(
     r"(?i:\b(?:run|running|try|use|using|execute|do|via|call|invoke|with|by)):?\s+"
     r"[`'\"]?(?:the |a )?((?:\./)?[a-z][\w.+-]*(?:/[\w.+-]+)*(?: [\w@:=./+-]+){0,5})"
 )
-_NAMED_SETTING = re.compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9_]{3,40}=(?:1|true|on|yes)\b")
+_NAMED_SETTING = lazy_compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9_]{3,40}=(?:1|true|on|yes)\b")
 _ADVISED, _LONGEST_LINE = 8, 2_000
-_SECRETIVE = re.compile(r"\[redacted: ")
+_SECRETIVE = lazy_compile(r"\[redacted: ")
 _PARTS = (
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (lazy_compile(r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
     (
-        re.compile(
+        lazy_compile(
             r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-fA-F]{4,}\b|"
             r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{10,64}\b"
         ),
         "<hash>",
     ),
-    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[?::1\]?:\d+|\blocalhost:\d+\b"), "<address>"),
-    (re.compile(r"(?<![\w/.:~@-])(?:[A-Za-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:?"), "<path>"),
-    (re.compile(r"(?<=\w\.\w)(?::\d+){1,2}\b|(?<=\w\.\w\w)(?::\d+){1,2}\b|(?<=\w\.\w\w\w)(?::\d+){1,2}\b"), ""),
-    (re.compile(r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", _I), r"\1 <n>"),
-    (re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b"), "<n>"),
+    (lazy_compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[?::1\]?:\d+|\blocalhost:\d+\b"), "<address>"),
+    (lazy_compile(r"(?<![\w/.:~@-])(?:[A-Za-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:?"), "<path>"),
+    (lazy_compile(r"(?<=\w\.\w)(?::\d+){1,2}\b|(?<=\w\.\w\w)(?::\d+){1,2}\b|(?<=\w\.\w\w\w)(?::\d+){1,2}\b"), ""),
+    (lazy_compile(r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", _I), r"\1 <n>"),
+    (lazy_compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b"), "<n>"),
 )
-_PLACE = re.compile(r"^(?:[A-Za-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:? ")
+_PLACE = lazy_compile(r"^(?:[A-Za-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:? ")
 #: Where a message goes on to what caused it, and what only points to the help.
-_WRAPPED = re.compile(r": (?=(?:\w+ ){0,2}(?:error|exception|failed|failure|cannot|could not|unable|no|not|invalid|missing|unknown|caused)\b)", _I)
-_POINTER = re.compile(r"\s*-> \[Help \d+\]\s*$")
+_WRAPPED = lazy_compile(r": (?=(?:\w+ ){0,2}(?:error|exception|failed|failure|cannot|could not|unable|no|not|invalid|missing|unknown|caused)\b)", _I)
+_POINTER = lazy_compile(r"\s*-> \[Help \d+\]\s*$")
 
 
 class Failure(NamedTuple):
@@ -343,7 +344,7 @@ def _with_code(line: str, lines: list[str]) -> str:
     return quote(line)
 
 
-_SETUP_ANY = re.compile(r"Unsupported URL Type|Unsupported engine|could not resolve|permission denied", _I)
+_SETUP_ANY = lazy_compile(r"Unsupported URL Type|Unsupported engine|could not resolve|permission denied", _I)
 
 
 def _ends(text: str) -> str:

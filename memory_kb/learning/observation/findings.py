@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.episodic.sayings import RETRACTION
 from memory_kb.learning.episodic.toolcalls import CHECKS, read_call, read_command
 from memory_kb.learning.intake import Offer
@@ -42,9 +43,9 @@ _TASK_CHARS = 200
 #: A longer message is no word about what just failed.
 _HINT_CHARS = 400
 #: How an answer begins that lets a decision stand.
-_APPROVAL = re.compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
+_APPROVAL = lazy_compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
 # A message that only objects; what follows it says to what.
-_OBJECTION = re.compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
+_OBJECTION = lazy_compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
 _ADDED_CHARS = 4_000
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure
 from memory_kb.learning.observation.forms import (
@@ -37,12 +38,12 @@ _UNFIXED = 3
 _AGAIN = 2
 # Options that only ask or only try, and those that silence what stands in the way.
 _ASKING_FLAGS = word_set("--help -h --version -V --dry-run --list --collect-only --list-tests --what-if")
-_FORCING = re.compile(r"--?(?:f$|force|no-|skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log)")
+_FORCING = lazy_compile(r"--?(?:f$|force|no-|skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log)")
 # What a command fails with that is run in the wrong way or place.
 _WRONG_PLACE = frozenset({"missing program", "missing package", "missing script", "wrong package manager"})
 _STABLE = frozenset({"wrong version", "not allowed", "wrong package manager", "wrong platform", "wrong module system"})
-_FIRST = re.compile(r"\b(?:first|before|beforehand)\b", re.IGNORECASE)
-_CONFIGURATION = re.compile(
+_FIRST = lazy_compile(r"\b(?:first|before|beforehand)\b", re.IGNORECASE)
+_CONFIGURATION = lazy_compile(
     r"(?:^|/)(?:[\w.-]*config[\w.-]*\.(?:js|ts|mjs|cjs|json|ya?ml|toml)|package\.json|pyproject\.toml|setup\.(?:cfg|py)|tox\.ini|pytest\.ini|"
     r"conftest\.py|tsconfig[\w.]*\.json|Dockerfile\S*|"
     r"(?:docker-)?compose[\w.-]*\.ya?ml|go\.(?:mod|work)|Cargo\.toml|Makefile|justfile|build\.gradle(?:\.kts)?|pom\.xml|\.env\S*|"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from memory_kb.credentials import redact
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import SCRIPT_TESTS, TARGET_RUNNERS, Command, word_set
 from memory_kb.text import shorten
 
@@ -27,15 +28,15 @@ IDLE_FLAGS = word_set(
     "--no-pager -p --workspace --all"
 )
 # A setting whose value is a secret, or of this machine alone.
-_LONG_VALUE = re.compile(
+_LONG_VALUE = lazy_compile(
     r"(?<!\S)([A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\w*|[A-Za-z_]\w*(?==[^\s=]*://)|"
     r"[A-Za-z_]\w*(?==\S{41}))=(?:\"[^\"]*\"|'[^']*'|\S+)"
 )
-_HOME = re.compile(r"(?<!/)/(?:home|Users)/[^/\s]+/")
-_HOME_IN_ADDRESS = re.compile(r"(?<=//)/(?:home|Users)/[^/\s]+/")
+_HOME = lazy_compile(r"(?<!/)/(?:home|Users)/[^/\s]+/")
+_HOME_IN_ADDRESS = lazy_compile(r"(?<=//)/(?:home|Users)/[^/\s]+/")
 #: What everybody runs in a fresh checkout.
-KNOWN = re.compile(r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poetry|uv) (?:init|install|i|ci|sync)\b(?!.* --(?:extra|group|with))")
-FETCHED = re.compile(r"\bcurl\b|\bwget\b|base64|\|\s*(?:ba|z)?sh\b|--no-verify|https?://")
+KNOWN = lazy_compile(r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poetry|uv) (?:init|install|i|ci|sync)\b(?!.* --(?:extra|group|with))")
+FETCHED = lazy_compile(r"\bcurl\b|\bwget\b|base64|\|\s*(?:ba|z)?sh\b|--no-verify|https?://")
 
 
 def show(command: Command) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.phrases import MATTERS
 
@@ -11,12 +12,12 @@ _I = re.IGNORECASE
 #: A longer sentence tells too much at once to be kept as one thing.
 _LONGEST = 360
 #: What stands for a name in a sentence: code, paths, files, and words that are written as such.
-NAME = re.compile(
+NAME = lazy_compile(
     r"`[^`\n]+`|[\w@-]*(?:[\w-]+/)+[\w.-]*|\b[\w-]+\.(?:[a-z]{1,5})\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b[A-Z]{2,}[A-Za-z]*\b|"
     r"\b\w+\(\)"
 )
 #: A wish about how something looks or sounds, here and now.
-TASTE = re.compile(
+TASTE = lazy_compile(
     r"\b(?:colou?r|font|darker|lighter|bigger|smaller|rounder|wider|narrower|padding|margin|pixels?|px|icon|headline|wording|shorter|longer)\b", _I
 )
 # A subject that is no one thing at hand.
@@ -26,7 +27,7 @@ _ANY = (
     r"some|something)\b)(?:[\w./-]+ ){0,4}?[\w./-]+ "
 )
 # How things of a kind are, whatever is being done now.
-_NORM = re.compile(
+_NORM = lazy_compile(
     rf"{_ANY}(?:is|are) (?:always|never|only) (?:ever )?(?:\w+ed|by|in|on|for|from|via|run|done|kept|set|built|read|sent|written)\b"
     r"|\b(?:on|in|for|at) (?:the |our )?[\w-]+(?: [\w-]+){0,2},? (?:it's|it is) (?:always|never|only) \S"
     r"|\b(?:every|each) (?!time\b|day\b|one\b)[\w-]+(?: [\w-]+){0,3}? (?:needs?|has to|must) (?!\d|more\b|less\b)"
@@ -48,7 +49,7 @@ _NORM = re.compile(
     r"by convention)\b",
     _I,
 )
-_MATTER = re.compile(
+_MATTER = lazy_compile(
     rf"\b{MATTERS}s?\b|\b(?:db|database|repo|repository|project|file|model|mart|bucket|box|server|cluster|machine|laptop|board|experiment|"
     rf"result|split|"
     r"record|row|field|number|amount|price|currency|date|path|name|hook|mock|fixture|seed|logger|client|code|folder|director(?:y|ies)|"
@@ -57,7 +58,7 @@ _MATTER = re.compile(
     _I,
 )
 # What is wished of what is being made, or told of how it fares.
-_FEATURE = re.compile(
+_FEATURE = lazy_compile(
     r"\b(?:users?|visitors?|players?|customers?|guests?|readers?|button|page|screen|dialog|modal|menu|header|footer|sidebar|hero|section|form|icon|"
     r"label|tooltip|popup|banner|logo|layout|card|dropdown|enem(?:y|ies)|level|mobile|visible|hidden|logged (?:in|out)|scroll\w*|click\w*|"
     r"bold|italic|"
@@ -68,13 +69,13 @@ _FEATURE = re.compile(
     _I,
 )
 # What nobody may do, whatever was done.
-_FORBIDDEN = re.compile(
+_FORBIDDEN = lazy_compile(
     r"\b(?:is|are|stays?|remains?) (?:strictly |completely |all )?(?:forbidden|not allowed|off[- ]limits|frozen|read-only|taboo|banned)\b|"
     r"\b(?:nobody|no one|no-one) (?:ever )?(?:changes|touches|edits|modifies|pushes|deploys|is allowed|may)\b|\bhands off\b",
     _I,
 )
 # Where things of a kind belong, and where not.
-_PLACED = re.compile(
+_PLACED = lazy_compile(
     r"(?:^|[,;:.] )(?!(?:the|this|that|it|these|those|he|she|i|you|they|we|there|what|which|let)\b)(?:[\w`'/-]+ ){0,4}?[\w`'/-]+ "
     r"(?:should |must |always |only |have to |need to )?(?:comes?|goe?s?|lives?|belongs?|starts?|stays?|are|is|be) (?:only |"
     r"always )?(?:with|from|through|in|into|"
@@ -92,9 +93,9 @@ _NO_SUBJECT = (
     r"|when|let|"
     r"is|are|was|did|do|does)\b)"
 )
-_BY_DESIGN = re.compile(r",? (?:you|we) can rely on (?:that|it)\b|: [^:]*$", _I)
+_BY_DESIGN = lazy_compile(r",? (?:you|we) can rely on (?:that|it)\b|: [^:]*$", _I)
 # What holds in this repository, by what somebody does there.
-_HERE = re.compile(
+_HERE = lazy_compile(
     r"\b(?:in|across|throughout) (?:this|our) (?:whole )?(?:repo|repository|project|code ?base|monorepo|workspace|service|team),? (?:we|you"
     r"|nobody|everybody|"
     r"everyone|all of us) (?:always|never|only|don't|do not|must|may)\b(?! (?:used to|had|did|were|got|actually|really|need to|have to worry|know"
@@ -103,7 +104,7 @@ _HERE = re.compile(
     _I,
 )
 # What is as it is because somebody wanted it so.
-_DESIGNED = re.compile(
+_DESIGNED = lazy_compile(
     rf"(?:^|[,;:.] ){_NO_SUBJECT}[\w`'/.-]+(?: [\w`'/.%-]+){{0,6}}? (?:is|are|has|have|stays?|stay|returns?|uses?|does not|doesn't|do not"
     rf"|don't)\b[^.;?!]{{2,80}}? "
     r"(?:by design|on purpose|deliberately|intentionally)\b|"
@@ -111,7 +112,7 @@ _DESIGNED = re.compile(
     _I,
 )
 # A rule about what the same sentence names.
-_ABOUT_THESE = re.compile(
+_ABOUT_THESE = lazy_compile(
     rf"^(?:(?:and|but|no|stop|also|btw|note)[,:.]? )*{_NO_SUBJECT}(?!(?:my|your|his|her) )[\w`'/.-]+s(?: [\w`'/.-]+){{0,4}}? are [^.;?!]{{3,60}}?,? "
     r"(?:so |and )?(?:we|you) (?:never|always|don't|do not|must never|must not) (?!(?:know|see|need|have|get|want)\b)\w+ (?:them|those|these)\b",
     _I,

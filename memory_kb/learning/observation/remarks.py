@@ -8,6 +8,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.episodic.sayings import is_from_elsewhere
 from memory_kb.learning.observation.corrections import Correction, Did, find_correction, is_about_deed
 from memory_kb.learning.observation.norms import is_told
@@ -21,7 +22,7 @@ _IDLE = stemmed_words("use always never please must should not here repo project
 
 _FEW = 2
 # What is a rule wherever it stands.
-_RULE = re.compile(r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE)
+_RULE = lazy_compile(r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE)
 
 
 class Remarks(NamedTuple):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure
 from memory_kb.learning.observation.forms import FETCHED, KNOWN, bare, teaches
@@ -14,13 +13,13 @@ _NO_REMEDY = frozenset({"rm", "kill", "pkill", "curl", "wget", "cat", "ls", "gre
 _ASKING = word_set("search list ls show info help status logs describe outdated why doctor version explain")
 _PLAIN = 2
 
-_SERVICE = re.compile(
+_SERVICE = lazy_compile(
     r"^(?:docker(?:-| )compose (?:\S+ )*(?:up|start)|docker (?:start|run)|systemctl (?:--user )?start|service \S+ start|brew services start|"
     r"pg_ctl\b|redis-server|colima start|"
     r"minikube start|supabase start|make \S*(?:up|db|services|infra|deps)\b|(?:npm|pnpm|yarn|bun)(?: run)? \S*(?:db|services|infra|up)\b|"
     r"\S*(?:start|up)[-_]\S+|podman (?:start|run))"
 )
-_INSTALL = re.compile(
+_INSTALL = lazy_compile(
     r"^(?:(?:uv (?:sync|pip install)|pip3? install|poetry install|pdm install|npm (?:ci|install)|pnpm install|yarn(?: install)?|"
     r"bundle install|apt(?:-get)? install|brew install|conda install)\b.*"
     r"(?:--extra|--all-extras|--with|--group|--dev|\[\w+|--legacy-peer-deps|-r \S*(?:dev|test|ci)\S*|lib\S+|-dev\b)|brew install \S|"
@@ -30,19 +29,19 @@ _INSTALL = re.compile(
     r"ansible-galaxy (?:\S+ )?install|"
     r"^\S*(?:install|setup|bootstrap)[\w.-]*\.(?:sh|py)\b|^make (?:install|setup|bootstrap|tools|deps)\b)"
 )
-_SCHEMA = re.compile(
+_SCHEMA = lazy_compile(
     r"\bmigrate\b|\balembic (?:upgrade|stamp)|\bupgrade heads?\b|prisma (?:db push|migrate)|createdb\b|createuser\b|db:(?:create|"
     r"migrate|setup|push|reset|schema)|sqlx (?:database|migrate)|diesel (?:setup|migration)|goose\b|flyway\b"
 )
-_GENERATE = re.compile(r"\bgenerate\b|\bgen(?:[:_-]\w+)?\b|\bcodegen\b|\bprotoc\b|\bbuf\b|sqlx prepare|\bmake proto\b")
-_CLEAN = re.compile(
+_GENERATE = lazy_compile(r"\bgenerate\b|\bgen(?:[:_-]\w+)?\b|\bcodegen\b|\bprotoc\b|\bbuf\b|sqlx prepare|\bmake proto\b")
+_CLEAN = lazy_compile(
     r"\bclean\b|--clear-?cache|--no-cache|rm -rf \S*(?:cache|\.next|dist|build|target|node_modules/\.)|cache (?:clean|clear|"
     r"purge)"
 )
-_SETTINGS = re.compile(r"^(?:cp \S*env\S* \S*\.env|source|direnv allow)")
-_SOURCED = re.compile(r"^(?:source \S|\. \S|module load|(?:conda|micromamba) activate)")
-_LOGIN = re.compile(r"^\S+ (?:\S+ )?(?:login|signin)\b|^kinit\b")
-_VERSION = re.compile(r"^(?:(?:nvm|fnm|pyenv|rustup|asdf|mise|corepack|goenv|uv python)\b|sdk use\b)")
+_SETTINGS = lazy_compile(r"^(?:cp \S*env\S* \S*\.env|source|direnv allow)")
+_SOURCED = lazy_compile(r"^(?:source \S|\. \S|module load|(?:conda|micromamba) activate)")
+_LOGIN = lazy_compile(r"^\S+ (?:\S+ )?(?:login|signin)\b|^kinit\b")
+_VERSION = lazy_compile(r"^(?:(?:nvm|fnm|pyenv|rustup|asdf|mise|corepack|goenv|uv python)\b|sdk use\b)")
 #: What helps against a sort of failure.
 HELP = {
     "missing service": (_SERVICE,),
@@ -53,12 +52,12 @@ HELP = {
     "missing setting": (_SETTINGS,),
     "wrong version": (_VERSION,),
     "not signed in": (_LOGIN,),
-    "wrong package manager": (re.compile(r"^corepack\b|lockfile"),),
+    "wrong package manager": (lazy_compile(r"^corepack\b|lockfile"),),
     "wrong module system": (_CLEAN,),
     "other": (_GENERATE, _VERSION, _SERVICE, _SCHEMA, _SOURCED),
 }
 #: What makes ready what another command needs.
-PREPARES = re.compile(
+PREPARES = lazy_compile(
     r"\b(?:dep(?:s|endenc(?:y|ies))?|init|import|prepare|build|install|restore|setup|bootstrap|generate|gen|codegen|sync|fetch|pull|download|link|"
     r"seed|migrate|configure|compile|login|start|up|trust|update|get)\b|[-_:](?:deps|init|import|prepare|gen|setup|db|up|start)\b"
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.verdicts import FOLLOWS, find_argument, find_verdict_words
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.ownwords import read_own_text, sentences
@@ -20,17 +21,17 @@ _SHORTEST_OF = {True: 15, False: _SHORTEST}
 #: A longer text is a document; what it says is not what was done.
 _LONGEST_TEXT = 20_000
 _I = re.IGNORECASE
-_FENCE = re.compile(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_NOT_SAID = re.compile(r"^[ \t]*>.*$|^[ \t]*\|.*$|^#{1,6} .*$", re.MULTILINE)
-_EMPHASIS = re.compile(r"\*\*|__(?=\w)|(?<=\w)__")
-_REASON = re.compile(
+_FENCE = lazy_compile(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_NOT_SAID = lazy_compile(r"^[ \t]*>.*$|^[ \t]*\|.*$|^#{1,6} .*$", re.MULTILINE)
+_EMPHASIS = lazy_compile(r"\*\*|__(?=\w)|(?<=\w)__")
+_REASON = lazy_compile(
     r",? *(?:\b(?:because|since (?!the (?:last|start|beginning)|v?\d[\d.]*\b(?! ?%)|yesterday)|so that|due to|given that|as (?=(?:we|it|they|"
     r"the|this|our|that)\b)|the reason (?:is|being))\b|[—–] (?=\w))",
     _I,
 )
-_LATER_REASON = re.compile(r"(?:because|since|the reason (?:is|for)|that way|otherwise|reason:)\b", _I)
-_CONTRAST = re.compile(r"\b(?:instead of|rather than|over|as opposed to|in favou?r of|not)\b", _I)
-_DECIDING = re.compile(
+_LATER_REASON = lazy_compile(r"(?:because|since|the reason (?:is|for)|that way|otherwise|reason:)\b", _I)
+_CONTRAST = lazy_compile(r"\b(?:instead of|rather than|over|as opposed to|in favou?r of|not)\b", _I)
+_DECIDING = lazy_compile(
     r"(?:^|[,:] |\b(?:so|then|and|ok(?:ay)?|alright|well|fine|yes|btw|by the way|yesterday|recently|"
     r"last \w+|for \S[^,]{2,50}) )(?:let's (?!(?:not|see|go on|wait|start|try|do|discuss|talk|leave|move on|"
     r"continue)\b)\w+(?: with| to| on| for)?"
@@ -45,44 +46,44 @@ _DECIDING = re.compile(
     r"|^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*decided[,:] ",
     _I,
 )
-_AGENT_DECIDING = re.compile(
+_AGENT_DECIDING = lazy_compile(
     r"(?:^|[,:] |\b(?:so|then|and) )(?:(?:i|we)(?:'ve| have)? (?:decided|chose|chosen|opted|settled on|agreed|picked)|decided (?:to|on|"
     r"against)|(?:i|we) went with"
     r"|we(?:'ll| will) (?:go with|use|stick (?:with|to)|stay (?:with|on)))\b|(?:^|[.] )(?:the |design )?decision(?: is)?: ",
     _I,
 )
-_GO_WITH = re.compile(r"let's (?:go (?:with|for)|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
+_GO_WITH = lazy_compile(r"let's (?:go (?:with|for)|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
 # A choice for all that is to come needs no reason.
-_FOR_ALL = re.compile(
+_FOR_ALL = lazy_compile(
     r"\b(?:for|in|on) (?:all|every|each|any) (?:the )?(?:new |our |other |future )?\w+|\bfor (?:new|future) \w+|\bfrom now on\b|\beverywhere\b", _I
 )
 # What an agent decides about its own next step is no decision about the work.
-_OWN_STEP = re.compile(
+_OWN_STEP = lazy_compile(
     r"\b(?:decided|chose|opted|going) (?:not )?to (?:first )?(?:skip|run|check|look|start|begin|revert|leave|wait|read|search|grep|try|ask|"
     r"stop|continue|proceed|re-?run|test|verify|"
     r"fix|investigate|see|inspect|commit|push|open|close|ignore|move on|not|do|finish|keep the changes?)\b|\b(?:because|since|as) you(?:'ve)?\b",
     _I,
 )
-_VAGUE = re.compile(
+_VAGUE = lazy_compile(
     r"\b(?:option|approach|alternative|variant|solution|plan|version) (?:#?\d|[a-d]\b)|\b(?:go with|use|keep|chose|picked) (?:it|this|that|"
     r"them|these|those|yours|the (?:first|second|third|latter|former|other|same)(?: one)?)\b",
     _I,
 )
 # What is decided about looks, or about people's time, is no decision about the work.
-_ASIDE = re.compile(
+_ASIDE = lazy_compile(
     r"\b(?:looks?|nicer|prettier|uglier|colou?rs?|blue|green|red|grey|font|meet(?:ing)?|lunch|holidays?|vacation|tired|(?:mon|tues|wednes|"
     r"thurs|fri|satur|sun)day|weekend|tonight)\b",
     _I,
 )
-_FOR_NOW = re.compile(
+_FOR_NOW = lazy_compile(
     r"\b(?:for now|for the moment|right now|at the moment|today|tomorrow|this time|temporarily|until (?:then|we|i)|"
     r"in the meantime)\b",
     _I,
 )
-_STRONG = re.compile(r"\b(?:decided|decision|chose|chosen|agreed|settled|standardi[sz]e)", _I)
-_FOR = re.compile(r"\b(?!(?:the|a|an|this|that|our|my|your|it)\b)[\w.+-]+ (?:for|as|in) \w", _I)
-_NAMED = re.compile(r"`[^`\n]+`|\b\w+[_/.]\w+|\b[a-z]+[A-Z]\w*|\w\(\)|(?<=[a-z,] )[A-Z][\w+#.-]+|\b\w*\d\w*\b|\b[\w-]+, not [\w-]+")
-_CAUSE = re.compile(
+_STRONG = lazy_compile(r"\b(?:decided|decision|chose|chosen|agreed|settled|standardi[sz]e)", _I)
+_FOR = lazy_compile(r"\b(?!(?:the|a|an|this|that|our|my|your|it)\b)[\w.+-]+ (?:for|as|in) \w", _I)
+_NAMED = lazy_compile(r"`[^`\n]+`|\b\w+[_/.]\w+|\b[a-z]+[A-Z]\w*|\w\(\)|(?<=[a-z,] )[A-Z][\w+#.-]+|\b\w*\d\w*\b|\b[\w-]+, not [\w-]+")
+_CAUSE = lazy_compile(
     r"\broot cause\b|\b(?:real|actual|underlying|whole) (?:problem|issue|cause|reason)\b|\b(?:the )?(?:problem|issue|cause|reason) (?:is|was|"
     r"here is)\b|\bturns out\b|"
     r"\b(?:was|is|were) (?:caused|triggered) by\b|\bby default\b|\bbecause\b|\b(?:only|does not|doesn't|do not|don't|cannot|can't) (?:ships?|"
@@ -91,25 +92,25 @@ _CAUSE = re.compile(
     _I,
 )
 # Causes that hold for others too, and those that are the speaker's own slip.
-_GENERAL = re.compile(
+_GENERAL = lazy_compile(
     r"\bby default\b|\b(?:requires?|needs?|expects?|ships?)\b|\bonly (?:supports?|works?|accepts?|runs?|ships?|reads?)\b|\b(?:does not|"
     r"doesn't|do not|don't|cannot|can't) (?:support|work|transform|accept|"
     r"allow|read|load|handle|follow|resolve|run|see|inherit)\b|\b(?:must|has to|have to) (?:be|run|come)\b|\bon (?:macOS|Linux|Windows|Apple|"
     r"ARM|Alpine|musl|arm64|amd64|CI)\b|\b(?:since|as of|from) (?:version )?v?\d|\bno longer\b",
     _I,
 )
-_SLIP = re.compile(
+_SLIP = lazy_compile(
     r"\b(?:i|i've|i'd|my)\b|\btypo\b|\brenam|\bmisspel|\bprevious (?:edit|change|commit)\b|\bjust (?:added|changed|wrote|edited)\b|\bmerge\b|"
     r"\brebase\b",
     _I,
 )
-_DOUBT = re.compile(
+_DOUBT = lazy_compile(
     r"\b(?:maybe|perhaps|probably|might|may be|could be|seems?|looks like|i think|i guess|i suspect|not sure|likely|possibly|let me (?:check|"
     r"see|look))\b|\?\s*$",
     _I,
 )
 # Text that somebody else wrote for an agent to obey.
-_ORDERS = re.compile(
+_ORDERS = lazy_compile(
     r"ignore (?:all |any )?(?:previous|prior|the above)|system prompt|\b(?:AI|LLM) (?:agents?|assistants?|models?)\b|to (?:AI |"
     r"coding )?agents\b|disregard|as instructed (?:by|in) the (?:page|output|issue|file)|"
     r"(?:page|issue|output|comment|readme|mail) (?:says|said|tells|asks|states)|curl [^\n]*\| ?(?:ba)?sh|--no-verify|note says",

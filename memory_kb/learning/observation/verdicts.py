@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.norms import TASTE
 from memory_kb.learning.speech import doubts
 
@@ -15,14 +16,14 @@ _NOT_ANY = (
     r"with|to|for|on|in|at|\w+ing)\b)"
 )
 # What is chosen by name: a word or two that are no article and no pronoun.
-_CHOICE = re.compile(
+_CHOICE = lazy_compile(
     rf"\s*(?:(?:on|for|to (?:use|go with|take)) )?{_NOT_ANY}(?P<what>[\w.+#/@`-]+(?: (?!then\b|here\b|now\b)[\w.+#/@`-]+)?)"
     r"(?: (?:then|here|instead of .+|over .+|rather than"
     rf" .+))*[\s.!]*$",
     _I,
 )
 # How the next sentence tells why.
-_ARGUMENT = re.compile(
+_ARGUMENT = lazy_compile(
     r"\bbut (?:we|nobody|no one|it|i|they|that|the|there|one|none)\b|\b(?:nobody|no one) (?:here|on|in|wants|knows|has|likes|needs|uses|else)\b|"
     r"\bwe (?:only|already|just|all) \w|\bwe (?:don't|do not|can't|cannot|have no) \w|\btoo (?:slow|heavy|big|complex|complicated|expensive|much|"
     r"fragile|old|limited|hard|young|verbose|risky)\b|\boverkill\b|\b(?:is|are|would be|gets?) (?:\w+ )?(?:simpler|cheaper|faster|slower|safer"
@@ -33,14 +34,14 @@ _ARGUMENT = re.compile(
     r"\bone more\b|\b(?:the team|everybody|everyone|we all) (?:knows?|likes?|uses?)\b",
     _I,
 )
-_WORK = re.compile(
+_WORK = lazy_compile(
     r"(?:(?:and|then|so|now|please|also|ok(?:ay)?)[,]? )*(?:write|add|create|make|put|start|do|let's|can|could|please|thanks?|great|did|check"
     r"|look|run|tell|show|go|"
     r"i'll|i will|we'll|you can)\b",
     _I,
 )
-_DOUBT = re.compile(r"\b(?:maybe|perhaps|probably|not sure|might|possibly|whatever)\b|\?", _I)
-_FIRM = re.compile(
+_DOUBT = lazy_compile(r"\b(?:maybe|perhaps|probably|not sure|might|possibly|whatever)\b|\?", _I)
+_FIRM = lazy_compile(
     r"let's (?:go (?:with|for)|use|stick|keep|standardi)|decided|chose|opted|settled|agreed|picked|going (?:with|for)|we(?:'ll| will)|went with"
     r"|it (?:is|stays)|"
     r"(?:'d|would)|decision|standardi[sz]ed",
@@ -50,22 +51,22 @@ _SUBJECT = (
     r"(?:^|[,;:.] )(?:(?:and|but|so|also|ok(?:ay)?|yes|i (?:think|guess|believe)|imo|imho|honestly|for (?:that|this)),? )*"
     rf"(?:(?:a|an|one) )?{_NOT_ANY}[\w.+#/`-]+(?: [\w.+#/`-]+){{0,3}}? "
 )
-_TOO_MUCH = re.compile(
+_TOO_MUCH = lazy_compile(
     rf"{_SUBJECT}(?:is|are|would be|seems?|feels?|looks?) (?:\w+ )?(?:overkill|too much|too heavy|not worth (?:it|the)|unnecessary|more than we"
     rf" need|over the top)\b"
     r"|\bwe (?:don't|do not) (?:really )?need (?:an? |any )(?!(?:new |second )?(?:button|icon|label|legend|tooltip|chart|banner)\b)\w",
     _I,
 )
-_ENOUGH = re.compile(
+_ENOUGH = lazy_compile(
     r"(?:^|[,;:.] )(?:(?:and|but|so) )?(?:(?:a|an|one) )?" + _NOT_ANY.replace("one|", "") + r"[\w.+#/`-]+(?: [\w.+#/`-]+){0,3}? (?:(?:is|are|will"
     r" be|would be) "
     r"(?:\w+ )?(?:fine|enough|plenty|sufficient|all we need|good|ok(?:ay)?)\b|will do\b|does the job\b|suffices?\b)(?: (?:for|here|with)"
     r" [^,;.]{2,30})?",
     _I,
 )
-_WHY = re.compile(r"(?:[,;:—–-]+|\s*\b(?=since|because|as\b))\s*(?:since |because |as )?\S+(?: \S+){2,}", _I)
+_WHY = lazy_compile(r"(?:[,;:—–-]+|\s*\b(?=since|because|as\b))\s*(?:since |because |as )?\S+(?: \S+){2,}", _I)
 #: How somebody says what follows from a decision.
-FOLLOWS = re.compile(
+FOLLOWS = lazy_compile(
     r"(?:(?:and|so|hence|therefore|that means|which means)[, ]+)+(?!(?:please|let's|can|could|write|add)\b)[^.?]{2,80}\b(?:it"
     r" (?:is|stays)|stays?|remains?)\b",
     _I,

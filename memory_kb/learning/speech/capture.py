@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.entry import Span
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
@@ -30,9 +31,9 @@ __all__ = ["Capture", "CaptureReport", "Captured", "Heard", "Verdict", "hear", "
 #: How many characters of their own a message has that is looked at (S1-18).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
 #: What a person told the harness to note down.
-_NOTED = re.compile(r"\s*<user-memory-input>\s*(?P<noted>[^<]{5,2000}?)\s*</user-memory-input>\s*")
+_NOTED = lazy_compile(r"\s*<user-memory-input>\s*(?P<noted>[^<]{5,2000}?)\s*</user-memory-input>\s*")
 # Another request within a sentence.
-_AND_REMEMBER = re.compile(
+_AND_REMEMBER = lazy_compile(
     (
         r"(?:,|;|\s[—–-]+) (?:(?:and|but|also|so|und|et|y) )?(?:also |please |bitte )?(?=remember (?!it\b|this\b)|keep in mind that|"
         r"(?:don't|do not|never) forget that|note that|merke? dir)"

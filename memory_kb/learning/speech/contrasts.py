@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.lexicon import WORK, is_at_hand, is_choice, is_kind
 from memory_kb.learning.speech.ownwords import CODE
 from memory_kb.learning.speech.phrases import any_of
@@ -25,28 +26,28 @@ _SINCE = (
     r"(?:(?:we're|we are|we've|we have|we) (?!(?:need|want|should|can|could|will|must|had|were|got|just)\b)[^,;:.?!\n]{2,60}[,;] (?:so )?|"
     r"(?:in|across|throughout) (?:this|our) (?:whole )?(?:repo|repository|project|codebase|code base|monorepo|team),? |for [^,;:.?!\n]{2,40}, )?"
 )
-_ASKED = re.compile(rf"{_SINCE}{_POLITE}(?:{_TAKE} )(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I)
-_BARE = re.compile(rf"{_SINCE}(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I)
-_IT_IS = re.compile(
+_ASKED = lazy_compile(rf"{_SINCE}{_POLITE}(?:{_TAKE} )(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I)
+_BARE = lazy_compile(rf"{_SINCE}(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I)
+_IT_IS = lazy_compile(
     rf"(?:it's|it is|we're on|we are on|we're using|we are using|we run on) (?P<one>{_THING})(?:{_RATHER}(?P<other>{_THING}){_CUT}|"
     r" (?P<all>everywhere)\b)(?P<tail>.*)",
     _I,
 )
-_TAKE_ONE = re.compile(
+_TAKE_ONE = lazy_compile(
     rf"{_POLITE}(?:{_TAKE}) (?P<one>{_THING}) for (?:the |our |all )?(?P<what>[\w-]+(?: [\w-]+)?s)(?P<tail>[.!,;]*\s*$|[,;.] .*)", _I
 )
-_DROPPED = re.compile(
+_DROPPED = lazy_compile(
     rf"{_SINCE}{_POLITE}(?:don't|do not|no need to) (?:use|import|install|add|call|reach for|depend on|rely on|pull in) (?P<one>{_THING}) "
     r"(?:any ?more|any longer|anywhere)\b(?P<tail>.*)",
     _I,
 )
-_HAVE = re.compile(
+_HAVE = lazy_compile(
     rf"{_POLITE}(?:don't|do not|avoid|no need to) (?:use|using|import|importing|install|add|adding|pull in) (?P<one>{_THING})[,;] "
     r"(?:(?:because|since|as) )?(?:we|it's|there's|that's) (?:(?:already|only|have|use|got|moved|switched|banned|dropped|are|our|all|"
     r"prefer)\b)(?P<tail>.*)",
     _I,
 )
-_STOP_USING = re.compile(
+_STOP_USING = lazy_compile(
     rf"(?:and |so )?{_POLITE}(?:stop|quit|no more) (?:using|importing|adding|installing|calling|importing from|depending on|reaching for)"
     rf"(?: from)? (?P<one>{_THING}){_CUT}(?P<tail>.*)",
     _I,
@@ -58,24 +59,24 @@ _TURN = (
     r"merge|release|deploy|session|action|command|line|time|file (?:edit|change|read|write)|iteration|fix|refactor(?:ing)?)s?\b"
 )
 _DOING = r"(?!(?:this|that|it|worry|know|think|see|get|understand)\b)[a-z]+"
-_EACH_TURN = re.compile(
+_EACH_TURN = lazy_compile(
     rf"(?:and |so |but )*{_POLITE}(?:(?:stop|quit) \w+ing|(?:don't|do not|you don't (?:have|need) to|you needn't|no need to) "
     rf"{_DOING})\b[^.;!?\n]{{0,80}}?"
     rf"\b(?:after|before|in|into|to|on|at|for|with|(?:at )?the end of|in front of) {_TURN}",
     _I,
 )
-_STOPPED = re.compile(rf"we (?:(?:have )?(?:stopped|quit) using|dropped|banned|got rid of) (?P<one>{_THING})(?:,|;| so) (?P<tail>.*)", _I)
-_NO_MORE = re.compile(
+_STOPPED = lazy_compile(rf"we (?:(?:have )?(?:stopped|quit) using|dropped|banned|got rid of) (?P<one>{_THING})(?:,|;| so) (?P<tail>.*)", _I)
+_NO_MORE = lazy_compile(
     rf"(?:going forward |from now on |{_POLITE})*no more (?!than\b)(?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w{CODE}-]+s)\b(?P<tail>[^?]*)$", _I
 )
-_WORK_WORD = re.compile(rf"\b{WORK}\b", _I)
-_INTO = re.compile(
+_WORK_WORD = lazy_compile(rf"\b{WORK}\b", _I)
+_INTO = lazy_compile(
     rf"{_POLITE}(?:don't|do not) {_DOING} (?P<one>(?:[\w-]+ ){{0,2}}?[\w-]+) (?:to|in|into|inside|from) (?P<what>(?:our |any "
     rf")?(?:[\w-]+ ){{0,2}}?[\w-]+s)\b"
     r"(?P<tail>[.!]*\s*$|[,;] .*)",
     _I,
 )
-_NOTHING_OF = re.compile(
+_NOTHING_OF = lazy_compile(
     rf"(?:please )?no (?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w{CODE}-]+(?:s|(?= (?:in|inside|from) )))(?: (?:in|inside|from) "
     rf"(?P<what>(?:our |any )?(?:[\w-]+ ){{0,2}}?[\w-]+s))?"
     r"(?P<tail>(?:,? (?:please|pls|anywhere|ever|in this (?:repo|project|codebase)))+[.!]*\s*$|[,;] (?:we|they|it hides|that hides)\b.*)",
@@ -84,7 +85,7 @@ _NOTHING_OF = re.compile(
 _NOTHING = any_of(
     "errors? problems? questions? changes issues? worries news warnings? ideas? conflicts? results? differences? tests? bugs? surprises?"
 )
-_ENDED = re.compile(r"\b(?:yet|before i|until|for now|please fix|, (?:just|only) |so (?:you|i|it)\b)", re.IGNORECASE)
+_ENDED = lazy_compile(r"\b(?:yet|before i|until|for now|please fix|, (?:just|only) |so (?:you|i|it)\b)", re.IGNORECASE)
 
 
 def read_contrast(core: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.lexicon import FARING, SHOWN, WORK, is_at_hand, is_choice, is_kind
 from memory_kb.learning.speech.ownwords import CODE
@@ -32,29 +33,29 @@ _DOES = any_of(_DO)
 _WE = r"(?:we|you|everybody|everyone|nobody|no one|people)"
 _WHERE = rf"(?:(?:{_HERE}|for [\w-]+(?: [\w-]+)?s),? )?"
 _FIRMLY = any_of("only never always exclusively strictly do_not don't no_longer deliberately consistently")
-_OF_US = re.compile(
+_OF_US = lazy_compile(
     (
         rf"{_WHERE}(?:because |since )?(?P<who>{_WE}) (?P<firm>{_FIRMLY} )?(?:ever )?(?:{_DOES})(?:e?s)? (?!(?:on )?\w+ing\b)(?:out "
         rf")?(?P<what>[^.;!?\n]{{2,160}})"
     ),
     _I,
 )
-_DEFINITE = re.compile(
+_DEFINITE = lazy_compile(
     r"(?:(?:it|that|this|them|those|these|the|a|an|my|your|one|two|three|anything|something|so|some|both|too|much|more|less|well)\b)", _I
 )
-_NORMATIVE = re.compile(
+_NORMATIVE = lazy_compile(
     rf"\b{_HERE}\b|, (?:not|never|no) (?!yet\b)|\b(?:instead of|rather than|and never|and not|on purpose|by convention|by design|before code)\b"
     r"|[,;] (?:it|they|that|because|since|as|so) ",
     _I,
 )
-_NOBODY = re.compile(
+_NOBODY = lazy_compile(
     (
         rf"(?:{_HERE},? )?(?:nobody|no one|no-one) (?:ever )?(?:push|commit|merge|deploy|release|touch|edit|change|write|use|call|tag|"
         rf"force)\w*\b[^.;?!\n]{{2,80}}"
     ),
     _I,
 )
-_MAY = re.compile(
+_MAY = lazy_compile(
     r"(?:only (?:the |our )?[^,.;:?!\n]{2,40}? (?:may|can|is allowed to|are allowed to|gets? to) (?:push|merge|tag|release|deploy|approve|"
     r"touch|sign|publish)\b|nothing (?:gets|is|may be|goes) (?:merged|released|deployed|pushed|shipped|committed|live|out)\b[^.;?!\n]{0,20}? "
     r"(?:without|before|unless|until)\b|(?:nobody|no one|no-one) (?:is allowed|may|is permitted)\b)",
@@ -71,7 +72,7 @@ _OF_A_KIND = (
     rf"(?P<all>(?:all|every|each|any|no) (?:new |our |public |the )*)?(?P<our>our |the )?(?P<subject>(?:{_NO_SUBJECT}[\w{CODE}./'-]+ ){{0,3}}?"
     rf"{_NO_SUBJECT}[\w{CODE}./'-]+)(?P<of> (?:in|of|for|on|from|inside) (?:the |our |a |an )?[\w{CODE}./-]+(?: [\w{CODE}-]+)?)?"
 )
-_BOUND = re.compile(
+_BOUND = lazy_compile(
     rf"{_OF_A_KIND} (?:(?:has|have|needs?) to(?: always| never)? |must(?: not| never| always)? |(?:may|can) (?:not|never|only) |"
     rf"should(?:n't| not| never| always)? |"
     r"mustn't )(?:be |get |go |come |start |end |follow |use |have |carry |live |stay |contain |explain |depend |reach |touch |import |"
@@ -79,15 +80,15 @@ _BOUND = re.compile(
     r"mention |reference |belong )(?P<rest>[^.?!\n]{3,140})",
     _I,
 )
-_NEEDS = re.compile(
+_NEEDS = lazy_compile(
     (
         rf"(?P<all>every|each|any|all) (?:new |public )*(?P<subject>[\w{CODE}-]+(?: [\w{CODE}-]+)?) (?:needs?|requires?|gets?|carr(?:y|"
         rf"ies)) (?:an? |its )(?P<rest>(?![^.?!\n]*\bexcept\b)[^.?!\n]{{3,80}})"
     ),
     _I,
 )
-_NEED_BE = re.compile(rf"{_OF_A_KIND} need (?:to be )?(?P<rest>(?:\w+ed|\w+ing)\b[^.?!\n]{{0,80}})", _I)
-_BANNED = re.compile(
+_NEED_BE = lazy_compile(rf"{_OF_A_KIND} need (?:to be )?(?P<rest>(?:\w+ed|\w+ing)\b[^.?!\n]{{0,80}})", _I)
+_BANNED = lazy_compile(
     rf"(?P<subject>{_NO_SUBJECT}[\w@][\w.+#@/{CODE}-]*(?: [\w.+#@/{CODE}-]+){{0,2}}?) (?:is|are) (?:strictly |completely |all "
     rf")?(?:banned|forbidden|prohibited|taboo|"
     rf"off[- ]limits|not allowed|not permitted|mandatory|compulsory)\b(?P<rest>[^?!\n]{{0,80}})",
@@ -101,48 +102,48 @@ _KEPT = any_of(
     "documented imported "
     "thrown raised logged paginated serialized serialised"
 )
-_STATED = re.compile(
+_STATED = lazy_compile(
     (
         rf"{_OF_A_KIND} (?:are|is|get|gets) (?:all |always |never |only )?(?:{_KEPT} )?(?:around )?(?:by|in|on|from|with|via|through|as|to|"
         rf"under|inside) (?P<rest>[^?!\n]{{2,120}})"
     ),
     _I,
 )
-_ARE = re.compile(rf"{_OF_A_KIND} (?:are|is) (?P<rest>(?-i:[A-Z])\w*[A-Z0-9]\w*\b[^?!\n]{{0,100}})", re.DOTALL)
+_ARE = lazy_compile(rf"{_OF_A_KIND} (?:are|is) (?P<rest>(?-i:[A-Z])\w*[A-Z0-9]\w*\b[^?!\n]{{0,100}})", re.DOTALL)
 _GO = any_of(
     "lives? starts? begins? ends? goe?s? comes? runs? belongs? sits? follows? stays? uses? points? depends? resides? talks? speaks? "
     "writes? reads? connects?"
 )
-_PLACED = re.compile(rf"{_OF_A_KIND} (?:always |never |only )?(?:{_GO}) (?P<rest>[^?!\n]{{4,120}})", _I)
-_UNIT = re.compile(
+_PLACED = lazy_compile(rf"{_OF_A_KIND} (?:always |never |only )?(?:{_GO}) (?P<rest>[^?!\n]{{4,120}})", _I)
+_UNIT = lazy_compile(
     rf"\b(?:UTC|ISO|UUID\w*|ULID\w*|JSON|YAML|TOML|cents?|pence|millis(?:econds)?|metres|meters|minor units|snake.case|camelcase|"
     rf"kebab-case|pascalcase|lower-?case|"
     rf"upper-?case|English|German|French|Spanish|epoch|micros(?:econds)?|grams?|bytes|base64|utf-?8)\b|{CODE}|(?-i:(?<=\w )[A-Z]\w+)",
     _I,
 )
-_CONTRAST = re.compile(
+_CONTRAST = lazy_compile(
     (
         r", (?:and )?(?:not|never) (?!yet\b|sure\b|really\b)|\b(?:instead of|rather than)\b|\bnever\b|\balways\b|, nobody\b|\banything "
         r"(?:but|except|other than)\b|\bnothing but\b"
     ),
     _I,
 )
-_TELLING = re.compile(r"\bshould (?:always |never )?(?:explain|describe|say|mention|reference|start|end|contain|carry)\b", re.IGNORECASE)
+_TELLING = lazy_compile(r"\bshould (?:always |never )?(?:explain|describe|say|mention|reference|start|end|contain|carry)\b", re.IGNORECASE)
 # What has to be done to them now.
-_TO_DO = re.compile(
+_TO_DO = lazy_compile(
     r"\b(?:be|get|been) (?:fixed|rewritten|renamed|updated|removed|deleted|moved|added|changed|adapted|adjusted|replaced|refactored|"
     r"cleaned|split|repaired|migrated|"
     r"converted|re-?run|regenerated|finished|done|restored|checked|green)\b|\b(?:fixing|rewriting|renaming|updating|adapting|cleaning|work)\b",
     re.IGNORECASE,
 )
 #: What is written and done by the rules of a team; of others it is told how they are.
-_OURS = re.compile(
+_OURS = lazy_compile(
     r"\b(?:commits?|branch(?:es)?|branch names|tests?|functions?|comments?|docstrings?|names?|migrations?|messages?|pull requests|prs|"
     r"components?|modules?|"
     r"imports?|exports?|variables?|files|constants|errors|exceptions|merges?|tags?|hooks?)$",
     _I,
 )
-_WORK = re.compile(rf"\b{WORK}$", _I)
+_WORK = lazy_compile(rf"\b{WORK}$", _I)
 #: Occasions of the work, which come again.
 _EVENT = (
     r"(?:commit|push|merge|release|deploy|deployment|pr|pull request|merge request|rebase|migration|edit|change|refactor(?:ing)?|task|"
@@ -166,29 +167,29 @@ _ANY_OF_THEM = (
     r"(?:an?|any|new|another|more) (?P<what>[^,;:.?!\n]{2,80})|when (?:writing|adding|naming|creating|changing|reviewing|refactoring|"
     r"renaming) (?P<some>[a-z-]+(?: [a-z-]+)?s))"
 )
-_OCCASION = re.compile(
+_OCCASION = lazy_compile(
     rf"(?:{_ON}|{_CLAUSE}|{_ANY_OF_THEM})(?:[,:] (?:then |please |always |also |you (?:have|need) to |we |make sure (?:to |you )?|be "
     rf"sure to )*| (?=add\b|run\b|"
     rf"update\b|write\b|please\b)(?:please )?)(?P<do>(?:don't |do not |never )?{PLAIN_VERB}.*)",
     _I,
 )
-_AFTERWARDS = re.compile(
+_AFTERWARDS = lazy_compile(
     rf"(?:please |always |also )*(?P<do>{PLAIN_VERB}[^.;:!?\n]{{2,60}}?),? (?:{_EACH}|whenever (?P<when>{_WHEN})|(?:each|every) time "
     rf"(?P<time>{_WHEN}))"
     r"(?=[.!,;)]|\s*$)",
     _I,
 )
-_OWN_TIME = re.compile(
+_OWN_TIME = lazy_compile(
     (
         r"\b(?:i|i'm|i've|me|my|you have time|you're|you are (?:done|ready|finished|stuck|unsure)|you feel|you like|you want|possible|"
         r"needed|necessary)\b"
     ),
     _I,
 )
-_PICKED = re.compile(
+_PICKED = lazy_compile(
     r"\b(?:this|that|these|those|my|your) \w|\bthe (?:last|first|next|second|old|new|other|same|current|failing|remaining)\b|\bme\b", _I
 )
-_MYSELF = re.compile(
+_MYSELF = lazy_compile(
     r"(?:and |but |btw |also )*i (?:always |usually |only )?(?:do|make|push|cut|run|handle|write|create|commit|merge|tag|release|"
     r"deploy|publish|sign|take care of) "
     r"(?:(?:the|all|all the|our|my) )?(?:(?!this\b|that\b)[\w-]+ ){0,2}?(?:commits?|commit messages|merges?|merging|tags?|tagging|"
@@ -198,39 +199,39 @@ _MYSELF = re.compile(
     r"(?: always)? (?:by )?myself\b(?!.*\b(?:later|this time|tonight|tomorrow|today|soon)\b)",
     _I,
 )
-_LEFT_TO_ME = re.compile(
+_LEFT_TO_ME = lazy_compile(
     (
         r"(?:please )?(?:always )?leave (?:the |all )?(?:commits?|committing|merges?|merging|pushing|releases?|releasing|tagging|deploys|"
         r"deploying|git)(?: \w+)? to me\b"
     ),
     _I,
 )
-_KEEP_SIZE = re.compile(
+_KEEP_SIZE = lazy_compile(
     (
         r"(?:please |try to |and |also )*(?:keep|make|write) (?P<one>(?:[\w-]+ ){0,2}?[\w-]+s) (?:under|below|short|small|at most|shorter "
         r"than|within|to (?:under|at most))\b(?P<rest>.*)"
     ),
     _I,
 )
-_ALL_OVER = re.compile(
+_ALL_OVER = lazy_compile(
     (
         rf"(?:please )?(?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w.{CODE}-]+) (?:everywhere|throughout|across the board)(?P<rest>(?: in (?:the|"
         rf"our) [\w. -]{{2,30}})?(?: please| pls)?[.!]*\s*$)"
     ),
     _I,
 )
-_ONLY = re.compile(
+_ONLY = lazy_compile(
     rf"(?:please )?(?P<one>(?:[\w.-]+ ){{0,2}}?[\w-]+s) only(?P<what> (?:for|in) [\w -]{{3,40}})?(?:,? (?:please|pls)|,? (?:{_HERE}))+[.!]*\s*$", _I
 )
-_ALWAYS_LAST = re.compile(r"(?!i\b|it\b|as\b|this\b|that\b|the\b|you\b|he\b|she\b|we\b|they\b)[^?!\n,]{8,90}, always[.!]*\s*$", _I)
-_NEVER_LAST = re.compile(
+_ALWAYS_LAST = lazy_compile(r"(?!i\b|it\b|as\b|this\b|that\b|the\b|you\b|he\b|she\b|we\b|they\b)[^?!\n,]{8,90}, always[.!]*\s*$", _I)
+_NEVER_LAST = lazy_compile(
     r"(?:please |and )*(?:use|sort|write|name|keep|format|store|log|return|run|prefer|follow|test|mock|indent|quote|import|put|build|"
     r"deploy|install|pass|raise|throw|"
     r"manage|call|generate|create|edit|change|bump) (?!(?:a|an|it|this|that|one|some)\b)[^,.;?!\n]{2,60}, (?:and )?never (?!(?:mind|"
     r"the (?:other|old|new|first))\b)[^.;?!\n]{2,60}",
     _I,
 )
-_FROM_NOW = re.compile(
+_FROM_NOW = lazy_compile(
     rf"(?:please |and |ok,? )*(?!{any_of('continue proceed go work wait take')}\b){PLAIN_VERB}[^.;?!\n]{{3,100}} (?:from now on|going "
     rf"forward|from here on|in (?:the )?future)"
     r"(?: please| pls)?[.!]*\s*$",
@@ -283,9 +284,12 @@ def _read_habit(core: str) -> str | None:
 
 def _read_style(core: str) -> str | None:
     """Return the pattern of how a kind of things is written, said without a verb or in one word."""
-    found = _KEEP_SIZE.match(core) or _ALL_OVER.match(core) or _ONLY.match(core)
-    if found and is_kind(found["one"]) and (found.re is not _ALL_OVER or " " in found["one"] or is_choice(found["one"])):
-        if (found.re is _ONLY and not found["what"] and " " not in found["one"]) or (found.re is _KEEP_SIZE and is_at_hand(found["rest"])):
+    sized = _KEEP_SIZE.match(core)
+    all_over = None if sized else _ALL_OVER.match(core)
+    found = sized or all_over or _ONLY.match(core)
+    if found and is_kind(found["one"]) and (not all_over or " " in found["one"] or is_choice(found["one"])):
+        is_bare = not (sized or all_over or found["what"]) and " " not in found["one"]
+        if is_bare or (sized and is_at_hand(sized["rest"])):
             return None
         has_verb = re.match(
             rf"(?:rename|replace|remove|add|put|fix|change|do|use it|it|apply|check|search|delete)\b|{_NO_SUBJECT}\w+s \w+ed\b",
@@ -320,7 +324,7 @@ def _read_norm(core: str) -> str | None:
             and " but " not in core
             and not FARING.search(core)
             and _is_of_a_kind(found, by_name=True)
-            and (_CONTRAST.search(core) or _is_said_of_all(found))
+            and (_CONTRAST.search(core) or _is_said_of_all(found, is_placed=expression is _PLACED))
         ):
             is_ours = _OURS.search(found["subject"]) is not None and expression is _PLACED
             if is_ours or expression is not _PLACED or _UNIT.search(found["rest"]) or re.search(r"\bnever\b", found["rest"], re.IGNORECASE):
@@ -329,10 +333,8 @@ def _read_norm(core: str) -> str | None:
     return None
 
 
-def _is_said_of_all(found: re.Match[str]) -> bool:
-    return _UNIT.search(found["rest"]) is not None or bool(
-        _OURS.search(found["subject"]) and found.re is _PLACED and re.match(r"(?:with|by)\b", found["rest"])
-    )
+def _is_said_of_all(found: re.Match[str], *, is_placed: bool) -> bool:
+    return _UNIT.search(found["rest"]) is not None or bool(is_placed and _OURS.search(found["subject"]) and re.match(r"(?:with|by)\b", found["rest"]))
 
 
 def _is_of_a_kind(found: re.Match[str], *, by_name: bool = False) -> bool:

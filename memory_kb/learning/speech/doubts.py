@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.phrases import LEAD, any_of
 
 
 def _search(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+    return lazy_compile("|".join(patterns), re.IGNORECASE)
 
 
 _LASTING = any_of(
@@ -116,7 +117,7 @@ NOT_MEANT = _search(
     r"(?<!\S)/s(?!\S)|[🙄😂🤣😅😉🙃]",
 )
 #: After a rule: what is to be done about it now.
-NOW_TO_DO = re.compile(
+NOW_TO_DO = lazy_compile(
     rf",? (?:and |so |then |please )*\b{any_of('add write create fix make put do move remove delete change update rename mend include')} "
     r"(?:one|it|them|that|this|some|those|these)\b(?!.*\b(?:instead|rather|first|before|when|whenever|if)\b)[^;]*$",
     re.IGNORECASE,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.tongues import Tongue
 
 #: Sentences of other lengths are no instructions; signs that stand for whole syllables count as two.
 _SHORTEST, _LONGEST = 12, 320
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_HAN = re.compile(r"[\u4e00-\u9fff]")
+_KANA = lazy_compile(r"[\u3040-\u30ff]")
+_HAN = lazy_compile(r"[\u4e00-\u9fff]")
 # One of their words is in every instruction that the tables know.
-_GERMANIC = re.compile(
+_GERMANIC = lazy_compile(
     r"\b(?:immer|stets|nie|niemals|kein\w*|bitte|wir|ich|alle|jede\w*|ist|sind|werden|statt|anstelle|merke?|denke?|vergiss|ab|künftig|"
     r"zukunft|von|vor|nach|bei|lieber|"
     r"grundsätzlich|nur|mir|wenn|hör|darf|muss|müssen|nicht|überall|auf|nee|altijd|nooit|vanaf|voortaan|onthoud|vergeet|gebruik\w*|bij|noteer|schrijf|merken|notier\w*|schreibe?|"
@@ -20,7 +21,7 @@ _GERMANIC = re.compile(
     r"plaats|het|denk|bedenk)\b",
     re.IGNORECASE,
 )
-_ROMANCE = re.compile(
+_ROMANCE = lazy_compile(
     r"\b(?:toujours|jamais|plus|désormais|dorénavant|partir|on|nous|je|préf\w+|au lieu|plutôt|avant|après|chaque|tous|toutes|tout|"
     r"interdit\w*|sont|souviens|retiens|"
     r"oublie\w*|garde|rappelle|note|siempre|nunca|jamás|uses|en|ahora|prefiero|preferimos|cada|todos|todas|recuerda|ten|olvides|"
@@ -29,7 +30,7 @@ _ROMANCE = re.compile(
     r"usiamo|qui|al posto|sono|il|est|apunta|anot[ae]|segnati|annota\w*|retenir|noter|memorizza|mémorise|guarda|nada|são|vão|van|vanno)\b",
     re.IGNORECASE,
 )
-_WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_WIDE = lazy_compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 class Told(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.contrasts import read_contrast, reads_as_choice
 from memory_kb.learning.speech.customs import read_custom
@@ -35,12 +36,12 @@ _INTERJECTION = (
     r"hm+|um+|well|sure|come on|seriously|also|ya|guys|dude|man)\b[,:;.!—–-]*\s+|stop[,:;.!—–-]+\s+)"
 )
 #: What stands before a sentence proper, in as many pieces as there are.
-LEADING = re.compile(rf"(?:{phrases.LEAD}(?:{_INTERJECTION}|{_REPEATING}))*{phrases.LEAD}(?:that )?", re.IGNORECASE)
+LEADING = lazy_compile(rf"(?:{phrases.LEAD}(?:{_INTERJECTION}|{_REPEATING}))*{phrases.LEAD}(?:that )?", re.IGNORECASE)
 #: How somebody says that it is not so.
-OBJECTION = re.compile(r"(?:no|nope|nah|wrong|actually|that's (?:wrong|not right))\s*[,:;.!—–-]+\s*(?:please )?", re.IGNORECASE)
-_SINCE = re.compile(r"(?:on|in|at|because|since|as|for) [^,;:.?!\n]{3,60}, (?:so )?(?:please )?", re.IGNORECASE)
+OBJECTION = lazy_compile(r"(?:no|nope|nah|wrong|actually|that's (?:wrong|not right))\s*[,:;.!—–-]+\s*(?:please )?", re.IGNORECASE)
+_SINCE = lazy_compile(r"(?:on|in|at|because|since|as|for) [^,;:.?!\n]{3,60}, (?:so )?(?:please )?", re.IGNORECASE)
 # Who tells of what was, or of what somebody else does.
-_TELLING = re.compile(
+_TELLING = lazy_compile(
     r"(?:(?:i|he|she|they|it|you|we|this|that|there|who|what|why|how|when did|which|where)\b(?! (?:only|never|always|don't|do not|no "
     r"longer|use|write|need|have to|must|"
     r"should|make|push|do|cut|run|handle|commit|merge|tag|release|deploy|name|keep|put|test|log|store|throw|return|stopped|dropped|"
@@ -50,7 +51,7 @@ _TELLING = re.compile(
     r"the|that|this|there|they)\b)|[^,;:]{0,40}\b(?:says?|said|tells?|told|thinks?|claims?|insists?|wrote|asks?|asked|wants?|wanted) )",
     re.IGNORECASE,
 )
-_PAST = re.compile(
+_PAST = lazy_compile(
     (
         r"\b(?:used to|back then|in the past|at the time|previously|last (?:year|week|month|time|job|company)|years? ago|once had|in my "
         r"last|until 20\d\d|formerly)\b"
@@ -58,35 +59,35 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 #: Where it stands at the end of what holds always, it says in what order.
-_FIRST = re.compile(r"\bfirst(?=\s*[.!]*\s*$)", re.IGNORECASE)
+_FIRST = lazy_compile(r"\bfirst(?=\s*[.!]*\s*$)", re.IGNORECASE)
 
 
-_REPEATED = re.compile(r"\bhow (?:many times|often)\b", re.IGNORECASE)
-_RULE = re.compile(
+_REPEATED = lazy_compile(r"\bhow (?:many times|often)\b", re.IGNORECASE)
+_RULE = lazy_compile(
     r"\bhow (?:many times|often)\b[^:,]*[:,?]\s*$|\b(?:my|our|one|basic|house) (?:\w+ )?(?:rule|convention|policy)(?: here)?\s*[:,]\s*$",
     re.IGNORECASE,
 )
 #: Why it is so; what such a clause points at is the rule itself.
-_REASON = re.compile(r"[,;(] ?(?:i|we|because|since|otherwise|you can|it|it's|they|that's)\b.*", re.IGNORECASE)
-_POINTER = re.compile(r"\bthe rest of\b|\b(?:this|that|these|those)\b(?=\s*[.,!;)]|\s*$| at\b)", re.IGNORECASE)
+_REASON = lazy_compile(r"[,;(] ?(?:i|we|because|since|otherwise|you can|it|it's|they|that's)\b.*", re.IGNORECASE)
+_POINTER = lazy_compile(r"\bthe rest of\b|\b(?:this|that|these|those)\b(?=\s*[.,!;)]|\s*$| at\b)", re.IGNORECASE)
 # Such things come each time, and the place was named.
-_EACH_TIME = re.compile(
+_EACH_TIME = lazy_compile(
     r"\b(?:after|before|in|at the end of|for|with) (?:every|each) (?:single )?(?:change|edit|step|commit|turn|message|answer|task|run|push|pr|fix)\b",
     re.IGNORECASE,
 )
-_THESE = re.compile(r"\b(?:these|those)\b", re.IGNORECASE)
-_PLACED = re.compile(r"(?:on|in|at) (?:the|our) [^,;:.?!\n]{3,80}[,;] ", re.IGNORECASE)
-_THERE = re.compile(r"\bthere(?=\s*[.!]*\s*$)", re.IGNORECASE)
-_SWITCHED = re.compile(
+_THESE = lazy_compile(r"\b(?:these|those)\b", re.IGNORECASE)
+_PLACED = lazy_compile(r"(?:on|in|at) (?:the|our) [^,;:.?!\n]{3,80}[,;] ", re.IGNORECASE)
+_THERE = lazy_compile(r"\bthere(?=\s*[.!]*\s*$)", re.IGNORECASE)
+_SWITCHED = lazy_compile(
     r"we(?:'ve| have)? (?:just |finally )?(?:moved|migrated|switched|changed|went|dropped|replaced) [^,;:.?!\n]{2,60}[,;] ", re.IGNORECASE
 )
 #: A part of the code that has ways of its own.
-_OUR_WAY = re.compile(r"\bwe (?:never|always|only|don't|do not|deliberately)\b", re.IGNORECASE)
-_OUR_PLACE = re.compile(r"\bin this (?:layer|module|package|crate|directory|folder|library)\b", re.IGNORECASE)
+_OUR_WAY = lazy_compile(r"\bwe (?:never|always|only|don't|do not|deliberately)\b", re.IGNORECASE)
+_OUR_PLACE = lazy_compile(r"\bin this (?:layer|module|package|crate|directory|folder|library)\b", re.IGNORECASE)
 
 
 #: What is supposed, or told of something else.
-_MET = re.compile(r"^(?:suppose|imagine|turns out|apparently|review comment|explain|why|how|what)\b|\?\s*$", re.IGNORECASE)
+_MET = lazy_compile(r"^(?:suppose|imagine|turns out|apparently|review comment|explain|why|how|what)\b|\?\s*$", re.IGNORECASE)
 
 
 class Said(NamedTuple):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import TOOLS
 from memory_kb.learning.speech.ownwords import CODE
 
 _I = re.IGNORECASE
 #: Words that pick one thing, or one out of some.
-PICKING = re.compile(
+PICKING = lazy_compile(
     r"\b(?:the|this|that|these|those|an?|my|your|his|her|its|their|it|them|one|two|three|four|both|some|another|other|others|same|first|second|"
     r"third|last|next|previous|current|new|old|left|right|me|him|us|let|let's|lets|why|if|maybe|probably|absolutely|certainly|rather|"
     r"but|so|then|just|also|could|may|might|when|while|because|until|unless|mine|yours|we|we're|we've|it's|i|i'm|you|you're|he|she|"
@@ -18,7 +19,7 @@ PICKING = re.compile(
     _I,
 )
 #: What is seen of a program, and how it looks.
-SHOWN = re.compile(
+SHOWN = lazy_compile(
     r"\b(?:buttons?|pages?|screens?|dialog(?:ue)?s?|modals?|menus?|headers?|footers?|sidebars?|navbars?|toolbars?|cards?|layouts?|"
     r"dropdowns?|tooltips?|"
     r"icons?|logos?|charts?|dashboards?|links?|popups?|widgets?|spinners?|banners?|checkbox(?:es)?|sliders?|badges?|avatars?|placeholders?|"
@@ -28,7 +29,7 @@ SHOWN = re.compile(
     _I,
 )
 #: How something fares that does not work, or just now.
-FARING = re.compile(
+FARING = lazy_compile(
     r"\b(?:again|still|yet|broken|down|fail\w*|crash\w*|wrong(?:ly)?|twice|empty|null|undefined|missing|stuck|slow(?:ly)?|weird\w*|"
     r"odd(?:ly)?|somehow|"
     r"suddenly|hang(?:s|ing)|since|now|today|yesterday|tonight|tomorrow|currently|right now|already|flickers?|jumps|dies|died|killed|lost|gone|"
@@ -37,13 +38,13 @@ FARING = re.compile(
     _I,
 )
 #: What one thing is meant for, which makes it one thing.
-_INSTANCE = re.compile(
+_INSTANCE = lazy_compile(
     r"\b(?:for|in|on|at|to|of|from|into|with|by) (?:the|this|that|my|your|a|an|each|his|her) (?!(?:whole |entire )?(?:repo|repository|project|code|"
     r"codebase|code base|monorepo|frontend|front-end|backend|back-end|workspace|team|company|app|\w+ (?:code|layer|package|module)|\w+(?: \w+)? "
     r"(?:tests|apps|services|packages|modules|components|scripts|builds|queries|migrations|docs))\b)",
     _I,
 )
-_LASTING = re.compile(
+_LASTING = lazy_compile(
     (
         r"\b(?:in|across|throughout|for) (?:this|our|the) (?:whole |entire )?(?:repo|repository|project|code ?base|monorepo|team|company|"
         r"workspace|package|service)\b"
@@ -131,10 +132,10 @@ _JOINING = frozenset(
         "takes",
     ]
 )
-_TOOL = re.compile(rf"(?:{'|'.join(sorted(TOOLS, key=len, reverse=True))})", _I)
+_TOOL = lazy_compile(rf"(?:{'|'.join(sorted(TOOLS, key=len, reverse=True))})", _I)
 # A part of something, or a path; a library may be called after its ending.
-_MEMBER = re.compile(r"\w\.(?!(?:js|io|net|dev|ai|py|rs|sh|css|ts)$)\w|^[^@]*/|\(")
-_NO_NAME = re.compile(r"\w+(?:ly|ing|ed)$", _I)
+_MEMBER = lazy_compile(r"\w\.(?!(?:js|io|net|dev|ai|py|rs|sh|css|ts)$)\w|^[^@]*/|\(")
+_NO_NAME = lazy_compile(r"\w+(?:ly|ing|ed)$", _I)
 
 
 def is_kind(phrase: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.entry import Span
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.logs.transcripts import from_person
 from memory_kb.learning.speech.foreign import width
 from memory_kb.notes.injected import strip
@@ -20,21 +21,21 @@ GONE = "\x00"
 #: A longer message is not looked through at all.
 MAX_RAW = 200_000
 
-_FENCE = re.compile(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
-_INLINE = re.compile(r"(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,300}?(?<!`)(?P=ticks)(?!`)")
-_QUOTED = re.compile(
+_FENCE = lazy_compile(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
+_INLINE = lazy_compile(r"(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,300}?(?<!`)(?P=ticks)(?!`)")
+_QUOTED = lazy_compile(
     r'(?<![\w"])"[^"\n]{1,600}"(?!\w)|“[^”\n]{1,600}”|„[^“”\n]{1,600}[“”]|«[^»\n]{1,600}»'
     r"|(?<![\w'])'(?![\s'])[^'\n]{1,600}(?<!\s)'(?!\w)|‘[^’\n]{1,600}’(?!\w)"
 )
-_BLOCK_QUOTE = re.compile(r"^[ \t]*>[^\n]*$", re.MULTILINE)
-_CODE_LINE = re.compile(
+_BLOCK_QUOTE = lazy_compile(r"^[ \t]*>[^\n]*$", re.MULTILINE)
+_CODE_LINE = lazy_compile(
     r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^\s*(?://|/\*|\*/|--\s*\w+\s*$|[^\n]*[;{}]\s*$"
     r"|(?:def|class|import|from|const|let|var|function|assert|export|public|private|func|fn)\s[^\n]*[(){};=:'][^\n]*$)[^\n]*",
     re.MULTILINE,
 )
-_TAG = re.compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
+_TAG = lazy_compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 # A paragraph with such a line came out of a terminal.
-_LOG_LINE = re.compile(
+_LOG_LINE = lazy_compile(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most|File \"[^\"\n]+\", line \d"
     r"|(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: |(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: "
@@ -42,13 +43,13 @@ _LOG_LINE = re.compile(
     re.MULTILINE,
 )
 # A paragraph with such a line came out of version control.
-_DIFF_LINE = re.compile(
+_DIFF_LINE = lazy_compile(
     r"^(?:diff --git |@@ |\+\+\+ |--- [ab]/|commit [0-9a-f]{7,40}\b|Author: |index [0-9a-f]{7,}"
     r"|(?:feat|fix|chore|docs|refactor|test|tests|style|perf|build|ci|revert)(?:\([^)\n]{1,40}\))?!?: )",
     re.MULTILINE,
 )
 # From such a line on, a document follows, or the words of somebody else.
-_DOCUMENT = re.compile(
+_DOCUMENT = lazy_compile(
     r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|chatgpt|gpt|bot|ai|model|agent|from|subject)[ \t]*:"
     r"|dear [^\n]{1,40},[ \t]*$|(?:user story|acceptance criteria|ticket|issue|epic|story)\b[^\n.]{0,60}:"
     r"|(?:as an?|given) [^\n,]{2,40},? i (?:want|would like)"
@@ -58,17 +59,17 @@ _DOCUMENT = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 # Prompts that programs and people write for agents.
-_BOILERPLATE = re.compile(
+_BOILERPLATE = lazy_compile(
     r"\s*(?:you(?: are|'re|’re) (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist|architect|writer|model|ai|"
     r"analyst|programmer|tester|bot|coder)\b|(?:act|behave) as (?:an?|the|if)\b|your (?:task|job|role|goal|mission) is\b|<instructions>"
     r"|# ?(?:role|task|context)\b)",
     re.IGNORECASE,
 )
-_PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
-_STOP = re.compile(r"(?<![\d\s])[.!?…]+[\"'”’)*_]*(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]+(?=\s)|[。！？]|\x00+")
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ej|No|Nr)\.$", re.IGNORECASE)
-_BULLET = re.compile(r"[\s\x00]*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
-_NEW_ITEM = re.compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])\s")
+_PARAGRAPH = lazy_compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
+_STOP = lazy_compile(r"(?<![\d\s])[.!?…]+[\"'”’)*_]*(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]+(?=\s)|[。！？]|\x00+")
+_ABBREVIATION = lazy_compile(r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ej|No|Nr)\.$", re.IGNORECASE)
+_BULLET = lazy_compile(r"[\s\x00]*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
+_NEW_ITEM = lazy_compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])\s")
 #: A line this long that does not end a sentence was wrapped.
 _WRAPPED = 60
 

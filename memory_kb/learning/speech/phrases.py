@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.ownwords import CODE
 
 
@@ -23,8 +24,8 @@ def any_of(words: str) -> str:
 
 
 def compile_all(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Return expressions for sentences that begin so, behind what may stand before the sentence proper."""
-    return tuple(re.compile(LEAD + pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns)
+    """Return expressions for sentences proper that begin so, to be asked where `LED_BY` ends."""
+    return tuple(lazy_compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns)
 
 
 _FIRST_WORDS = any_of(
@@ -34,6 +35,7 @@ _FIRST_WORDS = any_of(
 )
 #: Words before the sentence proper, as many as there are; none is taken back.
 LEAD = rf"(?:{_FIRST_WORDS}(?:\s*[,:;!—–]+\s*|\s+-+\s+|\s+))*+"
+LED_BY = lazy_compile(LEAD, re.IGNORECASE)
 # A condition or a place that holds for more than one occasion.
 _SETTING = (
     r"(?:(?:(?:in|on|during|inside|outside) |for (?!each\b|every\b|the\b)|(?:when|whenever|before|after) (?:you|we|an?|any|\w+ing)\b)"
@@ -170,9 +172,9 @@ PLAIN_VERB = rf"{_ADVERB}{_VERB}"
 #: What follows `must` where it obliges somebody to something.
 OBLIGING = rf"(?!see\b|hear\b|try\b){_BINDING}"
 #: The habit of one person, which is a rule only where they are not just asking.
-OWN_HABIT = re.compile(rf"{LEAD}i (?:always|never) (?!(?:want|need|expect|prefer|like|accept)\b)", re.IGNORECASE)
+OWN_HABIT = lazy_compile(rf"{LEAD}i (?:always|never) (?!(?:want|need|expect|prefer|like|accept)\b)", re.IGNORECASE)
 #: What makes a rule with nothing but `always` or `never` before it.
-LONE_VERB = re.compile(
+LONE_VERB = lazy_compile(
     any_of(
         "squash rebase merge commit push force-push deploy ship vendor mock stub lint format amend fork branch inline minify transpile tag sign pin "
         "cache log test document paginate escape quote review monkeypatch hardcode hard-code cherry-pick stash hotfix memoi[sz]e typecheck"
@@ -181,7 +183,7 @@ LONE_VERB = re.compile(
     re.IGNORECASE,
 )
 #: A sentence with one of these is tried as a constraint first (S1-19).
-STRICT = re.compile(r"\b(?:must|required|(?:don't|do not|dont) ever|under no circumstances)\b", re.IGNORECASE)
+STRICT = lazy_compile(r"\b(?:must|required|(?:don't|do not|dont) ever|under no circumstances)\b", re.IGNORECASE)
 
 # -- corrections ---------------------------------------------------------------------------
 
@@ -258,7 +260,7 @@ CORRECTION = compile_all(
 
 _LATER = r"for (?:later|next time|the future|future \w+)"
 #: A request to remember; what it is about follows it.
-REQUEST = re.compile(
+REQUEST = lazy_compile(
     r"(?:(?:please|pls|bitte|also|and|so|ok|okay|hey|btw|thanks|you should|i want you to|i need you to)[,:]?\s+)*+(?:"
     rf"remember (?:this|the following)(?: {_LATER})?\s*[:—–-]+\s*|remember(?: {_LATER})?\s*:\s*"
     rf"|remember (?:{_LATER},? )?that\s+(?!(?:{any_of('time day bug one issue thing error weird week we_had')}\b)"
@@ -278,20 +280,20 @@ REQUEST = re.compile(
     re.IGNORECASE,
 )
 #: A request to remember what was said right before it.
-REQUEST_BACK = re.compile(
+REQUEST_BACK = lazy_compile(
     r"(?:(?:please|pls|and|so|also|but|ok|okay)[,:]?\s+)*(?:(?:remember|memori[sz]e|note|keep|bear) (?:this|that|it)(?: in mind| down)?|"
     r"(?:make|take) a note of (?:this|that|it)|"
     rf"(?:don't|do not) forget (?:this|that|it))(?: {_LATER})?(?: please| pls)?(?=\s*(?:[.,;!]|$))",
     re.IGNORECASE,
 )
 #: A rule about something that the sentence before it names.
-ABOUT_IT = re.compile(
+ABOUT_IT = lazy_compile(
     LEAD + r"(?:for|in|on|with|at) (?:that|those|such) (?!(?:file|function|method|class|line|case|one|page|test|branch|commit)\b)\w+,? "
     rf"(?:please )?(?:always|never) (?={_ADVERB}{_VERB}){SHORT}",
     re.IGNORECASE | re.DOTALL,
 )
 #: A sentence that says what something is, so that the next one may be short.
-GROUND = re.compile(
+GROUND = lazy_compile(
     LEAD + r"(?:(?:this|it|that)(?:'s| is) (?:an?|our|the) |we(?:'re| are| use| have)\b|(?!(?:i|you|he|she|they|there|that|this|"
     r"it)\b)[\w`.-]+(?: [\w`.-]+)? "
     r"(?:is|are|has|have|points?|contains?|holds?|runs?|lives?|comes?|belongs?|uses?|gets?) )",

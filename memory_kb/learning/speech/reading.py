@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from memory_kb.entry import Span
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.remember import Draft
 from memory_kb.learning.speech import doubts, foreign, phrases, standing
 from memory_kb.learning.speech.general import LEADING, is_for_once, read_general
@@ -30,8 +31,8 @@ _EXPRESSIONS = {"preference": phrases.PREFERENCE, "correction": phrases.CORRECTI
 #: What is standing by other words is read last.
 _STANDING = (("constraint", standing.CONSTRAINT), ("preference", standing.PREFERENCE))
 #: After a rule: what follows from it for the thing at hand.
-_THEN = re.compile(rf",? so (?:please |now |can you |could you )?{phrases.PLAIN_VERB} (?:this|it|that|them|these|those)\b[^?\n]*$", re.IGNORECASE)
-_CONDITION = re.compile(rf"{phrases.LEAD}(?:if|when|whenever|every ?time|each time|before|after|once|for)\b", re.IGNORECASE)
+_THEN = lazy_compile(rf",? so (?:please |now |can you |could you )?{phrases.PLAIN_VERB} (?:this|it|that|them|these|those)\b[^?\n]*$", re.IGNORECASE)
+_CONDITION = lazy_compile(rf"{phrases.LEAD}(?:if|when|whenever|every ?time|each time|before|after|once|for)\b", re.IGNORECASE)
 _ENDS = " \t\r\n"
 
 
@@ -172,9 +173,10 @@ def _read(masked: str, text: str, *, has_order: bool, may_point: bool = False) -
 
 def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None:
     order = ("constraint", "preference", "correction") if phrases.STRICT.search(masked) else _SPOKEN
+    start = _start(masked)
     for pattern in order:
         for expression in _EXPRESSIONS[pattern]:
-            found = expression.match(masked)
+            found = expression.match(masked, start)
             if found is None or (pattern == "preference" and " " not in found["span"] and not phrases.LONE_VERB.match(found["span"])):
                 continue
             if (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
@@ -184,12 +186,19 @@ def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None
 
 def _match_standing(masked: str, text: str) -> Capture | None:
     """Return the instruction that a sentence is, where its own words say that it holds for more than once."""
+    start = _start(masked)
     for pattern, expressions in _STANDING:
         for expression in expressions:
-            found = expression.match(masked)
+            found = expression.match(masked, start)
             if found and not doubts.POINTING.match(found["span"]) and not _is_undone(pattern, masked[found.start("span") :]):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
+
+
+def _start(masked: str) -> int:
+    """Return where the sentence proper begins."""
+    led_by = phrases.LED_BY.match(masked)
+    return led_by.end() if led_by else 0
 
 
 def _match_general(masked: str, text: str) -> Capture | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts, takebacks
 from memory_kb.learning.speech.ownwords import GONE, QUOTE, read_own_text, sentences
 from memory_kb.retrieval.similarity import stem, stemmed_set
@@ -38,55 +39,55 @@ _I = re.IGNORECASE
 _MOST, _LONGEST, _SENTENCES = 40, 600, 4
 #: An answer of more words that shares none with a statement is about something else.
 _BRIEF = 12
-_CHANGED = re.compile(r"\bon second thoughts?\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b", _I)
-_WRONG = re.compile(r"\b(?:i was|i am|i'm) (?:wrong|mistaken)\b(?! (?:about|on|with|to)\b)|\bmy (?:mistake|bad|fault|error)\b", _I)
+_CHANGED = lazy_compile(r"\bon second thoughts?\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b", _I)
+_WRONG = lazy_compile(r"\b(?:i was|i am|i'm) (?:wrong|mistaken)\b(?! (?:about|on|with|to)\b)|\bmy (?:mistake|bad|fault|error)\b", _I)
 # How somebody begins who is about to think again.
-_AGAIN = re.compile(
+_AGAIN = lazy_compile(
     r"^(?:(?:hm+|oh|ah|ok(?:ay)?|well|so|and|but|um|uh|yes|yeah)[\s,.!…]+)*(?:sorry|oops|oh (?:right|wait|sorry|no)|ah (?:right|ok|wait|sorry|no)|"
     r"no,? wait|wait,? no|(?:hold|hang) on|wait|actually|you(?:'re| are|r) (?:right|correct)|true|fair (?:point|enough)|good point|right|"
     r"my (?:mistake|bad|fault|error)|i was (?:wrong|mistaken)|i misspoke|correction|on second thoughts?|thinking about it again|"
     r"i(?:'ve| have)? changed my mind|(?:scratch|scrap|strike|disregard|forget|ignore|never ?mind) (?:that|it|this)|i take (?:that|it) back)\b",
     _I,
 )
-_AFTER_ALL = re.compile(rf"\b(?:after all|no longer|any ?more)\b|{_CHANGED.pattern}", _I)
-_AS_SAID = re.compile(
+_AFTER_ALL = lazy_compile(rf"\b(?:after all|no longer|any ?more)\b|{_CHANGED.pattern}", _I)
+_AS_SAID = lazy_compile(
     r"\b(?:(?:as|like) (?:i|we) (?:said|told|agreed)|(?<!what )(?<!thing )(?<!everything )(?<!forget )(?<!forget that )i "
     r"(?:already )?(?:said|told you))\b(?! wrong)",
     _I,
 )
 # What is said of one occasion is an exception.
-_EXCEPTION = re.compile(
+_EXCEPTION = lazy_compile(
     r"\b(?:here|there|now|though|this (?:one|time|pr|branch|file|case|once)|(?:just|only) (?:for|in|on)|too|as well|unless|except)\b", _I
 )
-_NOT = re.compile(
+_NOT = lazy_compile(
     r"\b(?:don't|do not|dont|doesn't|does not|isn't|aren't|not|never|no longer|no need|needn't|unnecessary|optional|forget|drop|skip|stop|without|"
     r"avoid|won't|cannot|can't|mustn't|shouldn't)\b",
     _I,
 )
-_MAY = re.compile(
+_MAY = lazy_compile(
     r"\b(?:is|are|was|were|'s) (?:all |totally |perfectly |quite |just )?(?:fine|ok(?:ay)?|allowed|good|alright|all right|possible|right|correct)\b|"
     r"\b(?:you|we) (?:can|may|should)\b|\bfeel free\b|\bgo ahead\b|^(?:then |please |and |so |just )*do (?!not\b)\w",
     _I,
 )
-_TURNED_DOWN = re.compile(
+_TURNED_DOWN = lazy_compile(
     r"(?:,\s*(?:and )?(?:not|never)|\s(?:instead of|rather than|over)|\w not(?= \S*\d)) "
     r"(?P<other>(?:(?:on|in|at|to|the|a|an) )*[\w./:#+-]+)",
     _I,
 )
-_IS_RIGHT = re.compile(r"(?:^|[\s,])(?P<it>[\w./:#+-]+) (?:is|was|were|are) (?:indeed |actually |the )?(?:right|correct)\b", _I)
-_IS_IT = re.compile(
+_IS_RIGHT = lazy_compile(r"(?:^|[\s,])(?P<it>[\w./:#+-]+) (?:is|was|were|are) (?:indeed |actually |the )?(?:right|correct)\b", _I)
+_IS_IT = lazy_compile(
     r"\b(?:it|that|this)(?:'s| is| was) (?:indeed |actually |really |still )?(?P<is>[\w./:#+-]+)|\b(?:use|keep|take|stay with) "
     r"(?P<use>[\w./:#+-]+)",
     _I,
 )
-_CHOOSING = re.compile(r"\b(?:always use|use|prefer|stick (?:to|with)|go with|write|format|log|answer)\b", _I)
-_INSTEAD = re.compile(
+_CHOOSING = lazy_compile(r"\b(?:always use|use|prefer|stick (?:to|with)|go with|write|format|log|answer)\b", _I)
+_INSTEAD = lazy_compile(
     r"\b(?:use|prefer|take|go with|stick (?:to|with)|make it) (?!(?:the|this|that|a|an|it|your|my|another|one|both|them|these|those)\b)"
     r"(?P<new>[\w.+#@/-]+(?: [\w.+#@/-]+)?)(?P<tail>[^.!?;]*)",
     _I,
 )
-_TAIL = re.compile(r"(?:instead|please|then|rather|after all|(?:instead of|rather than) .*|,.*)?\s*", _I)
-_CLAUSE = re.compile(r"[,;:.!…—–]+|\s-+\s|\b(?:and|but|so)\b")
+_TAIL = lazy_compile(r"(?:instead|please|then|rather|after all|(?:instead of|rather than) .*|,.*)?\s*", _I)
+_CLAUSE = lazy_compile(r"[,;:.!…—–]+|\s-+\s|\b(?:and|but|so)\b")
 #: Small words of other languages, which are about nothing.
 _SMALL = frozenset(
     (

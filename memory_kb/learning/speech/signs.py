@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.lexicon import FARING, SHOWN
 from memory_kb.learning.speech.ownwords import CODE
 
@@ -33,7 +34,7 @@ class _Sign(NamedTuple):
 
 
 def _sign(weight: int, *words: str) -> _Sign:
-    return _Sign(weight, re.compile("|".join(words), re.IGNORECASE))
+    return _Sign(weight, lazy_compile("|".join(words), re.IGNORECASE))
 
 
 _SIGNS = (

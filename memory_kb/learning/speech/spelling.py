@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
+
+from memory_kb.expressions import lazy_compile
 
 #: Words that decide, which a slip of one letter does not hide.
 _DECIDING = (
@@ -55,7 +56,7 @@ _OTHERS = frozenset(
         "instate",
     ]
 )
-_WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
+_WORD = lazy_compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
 _SHORTEST = 5
 
 

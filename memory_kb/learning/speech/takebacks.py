@@ -9,6 +9,8 @@ import functools
 import re
 from typing import Literal
 
+from memory_kb.expressions import lazy_compile
+
 #: `own` words that nobody else said, a `mixup` of the speaker, or `that` which may be anything said last.
 Pointing = Literal["own", "mixup", "that"]
 
@@ -34,7 +36,7 @@ _OTHER_DE = r"(?:fürs|für (?:das|ein|mein|unser|einen|den)) ander\w+\b|\b(?:ei
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(one.replace("ABOUT", _ABOUT), _I) for one in patterns)
+    return tuple(lazy_compile(one.replace("ABOUT", _ABOUT), _I) for one in patterns)
 
 
 _NAMED = _compiled(
@@ -56,9 +58,11 @@ _NAMED = _compiled(
     r"ABOUT(?:の件|のこと|の話|のルール|について言ったこと|について言った件)(?:は|を)?(?:忘れて|無視して|取り消|なし|無し|撤回)",
 )
 #: What is named, and only for now.
-_FOR_ONCE = re.compile(r"\b(?:for now|for the moment|right now|today|this time|for this|just here|in (?:the|this) \w+ (?:folder|file|module))\b", _I)
-_NO_NAME = re.compile(r"(?:(?:last|previous|first|earlier|whole|other|new|old|one|two|few|things?|message|remark|rule) ?)+", _I)
-_OWN = re.compile(
+_FOR_ONCE = lazy_compile(
+    r"\b(?:for now|for the moment|right now|today|this time|for this|just here|in (?:the|this) \w+ (?:folder|file|module))\b", _I
+)
+_NO_NAME = lazy_compile(r"(?:(?:last|previous|first|earlier|whole|other|new|old|one|two|few|things?|message|remark|rule) ?)+", _I)
+_OWN = lazy_compile(
     rf"{_DROP} (?:(?:that|it|this|the|my) (?:last |previous |earlier |first )?{_NOUN}){_END}|{_DROP} {_SAID}(?! {_OF}\b)"
     r"|\b(?:i )?take (?:that|it|this) back\b|\bi misspoke\b|\bforget (?:that )?i (?:ever )?said (?:anything|that|it|this)(?!\w)|\blet's not do"
     r" (?:that|it) "
@@ -71,7 +75,7 @@ _OWN = re.compile(
     r"|(?:さっき|今|先ほど|前)の?(?:は|話|発言|指示|メッセージ|ルール)?(?:は|を)?(?:忘れて|無視して|なし|無し|取り消|撤回)|撤回します",
     _I,
 )
-_MIXUP = re.compile(
+_MIXUP = lazy_compile(
     rf"\b(?:that one|that|it|this|(?:that|the|my last) message)(?:'s| was| is) (?:actually |really |only |meant |intended )*for {_OTHER_PLACE}"
     rf"|^(?:\W*(?:oops|sorry|uh|um|ugh|argh|oh|ah|no|wait|damn|my (?:mistake|bad|fault)|wrong)\b)*\W*(?:wrong|different|another) {_WINDOW}\b"
     r"|\bi (?:(?:just |must have |have )?(?:mixed|mix) (?:it|that|this|them|these|things) up\b|(?:got|was|am) (?:\w+ )?(?:confused|mixed up) with|"
@@ -87,7 +91,7 @@ _MIXUP = re.compile(
     r"|別の(?:プロジェクト|リポジトリ|ウィンドウ|チャット)(?:と|の)|勘違い|混同",
     _I,
 )
-_THAT = re.compile(
+_THAT = lazy_compile(
     rf"{_DROP} (?:that|it|this){_END}|^(?:(?:actually|oh|ah|no|ok(?:ay)?|well|hm+|sorry)[\s,.!]+)*never ?mind{_END}"
     r"|\b(?:vergiss|streich|ignorier|lass)e? (?:das|es)(?: (?:wieder|bitte|einfach))?(?=\s*(?:[.,;!]|$))|(?:^|\bach |\bach, )(?:nein|nee|nö)?,?"
     r" ?doch nicht\b"
@@ -97,7 +101,7 @@ _THAT = re.compile(
     _I,
 )
 #: A sentence that says nothing but that something comes.
-INTERJECTION = re.compile(
+INTERJECTION = lazy_compile(
     r"(?:(?:oh|ah|hm+|uh|um|ugh|argh|oops|wait|no+|nope|yes|right|ok(?:ay)?|well|sorry|damn|actually|true|good point|really|you(?:'re| are) right"
     r"|ach|nee|"
     r"nein|äh|moment|pardon|non|perdón|ay|すみません|あ|ああ|いや|いえ)[\s,.!…。、]*)+",
@@ -114,13 +118,13 @@ _STRONG = (
     r"quise decir)"
 )
 _PREPOSITION = r"(?:by|to|in|at|after|before|with|on|from|via|under|as|for|nach|auf|mit|bei|vor|par|à|en|avec|por|a|con|como)"
-_FRAGMENT = re.compile(
+_FRAGMENT = lazy_compile(
     rf"^(?:{_LEAD}[\s,.!:…]+)*{_STRONG}[\s,.!:…]+(?:{_LEAD}[\s,.!:…]+)*(?P<way>{_PREPOSITION}) (?P<what>(?!be\b|the way\b|now\b"
     rf"|first\b)[\w.+#/-]+(?: "
     r"[\w.+#/-]+){0,2}?)(?:,? (?:please|instead|of course|not \w+ [\w-]+))?\W*$",
     _I,
 )
-_MEANT = re.compile(
+_MEANT = lazy_compile(
     rf"^(?:{_LEAD}[\s,.!:…]+)*(?:i mean(?:t)?|make (?:that|it)|correction:?|ich meine?|je voulais dire|quise decir)[\s,:]+(?!(?:the|this|that"
     rf"|these|those|it|"
     r"to|you|your|my|what|how|in|on|der|die|das|den|le|la|les|el|los|un|une|una)\b)(?P<what>[\w.+#/-]+(?: [\w.+#/-]+){0,2})(?:,? (?:please|instead|"
@@ -166,6 +170,6 @@ def replace_in(kept: str, sentence: str) -> str | None:
     """
     found = _FRAGMENT.match(sentence)
     if found:
-        part = re.compile(rf"\b{found['way']} (?:(?:the|a|an) )?[\w.+#/-]+(?<![.])", _I)
+        part = lazy_compile(rf"\b{found['way']} (?:(?:the|a|an) )?[\w.+#/-]+(?<![.])", _I)
         return part.sub(lambda _: f"{found['way']} {found['what']}", kept, count=1) if part.search(kept) else None
     return "" if _MEANT.match(sentence) else None

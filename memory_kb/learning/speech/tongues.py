@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory_kb.expressions import lazy_compile
+
 _I = re.IGNORECASE
 #: The rest of a sentence.
 REST = r"[^?!;\n]{2,160}"
@@ -38,7 +40,7 @@ def asking(verbs: str, filling: str, that: str, titles: str) -> str:
     """Return the expression of a request to remember: a verb with what may follow it, then a colon or `that`; or a title such as `for later:`.
 
     Example:
-        >>> request = re.compile(asking("merke? dir", "bitte|für später", "dass", "für später"))
+        >>> request = lazy_compile(asking("merke? dir", "bitte|für später", "dass", "für später"))
         >>> [request.match(text)[0] for text in ("merk dir bitte für später: X", "merk dir, dass X", "für später: X")]
         ['merk dir bitte für später: ', 'merk dir, dass ', 'für später: ']
     """
@@ -57,10 +59,10 @@ def tongue(
 ) -> Tongue:
     """Return a table whose expressions stand behind one another as they do in a sentence; `gap` is what is between words that lead to it."""
     return Tongue(
-        re.compile(rf"(?:(?:{lead}){gap})*+", _I),
-        re.compile(rf"(?:{objection})\s*[,:;.!–—、，。-]+\s*", _I),
-        re.compile(rf"(?:{request})", _I),
-        re.compile(rf"(?:{request_back})", _I),
-        re.compile("|".join(doubt), _I),
-        tuple((pattern, re.compile(way, _I)) for pattern, way in ways),
+        lazy_compile(rf"(?:(?:{lead}){gap})*+", _I),
+        lazy_compile(rf"(?:{objection})\s*[,:;.!–—、，。-]+\s*", _I),
+        lazy_compile(rf"(?:{request})", _I),
+        lazy_compile(rf"(?:{request_back})", _I),
+        lazy_compile("|".join(doubt), _I),
+        tuple((pattern, lazy_compile(way, _I)) for pattern, way in ways),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import re
 
+from memory_kb.expressions import lazy_compile
+
 _I = re.IGNORECASE
 #: A longer sentence is a text; nobody mocks in so many words.
 _LONGEST = 600
@@ -18,7 +20,7 @@ _LEAD = (
 _SOMEBODY = r"(?:that )?(?:we|i|you|they|he|she|it|there|someone|somebody|the|a|an|our|all|every|people)\b"
 _WHILE = r"(?:for (?:a |one )?(?:moment|second|minute|now)|just|only)"
 # What opens a case that is not so.
-_SUPPOSED = re.compile(
+_SUPPOSED = lazy_compile(
     rf"{_LEAD}(?:(?:let's|let us|lets) (?:{_WHILE} )?(?:(?:say|assume|suppose|imagine) (?:{_WHILE} )?{_SOMEBODY}|pretend\b)|suppos(?:e|ing)\b|say"
     rf" {_SOMEBODY}|"
     rf"assum(?:e|ing) (?:{_WHILE} )?{_SOMEBODY}(?! (?:is|are) (?:always|never)\b)|imagin(?:e|ing)\b|pretend\b|what (?:if|about if)\b|what would"
@@ -30,10 +32,10 @@ _SUPPOSED = re.compile(
     r"et si (?:on|nous|je)\b|admettons\b|supongamos\b|imagina(?:te|mos)?\b|pongamos\b|y si\b|もし|仮に|例えば)",
     _I,
 )
-_EXPERIMENT = re.compile(r"\b(?:for the sake of (?:the |an )?argument|for argument's sake|thought experiment|hypothetical(?:ly)?)\b", _I)
+_EXPERIMENT = lazy_compile(r"\b(?:for the sake of (?:the |an )?argument|for argument's sake|thought experiment|hypothetical(?:ly)?)\b", _I)
 # A condition that is a choice not made, or a case that has not come; a condition that will come again is none.
 _IF = r"\bif (?:we|i|they|you|somebody|someone) "
-_OTHERWISE = re.compile(
+_OTHERWISE = lazy_compile(
     rf"{_LEAD}{_IF}(?:ever |really |just |only |all |suddenly )?(?:were|had|did|went|chose|picked|opted|decided|moved|switched|used|dropped|took"
     rf"|adopted|"
     rf"migrated|wanted|started|stopped|could|would)\b"
@@ -41,9 +43,9 @@ _OTHERWISE = re.compile(
     rf"|{_LEAD}{_IF}[^.;]*?(?:\b(?:we|i|they|you|it|that)(?:'d| would| could| might)\b|,? but i(?:'d)? (?:like|prefer|would)\b)",
     _I,
 )
-_GOES_ON = re.compile(r"\b(?:would|could|might|then)\b|\w'd\b", _I)
+_GOES_ON = lazy_compile(r"\b(?:would|could|might|then)\b|\w'd\b", _I)
 # What nobody says who means it.
-_MOCKING = re.compile(
+_MOCKING = lazy_compile(
     r"\bwho (?:even )?needs\b|\b(?:brilliant|genius|great|fantastic|wonderful|excellent|clever|amazing|splendid|lovely) (?:idea|plan|move"
     r"|thinking|job|strategy)"
     r"\b(?=[^.]*\b(?:always|never)\b|\W*$)|\bgenius\b\W*$|\bwhat could (?:possibly )?go wrong|\b(?:alert|call|stop) the press|\bslow clap\b|"
@@ -56,7 +58,7 @@ _MOCKING = re.compile(
     r"\b(?:nobody|no one) will ever (?:find|notice|know|care)\b|\bonly get in the way\b|\blove(?:s)? full\b|[🙄🤡]|(?<!\S)/s(?!\S)|\blol\b",
     _I,
 )
-_ABSURD = re.compile(
+_ABSURD = lazy_compile(
     r"(?:^|[,;.:!] ?)(?:(?:sure|oh|wow|yeah|yes|great|nice|fantastic|wonderful|brilliant|bravo|congrats?|congratulations|awesome|lovely|perfect"
     r"|why not)"
     r"[\s,!.]+)*(?:let's|lets|let us|why (?:not|don't we)|we should) (?:just )?(?:never|always)\b[^.!?]*?\b(?:again|either|anything|everything"
@@ -64,16 +66,16 @@ _ABSURD = re.compile(
     r"whole|while (?:we|you)'re at it)\b",
     _I,
 )
-_PRAISE = re.compile(
+_PRAISE = lazy_compile(
     r"^(?:sure|oh|wow|yeah|great|nice|fantastic|wonderful|brilliant|bravo|congrats?|congratulations|awesome|lovely|perfect|genius|good job|great"
     r" job|well done|"
     r"why not|of course|yes of course)\b",
     _I,
 )
-_BARE_PRAISE = re.compile(
+_BARE_PRAISE = lazy_compile(
     r"\W*(?:brilliant|genius|bravo|fantastic|slow clap|congrat(?:s|ulations)|how original|what a plan)(?: idea| plan| work| job)?\W*", _I
 )
-_ORDERING = re.compile(r"\b(?:always|never|everywhere)\b", _I)
+_ORDERING = lazy_compile(r"\b(?:always|never|everywhere)\b", _I)
 
 
 # One message is looked at for several things in a row.

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 
+from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.general import LEADING, OBJECTION
 from memory_kb.learning.speech.phrases import any_of
 
 _I = re.IGNORECASE
-_AGREEING = re.compile(r"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*", _I)
-_OBJECTING = re.compile(r"(?:no|nope|nah|nein|nee|non|não|wrong|falsch|いや|いいえ|不对)\s*[,:;.!–—、，]+\s*(?:actually,? )?", _I)
-_FOREIGN_LEAD = re.compile(
+_AGREEING = lazy_compile(r"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*", _I)
+_OBJECTING = lazy_compile(r"(?:no|nope|nah|nein|nee|non|não|wrong|falsch|いや|いいえ|不对)\s*[,:;.!–—、，]+\s*(?:actually,? )?", _I)
+_FOREIGN_LEAD = lazy_compile(
     rf"(?:{any_of('und bitte also übrigens außerdem et donc aussi y además por_favor e inoltre en graag')}(?:\s*[,:]\s*|\s+)(?=[\w`]{{2}})|"
     r"(?:achtung|wichtig|hinweis|attention|important|atención|importante|atenção|attenzione|let op)\s*[,:!]\s*)*",
     _I,
 )
 _PARTING = any_of("please pls plz thanks thx thank_you btw by_the_way ok okay fyi bitte danke merci stp svp gracias por_favor grazie graag")
-_TRAILING = re.compile(
+_TRAILING = lazy_compile(
     rf"(?:\s*[,;–—-]?\s*\b(?:{_PARTING}))+\s*$",
     _I,
 )
