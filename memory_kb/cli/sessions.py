@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,11 +16,8 @@ from memory_kb.cli.output import clean, one_line, print_json, print_problems, sa
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.reports import SessionHit, SessionImported, SessionShare, SessionWritten
+from memory_kb.reports import SessionHit, SessionImported, SessionShare, SessionWritten, StepReport
 from memory_kb.text import printable
-
-if TYPE_CHECKING:
-    from memory_kb.reports import StepReport
 
 _SHOWN = 300
 _SHOWN_PROBLEMS = 10

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from memory_kb.notes.projectfiles import ProjectFiles
     from memory_kb.reports import RunReport
 
-#: As they stand in the index, so that entries without them need not be read.
 _CITES, _LAST_DAY = "cites", "valid_until"
 
 
@@ -145,7 +144,7 @@ class Claims(Rules, Indexing):
         return Reference(reference.text) if is_file else reference
 
     def _claiming(self, *words: str) -> list[Memory]:
-        """Return the entries whose frontmatter has one of these fields, as they stand in the index."""
+        """Return the entries whose frontmatter has one of these fields."""
         return [memory for memory in self._memories() if any(word in memory.metadata for word in words)]
 
 

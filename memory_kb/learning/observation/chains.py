@@ -177,7 +177,7 @@ def find_culprit(links: Sequence[Link], output: str) -> int:
         >>> find_culprit(links, "! [rejected] main -> main (fetch first)"), find_culprit(links, "Error: the token has expired")
         (1, 2)
     """
-    output = _ends(output)
+    output = both_ends(output)
     able = _able(links, output)
     if len(able) > 1:
         said = set(_speakers(links, _lines(output)))
@@ -187,11 +187,16 @@ def find_culprit(links: Sequence[Link], output: str) -> int:
     return able[-1] if able else max(0, len(links) - 1)
 
 
+def both_ends(output: str) -> str:
+    """Return what of an output is looked at: all of it, or its beginning and its end where it is long."""
+    return output if len(output) <= _HEAD + _TAIL else f"{output[:_HEAD]}\n{output[-_TAIL:]}"
+
+
 def output_of(links: Sequence[Link], place: int, output: str) -> str:
     """Return an output without the errors that the other commands of the line wrote."""
     if len(links) < 2:
         return output
-    lines = _ends(output).splitlines()
+    lines = both_ends(output).splitlines()
     bad = [line for line in dict.fromkeys(lines) if len(line) <= _LONGEST and _BAD.search(line)][-_LINES:]
     others = {line for line, speaker in zip(bad, _speakers(links, bad), strict=True) if speaker not in (None, place)}
     return "\n".join(line for line in lines if line not in others)
@@ -199,7 +204,7 @@ def output_of(links: Sequence[Link], place: int, output: str) -> str:
 
 def find_blamed(links: Sequence[Link], output: str) -> frozenset[int]:
     """Return the places of the commands whose failure an output tells of, though the line went well as a whole."""
-    lines = [line for line in _lines(_ends(output)) if _BAD.search(line)] if len(links) > 1 else []
+    lines = [line for line in _lines(both_ends(output)) if _BAD.search(line)] if len(links) > 1 else []
     return frozenset(speaker for speaker in _speakers(links, lines) if speaker is not None)
 
 
@@ -216,10 +221,6 @@ def _able(links: Sequence[Link], output: str) -> list[int]:
         unseen = min((place for place, script in scripts.items() if script not in announced), default=len(links))
         able = [place for place in able if place < unseen] or able
     return able
-
-
-def _ends(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
 def _lines(output: str) -> list[str]:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
+from memory_kb.learning.observation.chains import both_ends
 from memory_kb.learning.observation.forms import without_home
 from memory_kb.text import shorten
 
-#: How much of an output is looked through, from its beginning and from its end.
-_HEAD, _TAIL = 12_000, 24_000
+#: So many lines from the end of an output are looked through.
 _LINES = 600
 _MESSAGE = 160
 _I = re.IGNORECASE
@@ -268,7 +268,7 @@ def is_failure(ok: bool | None, output: str, *, is_check: bool) -> bool:  # noqa
         >>> is_failure(True, "the word error: in a text", is_check=False)
         False
     """
-    return ok is False or (is_check and _SURE.search(_ends(output)) is not None)
+    return ok is False or (is_check and _SURE.search(both_ends(output)) is not None)
 
 
 def read_failure(output: str, seq: int = 0) -> Failure | None:
@@ -288,7 +288,7 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
     found, advice = found._replace(hints=_hints(output)), _advice(output)
     if not advice:
         return found
-    telling = next((line for line in map(_clean_whole, _ends(output).splitlines()) if any(one in line for one in advice)), "")
+    telling = next((line for line in map(_clean_whole, both_ends(output).splitlines()) if any(one in line for one in advice)), "")
     is_bare = telling and found.sort in ("other", "change") and _BARE.match(found.message) is not None
     return found._replace(message=quote(telling) if is_bare else found.message, advice=advice)
 
@@ -299,22 +299,22 @@ def _clean_whole(line: str) -> str:
 
 def _advice(output: str) -> tuple[str, ...]:
     """Return the commands that an output names in quotes, and the settings it names, in lines that give agents no orders."""
-    lines = [line for line in _ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line)]
+    lines = [line for line in both_ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line)]
     named = [found[2] for line in lines for found in _QUOTED.finditer(line)]
     return tuple(dict.fromkeys((*named, *(found for line in lines for found in _NAMED_SETTING.findall(line)))))[:_ADVISED]
 
 
 def _hints(output: str) -> tuple[str, ...]:
     """Return what an output tells to run, without knowing where it ends, in lines that give agents no orders."""
-    lines = (line for line in _ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line))
+    lines = (line for line in both_ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line))
     return tuple(dict.fromkeys(found[1] for line in lines for found in _TOLD.finditer(line)))[:_ADVISED]
 
 
 def _read_failure(output: str, seq: int) -> Failure | None:
     head = _EXIT_HEAD.match(output)
-    if (head and head["code"] in _BROKEN_CODES) or _BROKEN_OFF.search(_ends(output)):
+    if (head and head["code"] in _BROKEN_CODES) or _BROKEN_OFF.search(both_ends(output)):
         return Failure("broken off", "passing", seq)
-    raw = dict.fromkeys(_ends(output[head.end() :] if head else output).splitlines()[-_LINES:])
+    raw = dict.fromkeys(both_ends(output[head.end() :] if head else output).splitlines()[-_LINES:])
     lines = [line for line in dict.fromkeys(map(_clean, raw)) if line]
     setup = None
     for line in filter(_ANY_SETUP.search, lines):
@@ -345,10 +345,6 @@ def _with_code(line: str, lines: list[str]) -> str:
 
 
 _SETUP_ANY = lazy_compile(r"Unsupported URL Type|Unsupported engine|could not resolve|permission denied", _I)
-
-
-def _ends(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
 def _clean(line: str) -> str:
