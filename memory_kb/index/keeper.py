@@ -18,6 +18,7 @@ from memory_kb.index.database import DATABASE, LOCK, identify_file, is_damage, r
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
+from memory_kb.notes.listings import Listings
 from memory_kb.notes.vault import HOME_NOTE, Vault
 from memory_kb.notes.walk import EVERYWHERE, UNLISTED, Reach
 from memory_kb.settings import Settings
@@ -77,6 +78,7 @@ class IndexKeeper:
         self._notices: tuple[str, ...] = ()
         self._settled = 0
         self._opened_as: tuple[int, int] | None = None
+        self._looks, self._listings = 0, Listings()
         #: Whether reading does without a look at the files while a watcher runs.
         self.trusts_watcher = False
 
@@ -161,7 +163,7 @@ class IndexKeeper:
             return Refreshed()
         problems: list[Problem] = []
         is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, problems=problems)):
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, self._next_reach(), problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:
             report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
@@ -220,6 +222,11 @@ class IndexKeeper:
     def is_behind(self, reach: Reach = EVERYWHERE) -> bool:
         """Tell whether a sync would find something to do."""
         return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
+
+    def _next_reach(self) -> Reach:
+        """Return how the next look goes; what folders held is remembered from the second on, since there may be only one."""
+        self._looks += 1
+        return Reach(listings=self._listings) if self._looks > 1 else EVERYWHERE
 
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.stale_because(self._fingerprint) is not None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from memory_kb.globs import Ignore
 from memory_kb.model import FileStat, Problem, Region
+from memory_kb.notes.listings import Item, Listings
 from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
 
 #: Files of a memory vault that are state or machinery, not memories (architecture §2).
@@ -30,10 +31,13 @@ class Reach(NamedTuple):
     Attributes:
         regions: where to look; None for everywhere.
         enter: called with the path and the location of every folder before it is listed.
+        listings: what folders held at a look shortly before, so that those that have not changed are
+            not listed again.
     """
 
     regions: tuple[Region, ...] | None = None
     enter: Callable[[str, str], None] | None = None
+    listings: Listings | None = None
 
 
 EVERYWHERE = Reach()
@@ -137,7 +141,7 @@ class _Walker:
         self._root = root
         self._is_ignored = Ignore(ignore).covers
         self._problems = problems
-        self._enter = reach.enter
+        self._enter, self._listings = reach.enter, reach.listings
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
         others = (vault.home, vault.folder) if root.prefix == "" else (vault.folder,) if root.prefix == GLOBAL_PREFIX else (vault.home,)
@@ -163,7 +167,7 @@ class _Walker:
         prefix = folder + slash
         if name[0] == "." or not self._reaches(Region(prefix, os.path.dirname(region.location))):
             return []
-        found: list[FileStat | tuple[str, str]] = []
+        found: list[Item] = []
         try:
             entry = _Entry(name, region.location, os.lstat(region.location))
         except OSError:
@@ -212,13 +216,25 @@ class _Walker:
                 path, location = item
                 waiting += self._list(location, path)[::-1]
 
-    def _list(self, folder: str, prefix: str) -> list[FileStat | tuple[str, str]]:
+    def _list(self, folder: str, prefix: str) -> list[Item]:
         """Return a folder's files and sub-folders `(path/, location)` in path order."""
-        found: list[FileStat | tuple[str, str]] = []
-        only_note = self._holds_only_a_note(prefix)
-        ignored = self._is_ignored
         if self._enter:
             self._enter(prefix, folder)
+        if self._listings is None:
+            return self._list_anew(folder, prefix)
+        known = self._listings.recall(folder)
+        if known is None:
+            told, before = len(self._problems), self._listings.state_of(folder)
+            known = self._list_anew(folder, prefix)
+            # What is told of must be told of at every look.
+            if len(self._problems) == told:
+                self._listings.keep(folder, before, known)
+        return known
+
+    def _list_anew(self, folder: str, prefix: str) -> list[Item]:
+        found: list[Item] = []
+        only_note = self._holds_only_a_note(prefix)
+        ignored = self._is_ignored
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -248,7 +264,7 @@ class _Walker:
             found.sort(key=_path_of)
         return found
 
-    def _take(self, entry: os.DirEntry[str] | _Entry, prefix: str, found: list[FileStat | tuple[str, str]], *, only_note: bool) -> None:
+    def _take(self, entry: os.DirEntry[str] | _Entry, prefix: str, found: list[Item], *, only_note: bool) -> None:
         name = entry.name
         is_note = name.endswith(".md") or name[-3:].lower() == ".md"
         if not is_note and not entry.is_dir(follow_symlinks=False) and not entry.is_symlink():
@@ -300,7 +316,7 @@ class _Entry(NamedTuple):
         return os.stat(self.path) if follow_symlinks else self.state
 
 
-def _path_of(item: FileStat | tuple[str, str]) -> str:
+def _path_of(item: Item) -> str:
     return item[0]
 
 
