@@ -40,6 +40,8 @@ from memory_kb.text import jaccard
 #: What a new source adds to a rule's confidence, and where that ends (S2-22); a pitfall gains and ends otherwise (S2-24).
 RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 _DIGITS = 6
+#: Entries of these kinds tell of what happened, or are held against patterns as rules.
+_NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
 #: Groups alike episodes.
 Clusterer = Callable[[Sequence[Told]], Iterable[Sequence[Told]]]
 #: Words a pattern better, or returns None.
@@ -111,7 +113,8 @@ def plan_consolidation(
     sources = frozenset(source for memory in memories for source in memory.words("sources"))
     patterns = [pattern for group in cluster(episodes) if any(is_new(one, sources, now) for one in group) for pattern in find_patterns(group)]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
-    done = [_settle_pattern(pattern, rules, now, was_made, word, weigh) for pattern in patterns]
+    others = [memory for memory in memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
+    done = [_settle_pattern(pattern, rules, others, now, was_made, word, weigh) for pattern in patterns]
     pitfalls = {memory.id: memory for memory in memories if memory.kind == "pitfall"}
     done += [_settle_pitfall(pitfall, pitfalls, now) for pitfall in find_pitfalls(episodes)]
     changes = {change.entry_id: change for change in reversed(done) if isinstance(change, Change)}
@@ -123,11 +126,20 @@ def plan_consolidation(
 
 
 def _settle_pattern(
-    pattern: Pattern, rules: Sequence[Memory], now: datetime, was_made: Callable[[str], bool], word: Worder, weigh: Weigher
+    pattern: Pattern,
+    rules: Sequence[Memory],
+    others: Sequence[Memory],
+    now: datetime,
+    was_made: Callable[[str], bool],
+    word: Worder,
+    weigh: Weigher,
 ) -> Offer | Change | Dropped | None:
     known = _find_rule(pattern, rules)
     if known:
         return plan_more_sources(known, pattern.episodes, now, RULE_STEP, RULE_CAP)
+    there = next((one for one in others if any(likeness(one.text, said) > TWIN_SIMILARITY for said in pattern.said)), None)
+    if there:
+        return Dropped(pattern.text, f"{there.id} says it already")
     if pattern.confidence < LEAST_CONFIDENCE:
         return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
     offers = [_offer_rule(pattern, text, pattern.text) for text in pattern.said]
