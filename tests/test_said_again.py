@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-
-from conftest import Files
+from typing import TYPE_CHECKING
 
 from memory_kb import KnowledgeBase
 from memory_kb.notes.events import Event
+
+if TYPE_CHECKING:
+    from conftest import Files
 
 WISH = "By the way, I prefer small commits with one thought each."
 

@@ -139,13 +139,14 @@ class Learner:
 
     def _hear_person(self, event: Event) -> Iterator[Offer]:
         text = strip(event.content or "")
-        if self._task is None and text.strip():
+        is_opening = self._task is None and bool(text.strip())
+        if is_opening:
             self._task = _first_words(in_own_words(text))
         yield from self._settle()
         yield from self._take_back(self._retractions.hear(text))
         did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
         self._has_looked = False
-        remarks = read_remarks(text, did, self._objection)
+        remarks = read_remarks(text, did, self._objection, is_opening=is_opening)
         found = remarks.correction
         for mark, capture in remarks.captures:
             offer = make_offer(event, capture, _moment(event), self._place, self._id)

@@ -12,15 +12,17 @@ from memory_kb.expressions import lazy_compile
 from memory_kb.learning.episodic.sayings import is_from_elsewhere
 from memory_kb.learning.observation.corrections import Correction, Did, find_correction, is_about_deed
 from memory_kb.learning.observation.norms import is_told
-from memory_kb.learning.observation.statements import said_by_person
-from memory_kb.learning.speech.capture import Capture, read_all, read_message
+from memory_kb.learning.observation.statements import find_decisions, said_by_person
+from memory_kb.learning.speech.capture import Capture, read_all, read_message, read_told
 from memory_kb.learning.speech.retractions import stemmed_words
 from memory_kb.learning.speech.unmeant import meant
-from memory_kb.retrieval.similarity import stemmed_set
+from memory_kb.retrieval.similarity import overlap, stemmed_set
 
 _IDLE = stemmed_words("use always never please must should not here repo project code codebase want need prefer just do make only instead no yes")
 
 _FEW = 2
+#: So much of the shorter of two is in the other where they say the same.
+_MOSTLY = 0.6
 # What is a rule wherever it stands.
 _RULE = lazy_compile(r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE)
 
@@ -40,13 +42,14 @@ class Remarks(NamedTuple):
     main: Capture | None = None
 
 
-def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remarks:
+def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, is_opening: bool = False) -> Remarks:
     """Return what a message says that is worth keeping; sentences about one thing are kept together.
 
     Args:
         text: what the person wrote.
         did: what the agent did since they spoke last.
         objection: what they wrote just before, where that only objects.
+        is_opening: whether it is their first message, which tells the task.
 
     Example:
         >>> said = read_remarks("no, we use uv here. `uv add`, never pip", (Did("ran", "pip install httpx", 4, is_refused=True),))
@@ -64,7 +67,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "") -> Remark
         apart = [one for one in captures if not _is_related(one, text, did)]
         more = find_correction(_without(message, apart), did) if apart else found
         found = more or found
-    captures = _with_told(captures, text)
+    captures = _with_told(captures, text, found, is_opening=is_opening)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
     kept = tuple(("" if one == main else f"/{_digest(one.text)}", one) for one in captures if one not in held)
@@ -78,12 +81,25 @@ def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]
     return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
 
 
-def _with_told(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]:
+def _with_told(captures: tuple[Capture, ...], text: str, correction: Correction | None, *, is_opening: bool) -> tuple[Capture, ...]:
     """Return what is said together with what a message tells of how things are here, in the order of the text."""
     known = " ".join(_plain(one.text) for one in captures)
     told = [one for one in meant(said_by_person(text)) if one in text and one not in known and not one.endswith("?") and is_told(one)]
     told = [one for one in told if not is_from_elsewhere(one)]
-    return tuple(sorted((*captures, *(Capture("correction", "fact", one, one) for one in told)), key=lambda one: text.find(one.text)))
+    found = (*captures, *(Capture("correction", "fact", one, one) for one in told))
+    like = (one for one in _like_kept(text, found, is_opening=is_opening) if correction is None or not _is_mostly_held(one, correction))
+    return tuple(sorted((*found, *like), key=lambda one: text.find(one.text)))
+
+
+def _like_kept(text: str, known: tuple[Capture, ...], *, is_opening: bool) -> Iterator[Capture]:
+    """Yield what is like sentences that are worth keeping, and is neither known nor a decision that is found with its reason."""
+    said = said_by_person(text)
+    out = [_plain(one) for one in said if one not in frozenset(meant(said))]
+    out += [_plain(one.text) for one in known] + [_plain(one.sentence) for one in find_decisions(said, is_person=True)]
+    for one in read_told(text, is_opening=is_opening):
+        plain = _plain(one.text)
+        if not is_from_elsewhere(one.text) and not any(other in plain or plain in other for other in out):
+            yield one
 
 
 def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
@@ -120,6 +136,10 @@ def _says_more(found: Correction, captures: tuple[Capture, ...]) -> bool:
 
 def _is_held(one: Capture, found: Correction) -> bool:
     return stemmed_set(one.span) <= stemmed_set(found.signal)
+
+
+def _is_mostly_held(one: Capture, found: Correction) -> bool:
+    return overlap(stemmed_set(one.text), stemmed_set(found.signal)) >= _MOSTLY
 
 
 def _without(text: str, captures: list[Capture]) -> str:

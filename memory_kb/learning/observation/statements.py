@@ -11,6 +11,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.verdicts import FOLLOWS, find_argument, find_verdict_words
 from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech.lasting import AGREED, judge
 from memory_kb.learning.speech.ownwords import read_own_text, sentences
 from memory_kb.learning.speech.unmeant import meant
 
@@ -20,6 +21,8 @@ _SHORTEST, _LONGEST = 25, 360
 _SHORTEST_OF = {True: 15, False: _SHORTEST}
 #: A longer text is a document; what it says is not what was done.
 _LONGEST_TEXT = 20_000
+#: So many sentences at the beginning of an answer may say what was agreed.
+_FIRST = 3
 _I = re.IGNORECASE
 _FENCE = lazy_compile(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _NOT_SAID = lazy_compile(r"^[ \t]*>.*$|^[ \t]*\|.*$|^#{1,6} .*$", re.MULTILINE)
@@ -62,6 +65,12 @@ _OWN_STEP = lazy_compile(
     r"\b(?:decided|chose|opted|going) (?:not )?to (?:first )?(?:skip|run|check|look|start|begin|revert|leave|wait|read|search|grep|try|ask|"
     r"stop|continue|proceed|re-?run|test|verify|"
     r"fix|investigate|see|inspect|commit|push|open|close|ignore|move on|not|do|finish|keep the changes?)\b|\b(?:because|since|as) you(?:'ve)?\b",
+    _I,
+)
+# What an agent is about to do, has done, or found out about the fault at hand.
+_REPORT = lazy_compile(
+    r"^(?:i'll|i will|i'm|i am|i've|i have|i|let me|next|now|first)\b|\broot cause\b|\b(?:the|this) (?:problem|issue|cause|reason|bug|fix|error)\b"
+    r"|\b(?:was|is|were) caused by\b|\bturns out\b",
     _I,
 )
 _VAGUE = lazy_compile(
@@ -178,7 +187,9 @@ def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decisi
         if sentence not in sure:
             continue
         following = said[number + 1] if number + 1 < len(said) else ""
-        found = _read_decision(sentence, following, is_person=is_person) or (_read_verdict(sentence, following) if is_person else None)
+        found = _read_decision(sentence, following, is_person=is_person)
+        if found is None:
+            found = _read_verdict(sentence, following) if is_person else _read_agreement(said, number)
         if found:
             then = following if following in sure and following != found.reason and FOLLOWS.match(following) else ""
             yield found._replace(then=then)
@@ -216,6 +227,17 @@ def _read_decision(sentence: str, following: str, *, is_person: bool) -> Decisio
         return None
     is_named = _NAMED.search(sentence) or _FOR.match(choice.strip()) or _STRONG.search(deciding[0])
     return Decision(sentence, later) if _CONTRAST.search(choice) or (is_person and is_named) else None
+
+
+def _read_agreement(said: tuple[str, ...], number: int) -> Decision | None:
+    """Return the decision that an agent repeats as agreed, at the beginning of its answer, by what such sentences are like."""
+    sentence = said[number]
+    if number >= _FIRST or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
+        return None
+    if any(one.search(sentence) for one in (_OWN_STEP, _FOR_NOW, _REPORT)):
+        return None
+    judged = judge([read_own_text(one).masked for one in said[: number + 2]], AGREED)
+    return Decision(sentence) if judged[number].is_lasting else None
 
 
 def _read_verdict(sentence: str, following: str) -> Decision | None:

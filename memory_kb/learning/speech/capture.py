@@ -18,6 +18,7 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.speech import doubts, phrases
+from memory_kb.learning.speech.lasting import Judgement, judge
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
 from memory_kb.learning.speech.reading import ORDER, SHORT, Capture, read_about_it, read_note, read_request, read_request_back, read_sentence
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
@@ -26,10 +27,27 @@ from memory_kb.notes.events import Event
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
 
-__all__ = ["Capture", "CaptureReport", "Captured", "Heard", "Verdict", "hear", "make_offer", "offer_captures", "read_all", "read_message"]
+__all__ = [
+    "Capture",
+    "CaptureReport",
+    "Captured",
+    "Heard",
+    "Verdict",
+    "hear",
+    "make_offer",
+    "offer_captures",
+    "read_all",
+    "read_message",
+    "read_told",
+]
 
 #: How many characters of their own a message has that is looked at (S1-18).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
+#: What a sentence reads as that is known by what it is like.
+_PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
+_NOT_TOLD = (doubts.NOT_MEANT, doubts.TAKEN_BACK)
+#: So long are sentences that are kept as one.
+_LONGEST_TOLD = 360
 #: What a person told the harness to note down.
 _NOTED = lazy_compile(r"\s*<user-memory-input>\s*(?P<noted>[^<]{5,2000}?)\s*</user-memory-input>\s*")
 # Another request within a sentence.
@@ -38,6 +56,13 @@ _AND_REMEMBER = lazy_compile(
         r"(?:,|;|\s[—–-]+) (?:(?:and|but|also|so|und|et|y) )?(?:also |please |bitte )?(?=remember (?!it\b|this\b)|keep in mind that|"
         r"(?:don't|do not|never) forget that|note that|merke? dir)"
     ),
+    re.IGNORECASE,
+)
+
+
+# A sentence that only says how far the one before it reaches.
+_REACH = lazy_compile(
+    r"(?:and |so |that's |this is |that goes |same )*(?:for|in|on|across|throughout) (?:all|every|each|any|the whole) [\w `/-]{2,40}[.!]*\s*$",
     re.IGNORECASE,
 )
 
@@ -97,6 +122,36 @@ def read_all(message: str) -> tuple[Capture, ...]:
     return (*([read_note(noted["noted"])] if noted else []), *(one.capture for one in found if one.capture.text in message))
 
 
+def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
+    """Return what a message tells in words that no form is known for, by what such sentences are like.
+
+    Sentences that follow each other in a line are kept as one. The first message of a session tells
+    the task, so that it must be more like what is kept.
+
+    Example:
+        >>> [one.text for one in read_told("New tables go under the reporting schema, the public schema is frozen. Can you run it again?")]
+        ['New tables go under the reporting schema, the public schema is frozen.']
+    """
+    own, _ = _read_own(message)
+    if own is None or own.size > MAX_MESSAGE:
+        return ()
+    spans = list(sentences(own.masked))
+    texts = [own.masked[slice(*span)] for span in spans]
+    if any(map(doubts.MOCKING.match, texts[1:])):
+        return ()
+    told: list[tuple[Span, Judgement]] = []
+    for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
+        if not judged.is_lasting or _is_question(masked) or any(one.match(masked) for one in _NOT_TOLD) or doubts.NOW_TO_DO.search(masked):
+            continue
+        last = told[-1] if told else None
+        if last and last[0].end + 1 >= span.start and span.end - last[0].start <= _LONGEST_TOLD:
+            told[-1] = (Span(last[0].start, span.end), max(last[1], judged))
+        else:
+            told.append((span, judged))
+    found = ((own.text[slice(*span)], judged) for span, judged in told)
+    return tuple(Capture(_PATTERNS[judged.kind], judged.kind, text, text, judged.words) for text, judged in found if text in message)
+
+
 def _read_own(message: str) -> tuple[OwnText | None, str]:
     """Return what the person wrote of a message, or why it is not looked at."""
     if len(message) > MAX_RAW:
@@ -130,6 +185,8 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
             if found is None and before and phrases.GROUND.match(own.masked, *before):
                 found = read_sentence(masked, text, has_order=has_order, may_point=True)
                 found = replace(found, text=own.text[before.start : span.end]) if found else None
+            elif found and _REACH.match(masked):
+                found = replace(found, text=own.text[before.start : span.end]) if before else None
             elif found and before and not kept and not request and len(found.text.split()) <= SHORT and phrases.GROUND.match(own.masked, *before):
                 found = replace(found, text=own.text[before.start : span.end])
             if found:
@@ -211,6 +268,8 @@ def make_offer(event: Event, capture: Capture, now: datetime, place: Location, s
     if capture.pattern == "request" and not origin:
         number += f"/{event.ts or now.isoformat()}"
     asked = "Asked to remember it" if capture.pattern == "request" else f"Said as a {capture.pattern}"
+    if capture.like:
+        asked = f"Told like what is worth keeping ({', '.join(capture.like)})"
     where = f" in session {origin}{f', event {event.seq}' if event.seq else ''}" if origin else ""
     key = f"capture/{origin or ''}/{number}"
     return Offer(replace(capture.draft, fields=tuple(fields)), place, key, f"{asked}{where}.", origin, said=event.ts or None)

@@ -15,7 +15,6 @@ from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.contrasts import read_contrast, reads_as_choice
 from memory_kb.learning.speech.customs import read_custom
 from memory_kb.learning.speech.lexicon import PICKING, SHOWN
-from memory_kb.learning.speech.signs import ENOUGH, weigh
 from memory_kb.learning.speech.surroundings import read_surrounding
 
 #: A longer sentence tells a story.
@@ -87,7 +86,6 @@ _OUR_PLACE = lazy_compile(r"\bin this (?:layer|module|package|crate|directory|fo
 
 
 #: What is supposed, or told of something else.
-_MET = lazy_compile(r"^(?:suppose|imagine|turns out|apparently|review comment|explain|why|how|what)\b|\?\s*$", re.IGNORECASE)
 
 
 class Said(NamedTuple):
@@ -128,8 +126,6 @@ def read_general(masked: str) -> Said | None:
         since = _SINCE.match(core)
         pattern = _read(core[since.end() :], "") if since and not is_for_once(since[0]) else None
         pattern = None if pattern == "statement" else pattern
-    if pattern is None and weigh(core) >= ENOUGH and not _MET.search(core):
-        pattern = "preference"
     return Said("correction" if objection else pattern, start) if pattern else None
 
 

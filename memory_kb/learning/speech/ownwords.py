@@ -38,7 +38,8 @@ _TAG = lazy_compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 _LOG_LINE = lazy_compile(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most|File \"[^\"\n]+\", line \d"
-    r"|(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: |(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: "
+    r"|(?:Fatal |Uncaught |Unhandled )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
+    r"|(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: "
     r"|npm (?:ERR!|WARN)|E {2,}\S|at \S+ \(|Caused by:|thread '|[$❯➜%] \S|>>> |\S+\.\w+:\d+(?::\d+)?[ :-])",
     re.MULTILINE,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
@@ -41,17 +41,19 @@ class Capture:
     """What a message says that is worth keeping.
 
     Attributes:
-        pattern: `preference`, `correction`, `constraint`, `statement` for what is so and stays, or
-            `request` for what the person asked to be remembered.
+        pattern: `preference`, `correction`, `constraint`, `statement` for what is so and stays,
+            `decision`, or `request` for what the person asked to be remembered.
         kind: of the entry.
         text: the whole sentence, or what follows the request, letter for letter.
         span: the thing itself within the text.
+        like: the words by which it is like what is kept, where no form decided.
     """
 
     pattern: str
     kind: str
     text: str
     span: str
+    like: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def title(self) -> str:

@@ -1,0 +1,75 @@
+"""What sentences worth keeping are like: the weights fit their examples, and judging is the same everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_kb.learning.speech import lasting
+from memory_kb.learning.speech.capture import read_told
+from memory_kb.learning.speech.lasting import AGREED, EVERY, KINDS, TOLD, judge, read_weights
+from memory_kb.learning.speech.traits import traits
+
+EXAMPLES = Path(__file__).parent.parent / "scripts/sentences"
+
+
+@pytest.mark.parametrize("table", [TOLD, AGREED])
+def test_the_weights_are_those_of_the_examples(table: str) -> None:
+    examples = b"".join(file.read_bytes() for file in sorted(EXAMPLES.glob("*.jsonl")))
+    told = (Path(lasting.__file__).parent / table).read_text("utf-8").splitlines()[0]
+    assert told == f"# examples {hashlib.sha256(examples).hexdigest()}", "the examples have changed: run scripts/train"
+
+
+@pytest.mark.parametrize(("table", "columns"), [(TOLD, 1 + len(KINDS)), (AGREED, 1)])
+def test_a_table_has_a_number_in_every_column(table: str, columns: int) -> None:
+    weights = read_weights(table)
+    assert {len(row) for row in weights.rows.values()} == {columns}
+    assert all(math.isfinite(number) for row in weights.rows.values() for number in row)
+    assert EVERY in weights.rows
+    assert EVERY not in traits(f"is {EVERY} a trait?")
+
+
+def test_a_judgement_does_not_depend_on_the_order_of_sets() -> None:
+    program = "from memory_kb.learning.speech.lasting import judge\nprint(judge(['the prod network belongs to the platform team, not to us']))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+@given(st.lists(st.text(max_size=80), max_size=5))
+def test_any_text_can_be_judged(sentences: list[str]) -> None:
+    judged = judge(sentences)
+    assert len(judged) == len(sentences)
+    assert all(math.isfinite(one.margin) and one.kind in KINDS for one in judged)
+
+
+@given(st.text(max_size=300))
+def test_what_is_kept_stands_in_the_message(message: str) -> None:
+    assert all(one.text in message for one in read_told(message))
+
+
+def test_what_a_session_tells_is_found_and_little_else() -> None:
+    measured = subprocess.run(
+        [sys.executable, EXAMPLES.parent / "eval", "told", "--json"], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+    everything = json.loads(measured)["rows"]["all"]
+    assert everything["precision"] >= 0.8
+    assert everything["recall"] >= 0.3
