@@ -104,6 +104,34 @@ def test_what_a_person_has_edited_since_is_left(place: Path) -> None:
         assert (place / "vault" / MANY).read_bytes() == ODD
 
 
+def test_an_edit_that_an_undo_brought_back_is_a_person_s(place: Path) -> None:
+    theirs = b"A person wrote this.\n"
+    with open_at(place) as kb:
+        kb.run_plan("first", [create_file("memory/new.md", "Numbats.\n", "x")])
+        (place / "vault/memory/new.md").write_bytes(theirs)
+        for _ in range(2):
+            kb.run_plan("later", [remove(kb.note("memory/new.md"), "x")])
+            kb.undo()
+        report = kb.undo()
+        assert [conflict.message for conflict in report.conflicts] == ["memory/new.md was edited since; it is left as it is"]
+        assert (place / "vault/memory/new.md").read_bytes() == theirs
+
+
+def test_what_stands_again_names_the_run_that_wrote_it(place: Path) -> None:
+    with open_at(place) as kb:
+        first = kb.run_plan("first", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x")])
+        second = kb.run_plan("second", [set_fields(kb.note(SINGLE), "one", {"b": 1}, "x")])
+        undone = kb.undo()
+        kb.undo(undone.run)
+        report = kb.undo(first.run)
+        assert [conflict.message for conflict in report.conflicts] == [
+            f"{SINGLE} was changed again by run {second.run} (second); take that back first"
+        ]
+        kb.undo()
+        assert kb.undo(first.run).conflicts == ()
+        assert (place / "vault" / SINGLE).read_bytes() == ONE
+
+
 def test_a_moved_file_that_was_edited_stays_where_it_is(place: Path) -> None:
     with open_at(place) as kb:
         kb.run_plan("test", [move(kb.note(SINGLE), "memory/archive/one.md", "Old."), set_fields(kb.note(MANY), "b", {"a": 1}, "x")])

@@ -169,10 +169,26 @@ def _plan_unit(
 
 def _explain(file: FileRecord, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> str:
     """Say who changed a file since, if the log knows."""
-    later = [run for run in runs if run.start > record.start and any(one.path == file.path and one.after == found for one in run.files)]
-    if later:
-        return f"{file.path} was changed again by run {later[-1].head.run} ({later[-1].head.verb}); take that back first"
+    changed = _last_change(file.path, found, record, runs)
+    if changed:
+        return f"{file.path} was changed again by run {changed.head.run} ({changed.head.verb}); take that back first"
     return f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
+
+
+def _last_change(path: str, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> RunRecord | None:
+    """Return the run after `record` that made of a file what was found; None where a person did.
+
+    One that took another back made nothing of its own: what it found had been there before the other.
+    """
+    by_name = {run.head.run: run for run in runs}
+    made = [run for run in runs if run.start > record.start and any(one.path == path and one.after == found for one in run.files)]
+    while made:
+        last = made.pop()
+        undone = by_name.get(last.head.undoes or "")
+        if undone is None or undone.start <= record.start:
+            return last
+        made = [run for run in made if run.start < undone.start]
+    return None
 
 
 def _inverse(decision: Decision) -> Decision:
