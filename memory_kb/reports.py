@@ -204,7 +204,7 @@ class RunReport:
         run: what `undo` calls it; None for one that only looked, or had nothing to change.
         conflicts: what was left as it is because somebody else wrote there.
         diff: how the files would change, where it was only asked for.
-        notices: what was mended of an earlier run that was killed.
+        notices: what was mended of an earlier run that was killed, and that the index could not be brought up to date.
     """
 
     run: str | None

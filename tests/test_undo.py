@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
 from memory_kb.errors import UnknownRun
+from memory_kb.index.database import explain_refusal
 from memory_kb.notes.plans import create_file, move, remove, set_fields
 
 if TYPE_CHECKING:
@@ -214,6 +218,35 @@ def test_the_command(run: Run, place: Path) -> None:
     assert tree(place) == before
     assert f"(taken back by {done.stderr.split()[2][:8]})" in run(*vault, "undo", "--list").stdout
     assert run(*vault, "undo", "nothing").returncode == 2
+
+
+def test_an_index_that_cannot_be_used_does_not_hide_what_was_taken_back(run: Run, place: Path) -> None:
+    vault = ("--vault", place / "vault")
+    before = tree(place)
+    for entry in ("one", "a"):
+        assert run(*vault, "forget", entry).returncode == 0
+    machine = place / "vault/memory/.memory-kb"
+    for file in machine.glob(".memory.db*"):
+        file.unlink()
+    (machine / ".memory.db").mkdir()
+    done = run(*vault, "undo")
+    assert (done.returncode, done.stdout) == (0, f"restored {MANY}\n")
+    assert "the index" in done.stderr and "cannot be opened" in done.stderr
+    assert "the notes themselves are written" in done.stderr
+    as_json = run(*vault, "undo", "--json")
+    assert (as_json.returncode, json.loads(as_json.stdout)["changes"][0]["path"]) == (0, SINGLE)
+    assert "cannot be opened" in as_json.stderr
+    assert {name: held for name, held in tree(place).items() if ".memory-kb" not in name} == {
+        name: held for name, held in before.items() if ".memory-kb" not in name
+    }
+
+
+@pytest.mark.parametrize(("free", "said"), [(4_096, "the disk is full (disk I/O error)"), (10**9, "disk I/O error")])
+def test_a_full_disk_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, said: str) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    reason, hint = explain_refusal(sqlite3.OperationalError("disk I/O error"), tmp_path / ".memory.db")
+    assert reason == said
+    assert ("make room" in hint, "permissions" in hint) == (free < 10_000, free > 10_000)
 
 
 def test_the_command_says_what_it_left(run: Run, place: Path) -> None:

@@ -41,6 +41,8 @@ def finish_run(
         nothing: said when nothing was changed and there is no `show`.
     """
     if options.as_json:
+        for notice in report.notices:
+            say(notice)
         print_json({**(told or {}), **run_as_json(report, dry_run=dry_run)})
         return CONFLICT if report.conflicts else 0
     for note in notes:

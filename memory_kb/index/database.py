@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,8 @@ DATABASE = ".memory.db"
 LOCK = "index.lock"
 _DAMAGE = ("malformed", "not a database", "disk image", "vtable constructor failed", "no such table", "Could not decode", "invalid fts5")
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
+#: With less room SQLite cannot begin to work: its shared memory alone takes half of this.
+_LEAST_ROOM = 65_536
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -36,6 +40,21 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_size = -16000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
+
+
+def explain_refusal(error: Exception, path: Path) -> tuple[str, str]:
+    """Return why a database cannot be used, and what to do about it.
+
+    SQLite calls a disk without room anything, an I/O error too; so the disk is asked.
+    """
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    try:
+        is_full = shutil.disk_usage(path.parent).free < _LEAST_ROOM
+    except OSError:
+        is_full = False
+    if is_full or "is full" in reason or getattr(error, "errno", None) == errno.ENOSPC:
+        return f"the disk is full ({reason})", "make room on the disk, or set index.path in your own configuration"
+    return reason, "check the folder's permissions, or set index.path in your own configuration"
 
 
 @contextlib.contextmanager

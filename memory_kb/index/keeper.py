@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
-from memory_kb.index.database import DATABASE, LOCK, identify_file, is_damage, replace_damaged
+from memory_kb.index.database import DATABASE, LOCK, explain_refusal, identify_file, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
@@ -93,8 +93,8 @@ class IndexKeeper:
             try:
                 self._opened = SqliteIndex(self._file, self._settings.index.tokenizer)
             except sqlite3.OperationalError as exc:
-                hint = "check the folder's permissions, or set index.path in your own configuration"
-                raise InvalidSettings(f"the index {self._file} cannot be opened: {exc}", hint) from exc
+                reason, hint = explain_refusal(exc, self._file)
+                raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
             self._opened_as = identify_file(self._file)
             self._notices += self._opened.notices
         return self._opened
@@ -147,9 +147,8 @@ class IndexKeeper:
         try:
             report = self.use(lambda _: self._sync(wait, reach, rebuild=rebuild, progress=progress, on_wait=on_wait))
         except (OSError, sqlite3.OperationalError) as exc:
-            raise InvalidSettings(
-                f"the index {self._file} cannot be written: {exc}", "make room or set index.path in your own configuration"
-            ) from exc
+            reason, hint = explain_refusal(exc, self._file)
+            raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
@@ -169,12 +168,10 @@ class IndexKeeper:
             report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
         except VaultBusy:
             return self._behind(index, "another process is indexing")
-        except OSError as exc:
-            return self._behind(index, f"the index cannot be written ({exc.strerror})")
-        except sqlite3.OperationalError as exc:
-            if is_damage(exc):
+        except (OSError, sqlite3.OperationalError) as exc:
+            if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
-            return self._behind(index, f"the index cannot be written ({exc})")
+            return self._behind(index, f"the index cannot be written ({explain_refusal(exc, self._file)[0]})")
         left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
@@ -193,21 +190,34 @@ class IndexKeeper:
         finally:
             self._settled -= 1
 
-    def look_into(self, paths: Iterable[str]) -> None:
+    def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Bring the index to what files say that were just written, if it was up to date before.
 
-        Where it was not, the next reading finds out by itself.
+        Where it was not, the next reading finds out by itself; so it does where the index cannot be
+        used now, which is told in a sentence, since the files are written all the same.
         """
         paths = list(paths)
         if HOME_NOTE in paths:
-            self.refresh()
-            return
+            return self.catch_up()
         notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
         regions = tuple(Region(path, str(self._vault.resolve(path))) for path in notes)
-        if not regions or self._is_new(self.index):
-            return
-        with suppress(VaultBusy, OSError, sqlite3.OperationalError):
-            self.use(lambda _: self._sync(LONG_PATIENCE, Reach(regions)))
+        return self._afterwards(
+            lambda: None if not regions or self._is_new(self.index) else self.use(lambda _: self._sync(LONG_PATIENCE, Reach(regions)))
+        )
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Bring the index up to date after files were written; tell in a sentence where that cannot be."""
+        return self._afterwards(self.refresh)
+
+    def _afterwards(self, work: Callable[[], object]) -> tuple[str, ...]:
+        try:
+            work()
+        except VaultBusy:
+            pass
+        except (InvalidSettings, OSError, sqlite3.Error) as exc:
+            reason = str(exc) if isinstance(exc, InvalidSettings) else f"the index cannot be written: {explain_refusal(exc, self._file)[0]}"
+            return (f"{reason}; the notes themselves are written, and the next search looks into them",)
+        return ()
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -64,8 +64,8 @@ class Running(OpenVault):
             made = self._compose(plan, replan)
             run = self._make_run(verb, made)
             left = self._write(run)
-            self._keeper.look_into(edit.path for edit in run.edits)
-        return _report(verb, run, made, left, recovered)
+            unseen = self._keeper.look_into(edit.path for edit in run.edits)
+        return _report(verb, run, made, left, (*((recovered.sentence,) if recovered else ()), *unseen))
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be mended after a run that was killed while it wrote."""
@@ -83,8 +83,7 @@ class Running(OpenVault):
             return ()
         with self._writing():
             recovered = self._recover()
-        self._keeper.refresh()
-        return (recovered.sentence,) if recovered else ()
+        return (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up())
 
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
         from memory_kb.notes.changes import read_if_there
@@ -176,7 +175,7 @@ def _views(made: Composition, left: Sequence[str] = ()) -> tuple[ChangeView, ...
     return tuple(ChangeView(change.word, change.path, change.entry_id, change.reason, change.to) for change in steps)
 
 
-def _report(verb: str, run: Run, made: Composition, left: Sequence[str], recovered: Recovered | None) -> RunReport:
+def _report(verb: str, run: Run, made: Composition, left: Sequence[str], notices: tuple[str, ...]) -> RunReport:
     from memory_kb.reports import Conflict, RunReport
 
     late = tuple(
@@ -185,5 +184,4 @@ def _report(verb: str, run: Run, made: Composition, left: Sequence[str], recover
         if step.change.path in left or step.change.to in left
     )
     changes = _views(made, left)
-    notices = (recovered.sentence,) if recovered else ()
     return RunReport(run.run if changes else None, verb, changes, (*made.conflicts, *late), notices=notices)

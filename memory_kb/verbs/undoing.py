@@ -40,7 +40,7 @@ class Undoing(Running):
             UnknownRun: no run, or several, are called that.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.notes.applying import Run, carry_out
+        from memory_kb.notes.applying import Run
         from memory_kb.notes.undoing import choose_run, plan_undo
         from memory_kb.reports import RunReport
 
@@ -57,9 +57,8 @@ class Undoing(Running):
             with self._writing(*scopes_of(file.path for file in chosen.files)):
                 plan = plan_undo(chosen, runs, self._decisions, self.vault.resolve)
                 made = Run(uuid.uuid4().hex[:8], self._now(), "undo", plan.decisions, plan.edits, plan.units, chosen.head.run)
-                left = carry_out(made, self._decisions) if plan.edits else ()
-        self._keeper.refresh()
-        return _report(made.run, plan, left, (recovered.sentence,) if recovered else ())
+                left = self._write(made)
+        return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up()))
 
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Take back all that the end of a session wrote, the last run first.
