@@ -149,6 +149,18 @@ def explain_failure(error: ProviderFailed) -> str:
     return f"{error}{f' ({error.hint})' if error.hint else ''}"
 
 
+def explain_refusal(error: OSError) -> str:
+    """Return what the system refuses, without Python's words for it.
+
+    Example:
+        >>> explain_refusal(FileNotFoundError(2, "No such file or directory", "/v/lock"))
+        '/v/lock: No such file or directory'
+    """
+    name = error.filename.decode("utf-8", "backslashreplace") if isinstance(error.filename, bytes) else error.filename
+    reason = error.strerror or type(error).__name__
+    return reason if name is None else f"{name}: {reason}"
+
+
 class SpendLimitReached(ProviderFailed):
     """The day's budget for a language model is spent."""
 

@@ -215,6 +215,20 @@ class RunReport:
     notices: tuple[str, ...] = ()
 
 
+class WrittenRun(NamedTuple):
+    """A run that has just written: its name and verb, its files, what it took back, and what it was part of.
+
+    `is_whole` is not so where somebody interrupted it; the next run completes it.
+    """
+
+    run: str
+    verb: str
+    files: tuple[str, ...]
+    undoes: str | None = None
+    occasion: str | None = None
+    is_whole: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class StageReport:
     """The stage of a project or job: the one before, the one now, and what was done about it.

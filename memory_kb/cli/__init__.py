@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -40,7 +41,9 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as exc:
-        os.write(2, f"memory-kb: the output cannot be written: {exc.strerror}\n".encode())
-        code = 1
+        lines = [f"memory-kb: the output cannot be written: {exc.strerror}", *getattr(exc, "__notes__", ())]
+        with contextlib.suppress(OSError):
+            os.write(2, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+        code = 4
     # Everything is closed and flushed; taking the interpreter apart would cost a sixth of a search.
     os._exit(code)

@@ -7,16 +7,17 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from memory_kb.cli.output import print_json, say
-from memory_kb.errors import MemoryKBError
+from memory_kb.errors import MemoryKBError, explain_refusal
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
+    from memory_kb.reports import WrittenRun
     from memory_kb.verbs.opened import OpenVault
 
     _V = TypeVar("_V", bound=OpenVault)
@@ -112,6 +113,7 @@ class Options:
     vault: str | None = None
     home: str | None = None
     as_json: bool = False
+    written: list[WrittenRun] = field(default_factory=list)
 
     def open(self) -> KnowledgeBase:
         """Open the vault and pass on what its configuration warns of."""
@@ -125,6 +127,7 @@ class Options:
         Whoever runs often starts faster without the others.
         """
         kb = part.open(self.vault, self.home)
+        kb.on_written = self.written.append
         for warning in kb.warnings:
             say(f"warning: {warning}")
         return kb
@@ -219,10 +222,35 @@ def run(arguments: Sequence[str]) -> int:
 
     Errors are one sentence and what to do next.
     """
+    options = Options()
+    try:
+        code = _run(arguments, options)
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        for line in _tell_written(options):
+            exc.add_note(line)
+        raise
+    for line in _tell_written(options):
+        say(line)
+    return code
+
+
+def _tell_written(options: Options) -> Sequence[str]:
+    """Return what to say of notes that a verb wrote without coming to its end, where it says what it did."""
+    if not options.written:
+        return ()
+    from memory_kb.cli.runs import tell_written
+
+    return tell_written(options.written)
+
+
+def _run(arguments: Sequence[str], options: Options) -> int:
     as_json = "--json" in arguments
     _prepare_streams()
     try:
-        result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False)
+        result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False, obj=options)
+        options.written.clear()
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except SystemExit:
@@ -243,9 +271,9 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as exc:
-        if exc.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
+        if exc.filename is None and exc.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
-        return _fail(str(exc), "system", "check the name, the permissions and the space on the disk", 4, as_json=as_json)
+        return _fail(explain_refusal(exc), "system", "check the name, the permissions and the space on the disk", 4, as_json=as_json)
     except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
         import traceback
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +12,10 @@ from memory_kb.cli.output import clean, one_line, print_json, say, use_colour
 
 if TYPE_CHECKING:
     from memory_kb.cli.app import Options
-    from memory_kb.reports import ChangeView, RunReport
+    from memory_kb.reports import ChangeView, RunReport, WrittenRun
 
+#: So many files are named of what was written.
+_MOST_FILES = 3
 #: What a run ends with that had to leave files alone.
 CONFLICT = 6
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -102,3 +104,25 @@ def end_run(report: RunReport) -> int:
     for conflict in report.conflicts:
         say(f"left: {conflict.message}")
     return CONFLICT if report.conflicts else 0
+
+
+def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
+    """Return what was written by a command that could not say so, and how it is taken back.
+
+    Example:
+        >>> from memory_kb.reports import WrittenRun
+        >>> tell_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
+        ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` takes this back']
+        >>> tell_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
+        'taken back before that: run 3f9a0c12, memory/a.md'
+    """
+    files = list(dict.fromkeys(file for run in runs for file in run.files))
+    more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
+    undone = ", ".join(run.undoes for run in runs if run.undoes)
+    what = f"taken back before that: run {undone}, " if undone else "written before that: "
+    lines = [f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}"]
+    if not runs[-1].is_whole:
+        lines.append(f"  run {runs[-1].run} ({runs[-1].verb}) was interrupted while it wrote; the next command that writes completes it")
+    session = {(run.occasion or "").removeprefix("session ") for run in runs}
+    way = f"--session {session.pop()}" if len(session) == 1 and runs[0].occasion else " ".join(run.run for run in reversed(runs))
+    return [*lines, f"  `memory-kb undo {way}` takes this back"]

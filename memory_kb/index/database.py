@@ -156,7 +156,8 @@ def create(connection: sqlite3.Connection, tokenizer: str) -> None:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):  # a full disk has ended the transaction already
+            connection.execute("ROLLBACK")
         raise
 
 

@@ -127,6 +127,9 @@ class SessionWriter:
 
         A line that a killed writer left unfinished is closed first, by the same write. When the
         disk is full, nothing of the line stays.
+
+        Raises:
+            OSError: it cannot be written; the error names the session.
         """
         self.seq += 1
         numbered = replace(event, session=self._session, seq=self.seq)
@@ -135,10 +138,10 @@ class SessionWriter:
         try:
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
-        except OSError:
+        except OSError as exc:
             if written:
                 os.ftruncate(self._descriptor, self._size)
-            raise
+            raise OSError(exc.errno, exc.strerror, f"the log of session {self._session}") from exc
         self._size += len(line)
         self._is_torn = False
         self.first = self.first or numbered

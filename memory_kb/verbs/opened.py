@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from memory_kb.index.semantics import Semantics
     from memory_kb.model import Filters
     from memory_kb.ports import Llm
+    from memory_kb.reports import WrittenRun
 
 _T = TypeVar("_T")
 
@@ -41,6 +42,9 @@ class Shown(TypedDict, total=False):
 
 class OpenVault:
     """A vault with its settings, its index, its embedding models, and the clock."""
+
+    #: Told of every run as soon as it has written, whatever becomes of its report.
+    on_written: Callable[[WrittenRun], object] | None = None
 
     def __init__(
         self,

@@ -128,7 +128,22 @@ class Running(OpenVault):
     def _write(self, run: Run) -> tuple[str, ...]:
         from memory_kb.notes.applying import carry_out
 
-        return carry_out(run, self._decisions) if run.edits else ()
+        if not run.edits:
+            return ()
+        try:
+            left = carry_out(run, self._decisions)
+        except KeyboardInterrupt:
+            self._tell_written(run, (), is_whole=False)
+            raise
+        self._tell_written(run, left, is_whole=True)
+        return left
+
+    def _tell_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
+        from memory_kb.reports import WrittenRun
+
+        files = tuple(edit.path for edit in run.edits if edit.path not in left)
+        if self.on_written and files:
+            self.on_written(WrittenRun(run.run, run.verb, files, run.undoes, run.occasion, is_whole))
 
     @property
     def _decisions(self) -> DecisionLog:

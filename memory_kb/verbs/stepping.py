@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import MemoryKBError
+from memory_kb.errors import MemoryKBError, explain_refusal
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport, StepReport
@@ -43,8 +43,10 @@ def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
         changed = sum(len(run.changes) for run in done.runs)
         outcome = "skipped" if done.is_skipped else "done" if changed else "nothing"
         message = "; ".join(filter(None, (done.message, *(notice for run in done.runs for notice in run.notices), _conflicts(done.runs))))
-    except (MemoryKBError, OSError) as exc:
+    except MemoryKBError as exc:
         message = str(exc)
+    except OSError as exc:
+        message = explain_refusal(exc)
     except Exception as exc:  # noqa: BLE001 - a bug in one step must not cost the others
         message = f"bug: {type(exc).__name__}: {exc}"
     changes = tuple(change for run in done.runs for change in run.changes)
