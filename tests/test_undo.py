@@ -268,6 +268,20 @@ def test_an_output_that_cannot_be_written_does_not_hide_what_was_done(run: Run, 
     assert spoken("list").stderr == "memory-kb: the output cannot be written: No space left on device\n"
 
 
+def test_several_runs_are_taken_back_one_after_the_other(run: Run, place: Path) -> None:
+    vault = ("--vault", place / "vault")
+    for entry in ("one", "a", "b"):
+        run(*vault, "forget", entry)
+    runs = [one["run"] for one in json.loads(run(*vault, "undo", "--list", "--json").stdout)["runs"]]
+    after = (place / "vault" / MANY).read_bytes()
+    done = run(*vault, "undo", *runs[:2])
+    assert (done.returncode, done.stdout) == (0, f"restored {MANY}\n" * 2)
+    assert (place / "vault" / MANY).read_bytes() == ODD
+    (hint,) = done.stderr.splitlines()
+    again = run(*vault, *hint.split("`")[1].split()[1:])
+    assert (again.returncode, (place / "vault" / MANY).read_bytes()) == (0, after)
+
+
 @pytest.mark.parametrize(("free", "said"), [(4_096, "the disk is full (disk I/O error)"), (10**9, "disk I/O error")])
 def test_a_full_disk_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, said: str) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
