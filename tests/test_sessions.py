@@ -300,7 +300,7 @@ def test_a_full_disk_leaves_no_half_line(open_kb: Open, folder: Path) -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
-        with pytest.raises(OSError, match="too large"):
+        with pytest.raises(OSError, match="too large: 'the log of session s'"):
             kb.session_append([Event(content="b" * 1000)], session="s")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -183,7 +183,7 @@ def _tell_events(count: int, last: int) -> str:
 
 def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
     """Return the steps that did something, and what was learned even where that is nothing."""
-    return [step for step in steps if step.outcome != "nothing" or step.name == "extraction"]
+    return [step for step in steps if step.outcome != "nothing" or step.conflicts or step.name == "extraction"]
 
 
 @session_verb.command("end")
@@ -211,7 +211,8 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
     from memory_kb.cli.steps import exit_code, print_steps
 
     with options.open() as kb:
-        written = kb.session_end(session, dry_run=dry_run, **chosen)
+        waiting = "another end of this session is at work; waiting for it …"
+        written = kb.session_end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
     if dry_run:
         return _preview_end(options, written)
     _print_written(options, written)
@@ -219,7 +220,17 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
         print_steps(_worth_telling(written.steps), with_new=True)
     if any(step.runs for step in written.steps):
         say(f"`git diff` shows what was written; `memory-kb undo --session {written.session}` takes it back.")
+    _tell_left(written)
     return exit_code(written.steps)
+
+
+def _tell_left(written: SessionWritten) -> None:
+    """Say what could not be done, and how it is done yet."""
+    conflicts = [conflict for step in written.steps for conflict in step.conflicts]
+    for message in dict.fromkeys(conflict.message for conflict in conflicts):
+        say(f"left: {message}")
+    if any(conflict.code == "changed" for conflict in conflicts):
+        say(f"Another program wrote there at the same time; `memory-kb session end {written.session}` again does what is left.")
 
 
 def _preview_end(options: Options, written: SessionWritten) -> int:

@@ -14,6 +14,8 @@ from memory_kb.notes.events import MAX_LINE, Event, NoEvent, format_event, parse
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0
+#: Seconds that the end of a session waits for another end of it.
+END_PATIENCE = 60.0
 #: The folder of the signs that agents' hooks began a session and nobody ended it.
 HOOKED = ".hooked"
 _SUFFIX = ".jsonl"
@@ -83,6 +85,18 @@ class SessionFiles:
                 yield SessionWriter(descriptor, session)
             finally:
                 os.close(descriptor)
+
+    @contextlib.contextmanager
+    def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+        """Be the only one that ends a session and does what follows.
+
+        Raises:
+            VaultBusy: another process has been ending it for a minute.
+        """
+        locks = self.folder / ".ending"
+        locks.mkdir(parents=True, exist_ok=True)
+        with hold_lock(locks / session, END_PATIENCE, on_wait):
+            yield
 
     def read(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> Iterator[Event]:
         """Yield the events of a session in the order of the file.

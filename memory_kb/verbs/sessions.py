@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,14 +80,22 @@ class Sessions(OpenVault):
         return SessionWritten(shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values()))
 
     def session_end(
-        self, session: str, *, outcome: str | None = None, summary: str | None = None, only_close: bool = False, dry_run: bool = False
+        self,
+        session: str,
+        *,
+        outcome: str | None = None,
+        summary: str | None = None,
+        only_close: bool = False,
+        dry_run: bool = False,
+        on_wait: Callable[[], None] | None = None,
     ) -> SessionWritten:
         """End a session: write its end once, then do what follows a session.
 
         The last word counts: a later call with another outcome or summary corrects the end, and
         the episode and the credits with it; the same again changes nothing. What follows are the
         stages of requirements §6.7, each by itself; `only_close` leaves them for another time.
-        What is done already is not done again.
+        What is done already is not done again. Of two that end a session at once, the second waits
+        for the first; `on_wait` is told when that takes a while.
 
         With `dry_run` nothing is written and no model is asked: every stage tells what it would
         do to the notes as they are now, without what the stages before it would have made.
@@ -94,14 +103,21 @@ class Sessions(OpenVault):
         Raises:
             UnreadableInput: there is no such session.
             UsageError: the outcome is none of success, failure, mixed and partial.
+            VaultBusy: another process has been ending the session for a minute.
         """
-        from memory_kb.learning.logs.sessions import OUTCOMES, correct_end, find_id, prepare
-        from memory_kb.reports import SessionWritten
+        from memory_kb.learning.logs.sessions import OUTCOMES, find_id
 
         if outcome is not None and outcome not in OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
         session = find_id(session, self._session_files.ids())
         end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
+        with nullcontext() if dry_run else self._session_files.ending(session, on_wait):
+            return self._end(session, end, with_stages=not only_close, dry_run=dry_run)
+
+    def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
+        from memory_kb.learning.logs.sessions import correct_end, prepare
+        from memory_kb.reports import SessionWritten
+
         with self._session_files.writing(session) as writer:
             done = prepare(end, self._clock(), writer.first)
             last = writer.last if writer.last and writer.last.event == "end" else None
@@ -110,7 +126,7 @@ class Sessions(OpenVault):
             if event and not dry_run:
                 writer.append(event)
             seq = writer.seq
-        steps = self._before_end(session, coming, with_stages=not only_close) if dry_run else self._after_session(session, with_stages=not only_close)
+        steps = self._before_end(session, coming, with_stages=with_stages) if dry_run else self._after_session(session, with_stages=with_stages)
         action = "unchanged" if event is None else "corrected" if correction else "ended"
         redacted = done.redacted if event else ()
         written = int(event is not None and not dry_run)

@@ -1,0 +1,69 @@
+"""Two ends at once: the second waits for the first; what another program wrote meanwhile is told in words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Run, clean_environment
+from ending import ONE, make, open_at
+
+from memory_kb import KnowledgeBase
+from memory_kb.notes.sessionlog import SessionFiles
+from memory_kb.reports import Conflict, RunReport, StageReport
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+def start(place: Path) -> subprocess.Popen[str]:
+    """Begin to end a session in a process of its own."""
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(place / "vault"), "session", "end", ONE, "--outcome", "success"]
+    environment = clean_environment(place / "home") | {"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
+
+
+def test_the_second_end_waits_for_the_first(place: Path) -> None:
+    with SessionFiles(place / "vault/memory/.memory-kb").ending(ONE):
+        process = start(place)
+        assert process.stderr
+        assert process.stderr.readline() == "another end of this session is at work; waiting for it …\n"
+        assert not list((place / "vault/memory/episodes").glob("*/*.md"))
+    told, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "1 created" in told
+
+
+def test_of_two_ends_at_once_neither_has_a_conflict(place: Path) -> None:
+    processes = [start(place), start(place)]
+    told = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], told
+    assert sorted(out.split()[0] for out, _ in told) in (["ended", "unchanged"], ["corrected", "unchanged"], ["unchanged", "unchanged"])
+    assert sum("1 created" in out for out, _ in told) == 1
+    assert [line for _, errors in told for line in errors.splitlines() if "left" in line] == []
+
+
+def test_a_preview_waits_for_nobody(place: Path, run: Run) -> None:
+    with SessionFiles(place / "vault/memory/.memory-kb").ending(ONE):
+        assert run("--vault", place / "vault", "session", "end", ONE, "--dry-run").returncode == 0
+
+
+def test_a_conflict_is_told_with_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from memory_kb.cli.app import run
+
+    def stopped(*_: object, **__: object) -> StageReport:
+        conflict = Conflict("memory/.current-stage", None, "Begins.", "memory/.current-stage is there already")
+        return StageReport("unknown", "unknown", "", RunReport(None, "stage", (), (conflict,)))
+
+    with open_at(place) as kb:
+        kb.session_end(ONE)
+    monkeypatch.setattr(KnowledgeBase, "stage_detect", stopped)
+    assert run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 6
+    told = capsys.readouterr()
+    assert "left alone: memory/.current-stage" in told.out
+    assert "left: memory/.current-stage is there already\n" in told.err
+    assert f"`memory-kb session end {ONE}` again does what is left" in told.err
