@@ -260,6 +260,7 @@ class StepReport:
         changes: what it changed, or would change.
         conflicts: what it left because somebody else wrote there.
         diff: how the files would change, where it was only asked for.
+        exit_code: what the command line ends with because it failed; else 0.
     """
 
     name: str
@@ -270,6 +271,7 @@ class StepReport:
     changes: tuple[ChangeView, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     diff: str = ""
+    exit_code: int = 0
 
 
 @dataclass(frozen=True, slots=True)

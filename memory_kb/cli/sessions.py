@@ -182,8 +182,9 @@ def _tell_events(count: int, last: int) -> str:
 
 
 def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
-    """Return the steps that did something, and what was learned even where that is nothing."""
-    return [step for step in steps if step.outcome != "nothing" or step.conflicts or step.name == "extraction"]
+    """Return the steps that did something, and what was learned even where that is nothing, unless a step that failed may be why."""
+    is_sure = not any(step.outcome == "failed" for step in steps)
+    return [step for step in steps if step.outcome != "nothing" or step.conflicts or (is_sure and step.name == "extraction")]
 
 
 @session_verb.command("end")
@@ -212,7 +213,11 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
 
     with options.open() as kb:
         waiting = "another end of this session is at work; waiting for it …"
-        written = kb.session_end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
+        try:
+            written = kb.session_end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
+        except KeyboardInterrupt:
+            say(f"Interrupted: `memory-kb session end {session}` again does what is left." if not dry_run else "Interrupted; nothing was written.")
+            raise
     if dry_run:
         return _preview_end(options, written)
     _print_written(options, written)
@@ -226,6 +231,9 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
 
 def _tell_left(written: SessionWritten) -> None:
     """Say what could not be done, and how it is done yet."""
+    from memory_kb.cli.steps import tell_failures
+
+    tell_failures(written.steps, f"memory-kb session end {written.session}")
     conflicts = [conflict for step in written.steps for conflict in step.conflicts]
     for message in dict.fromkeys(conflict.message for conflict in conflicts):
         say(f"left: {message}")

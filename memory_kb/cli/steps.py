@@ -44,10 +44,11 @@ def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new:
 
 
 def exit_code(steps: Sequence[StepReport]) -> int:
-    """Return what a verb ends with whose steps came to this."""
-    if any(step.conflicts for step in steps):
-        return CONFLICT
-    return 1 if any(step.message.startswith("bug: ") for step in steps) else 0
+    """Return what a verb ends with whose steps came to this: what failed counts more than what was left, and a bug most."""
+    failed = [step.exit_code for step in steps if step.exit_code]
+    if failed:
+        return 1 if 1 in failed else failed[0]
+    return CONFLICT if any(step.conflicts for step in steps) else 0
 
 
 @click.command("consolidate")
@@ -66,7 +67,7 @@ def consolidate_verb(options: Options, /, stage: str | None, dry_run: bool) -> i
     """
     with options.open() as kb:
         steps = kb.consolidate(stage, dry_run=dry_run)
-    return _finish(options, steps, dry_run=dry_run)
+    return _finish(options, steps, "memory-kb consolidate", dry_run=dry_run)
 
 
 @click.command("maintain")
@@ -91,12 +92,21 @@ def maintain_verb(options: Options, /, force: bool, dry_run: bool) -> int:
         return exit_code(report.steps)
     if not report.steps:
         say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")
-    return _finish(options, report.steps, dry_run=dry_run)
+    return _finish(options, report.steps, "memory-kb maintain", dry_run=dry_run)
 
 
-def _finish(options: Options, steps: Sequence[StepReport], *, dry_run: bool) -> int:
+def tell_failures(steps: Sequence[StepReport], command: str) -> None:
+    """Say how many steps failed, and which command does them yet."""
+    failed = sum(step.outcome == "failed" for step in steps)
+    if failed:
+        what = f"{failed} of the {len(steps)} steps failed" if len(steps) > 1 else "The step failed"
+        say(f"{what}; once that is mended, `{command}` again does what is left.")
+
+
+def _finish(options: Options, steps: Sequence[StepReport], command: str, *, dry_run: bool) -> int:
     if options.as_json:
         print_json({"steps": steps_as_json(steps, dry_run=dry_run)})
     else:
         print_steps(steps, dry_run=dry_run)
+    tell_failures(steps, command)
     return exit_code(steps)

@@ -188,7 +188,8 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
             if step.outcome in ("done", "failed") or step.conflicts
         ]
         runs = tuple(run for step in steps for run in _runs_of(step))
-        return Done("; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs))
+        code = next((step.exit_code for step in steps if step.exit_code), 0)
+        return Done("; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs), exit_code=code)
 
 
 def _runs_of(step: StepReport) -> Iterator[RunReport]:

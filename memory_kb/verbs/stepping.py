@@ -6,18 +6,22 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import MemoryKBError, explain_refusal
+from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport, StepReport
 
 
 class Done(NamedTuple):
-    """What a step came to: a sentence, "" where there was nothing to do, and what it wrote."""
+    """What a step came to: a sentence, "" where there was nothing to do, and what it wrote.
+
+    With an `exit_code` a part of it failed.
+    """
 
     message: str = ""
     runs: tuple[RunReport, ...] = ()
     is_skipped: bool = False
+    exit_code: int = 0
 
 
 #: The name of a step, and the work.
@@ -37,23 +41,23 @@ def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
     from memory_kb.reports import StepReport
 
     started = time.perf_counter()
-    outcome, done = "failed", Done()
+    done = Done()
     try:
         done = work()
-        changed = sum(len(run.changes) for run in done.runs)
-        outcome = "skipped" if done.is_skipped else "done" if changed else "nothing"
+        code = done.exit_code
         message = "; ".join(filter(None, (done.message, *(notice for run in done.runs for notice in run.notices), _conflicts(done.runs))))
     except MemoryKBError as exc:
-        message = str(exc)
+        message, code = str(exc), exc.exit_code
     except OSError as exc:
-        message = explain_refusal(exc)
+        message, code = explain_refusal(exc), UnreadableInput.exit_code
     except Exception as exc:  # noqa: BLE001 - a bug in one step must not cost the others
-        message = f"bug: {type(exc).__name__}: {exc}"
+        message, code = f"bug: {type(exc).__name__}: {exc}", MemoryKBError.exit_code
     changes = tuple(change for run in done.runs for change in run.changes)
     conflicts = tuple(conflict for run in done.runs for conflict in run.conflicts)
     runs = tuple(run.run for run in done.runs if run.run)
     diff = "".join(run.diff for run in done.runs)
-    return StepReport(name, outcome, message, time.perf_counter() - started, runs, changes, conflicts, diff)
+    outcome = "failed" if code else "skipped" if done.is_skipped else "done" if changes else "nothing"
+    return StepReport(name, outcome, message, time.perf_counter() - started, runs, changes, conflicts, diff, code)
 
 
 def _conflicts(runs: Iterable[RunReport]) -> str:
