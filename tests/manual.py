@@ -28,7 +28,7 @@ _BLOCK = re.compile(r"^```(\w+)(?:[ ]+([^\n]+))?\n(.*?)^```$", re.DOTALL | re.MU
 _RANDOM = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=\w*\d)[0-9a-f]{7,12}\b")
 _SECONDS = re.compile(r" +\d+\.\d+ (s|ms)\b")
 _MARK = "\x1e"
-_GIT_CONFIG = "[user]\n\tname = Ana\n\temail = ana@example.org\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n"
+_GIT_CONFIG = "[user]\n\tname = Ana\n\temail = ana@example.org\n[init]\n\tdefaultBranch = master\n[advice]\n\tdetachedHead = false\n"
 #: What a reader sees in place of the temporary folder.
 HOME = "/home/ana"
 

@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, clean_environment
+from conftest import REPOSITORY, clean_environment, write_files
 
 from memory_kb.notes.fieldschema import frontmatter_schema
 
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_RANDOM = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b")
+_RANDOM = re.compile(r"\b[0-9a-f]{8}((?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b")
 _SECONDS = re.compile(r" +\d+\.\d\d s\b")
 _ENVIRONMENT = {
     "MEMORY_KB_VAULT": "sample_vault/project",
@@ -57,7 +58,7 @@ def _play(block: str, folder: Path) -> str:
 
 
 def _without_ids(text: str) -> str:
-    return _SECONDS.sub(" 0.00 s", _RANDOM.sub("xxxxxxxx", text))
+    return _SECONDS.sub(" 0.00 s", _RANDOM.sub(lambda found: "xxxxxxxx-xxxx" if found[1] else "xxxxxxxx", text))
 
 
 def test_readme_transcripts_are_what_happens(sample: Path) -> None:
@@ -72,6 +73,19 @@ def test_readme_transcripts_are_what_happens(sample: Path) -> None:
         readme.write_text(renewed, encoding="utf-8")
     else:
         assert renewed == text
+
+
+def test_readme_takes_a_copy_and_finds_the_command(tmp_path: Path) -> None:
+    (block,) = [one for one in _SHELL.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")) if "export PATH" in one]
+    write_files(tmp_path, {"clone/.venv/bin/memory-kb": "#!/bin/sh\npwd\n", "clone/sample_vault/project/memory/MEMORY.md": ""})
+    (tmp_path / "clone/.venv/bin/memory-kb").chmod(0o755)
+    (tmp_path / "tmp").mkdir()
+    script = f"set -e\n{block}memory-kb\nls $MEMORY_KB_VAULT/memory\n"
+    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "tmp")}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path / "clone", env=environment, capture_output=True, encoding="utf-8", check=True)
+    here, listed = done.stdout.splitlines()
+    assert Path(here).parent == tmp_path / "tmp"
+    assert listed == "MEMORY.md"
 
 
 def test_the_sample_vault_has_nothing_to_mend(sample: Path) -> None:

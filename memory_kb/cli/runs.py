@@ -11,6 +11,8 @@ import click
 from memory_kb.cli.output import clean, one_line, print_json, say, use_colour
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memory_kb.cli.app import Options
     from memory_kb.reports import ChangeView, RunReport, WrittenRun
 
@@ -126,3 +128,17 @@ def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
     session = {(run.occasion or "").removeprefix("session ") for run in runs}
     way = f"--session {session.pop()}" if len(session) == 1 and runs[0].occasion else " ".join(run.run for run in reversed(runs))
     return [*lines, f"  `memory-kb undo {way}` takes this back"]
+
+
+def how_to_look(vault: Path, here: Path | None) -> str:
+    """Return the beginning of a sentence on how git shows what was written, new files too; nothing outside of a repository."""
+    import shlex
+
+    from memory_kb.notes.gitstate import find_repository
+
+    top = find_repository(vault)
+    if top is None:
+        return ""
+    is_here = here is not None and vault.is_relative_to(here) and here.is_relative_to(top)
+    git = "git" if is_here else f"git -C {shlex.quote(str(vault))}"
+    return f"`{git} status -u` lists what was written, `{git} add -N . && {git} diff` shows it; "

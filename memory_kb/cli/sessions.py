@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style
+from memory_kb.cli.runs import how_to_look
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
@@ -59,8 +60,13 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
 
 
 def _working_folder() -> str | None:
+    here = _here()
+    return printable(str(here)) if here else None
+
+
+def _here() -> Path | None:
     try:
-        return printable(os.getcwd())
+        return Path.cwd()
     except OSError:
         return None
 
@@ -212,6 +218,7 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
     from memory_kb.cli.steps import exit_code, print_steps
 
     with options.open() as kb:
+        folder = kb.vault.folder
         waiting = "another end of this session is at work; waiting for it …"
         try:
             written = kb.session_end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
@@ -224,7 +231,7 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
     if not options.as_json:
         print_steps(_worth_telling(written.steps), with_new=True)
     if any(step.runs for step in written.steps):
-        say(f"`git diff` shows what was written; `memory-kb undo --session {written.session}` takes it back.")
+        say(f"{how_to_look(folder, _here())}`memory-kb undo --session {written.session}` takes it back.")
     _tell_left(written)
     return exit_code(written.steps)
 

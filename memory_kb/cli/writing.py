@@ -27,6 +27,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     memory-kb init ~/projects/api
     """
     from memory_kb.notes.founding import found_vault
+    from memory_kb.notes.gitstate import find_repository
 
     if folder and options.vault:
         raise UsageError("the folder is named twice, as DIR and by --vault", "name it once: memory-kb init DIR")
@@ -41,7 +42,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     if made.created and made.notes_beside:
         say(f"{made.notes_beside} Markdown files lie beside memory/ and are not part of this vault; search them with --vault on their folder.")
     say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")
-    if made.created and any((place / ".git").exists() for place in (made.folder, *made.folder.parents)):
+    if made.created and find_repository(made.folder):
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
 
 

@@ -32,6 +32,11 @@ class GitState(NamedTuple):
     dirty_count: int = 0
 
 
+def find_repository(folder: Path) -> Path | None:
+    """Return the folder of the repository around a folder, by the look of it: git is not asked."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
 def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence[str] = ()) -> GitState | None:
     """Return the state of the repository around a folder, or None where there is none.
 

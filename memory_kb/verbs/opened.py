@@ -43,9 +43,6 @@ class Shown(TypedDict, total=False):
 class OpenVault:
     """A vault with its settings, its index, its embedding models, and the clock."""
 
-    #: Told of every run as soon as it has written, whatever becomes of its report.
-    on_written: Callable[[WrittenRun], object] | None = None
-
     def __init__(
         self,
         vault: Vault,
@@ -64,6 +61,8 @@ class OpenVault:
         self._keeper = IndexKeeper(vault, machine, loaded.settings)
         self._asked_for: tuple[str, str | None] = (str(vault.folder), None)
         self._held: set[tuple[int, str]] = set()
+        #: Told of every run as soon as it has written, whatever becomes of its report.
+        self.on_written: Callable[[WrittenRun], object] | None = None
         #: Where the files are that notes cite; a vault of the past cites those of today.
         self._project_folder = project or vault.folder
 
