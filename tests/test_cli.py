@@ -89,6 +89,32 @@ def test_init_makes_the_vault_where_it_is_named(run: Run, tmp_path: Path, words:
     assert "named twice" in twice.stderr
 
 
+def test_init_inside_a_vault_says_so(run: Run, tmp_path: Path) -> None:
+    run("init", tmp_path / "p")
+    deep = tmp_path / "p/src/deep"
+    deep.mkdir(parents=True)
+    nested = run("init", cwd=deep)
+    assert (nested.returncode, (deep / "memory/MEMORY.md").exists()) == (0, True)
+    assert f"This vault lies inside the vault {tmp_path / 'p'}:" in nested.stderr
+    assert "inside" not in run("init", cwd=deep).stderr + run("init", tmp_path / "other").stderr
+    (tmp_path / "p/memory/learnings").mkdir()
+    for where in ("p/memory", "p/memory/learnings"):
+        refused = run("init", cwd=tmp_path / where)
+        assert (refused.returncode, (tmp_path / where / "memory").exists()) == (2, False)
+        assert f"it lies among the notes of the vault {tmp_path / 'p'}" in refused.stderr
+
+
+@pytest.mark.parametrize("file", ["p/memory", "p"])
+def test_init_names_a_file_that_is_in_its_way(run: Run, tmp_path: Path, file: str) -> None:
+    write_files(tmp_path, {file: "mine"})
+    refused = run("init", tmp_path / "p")
+    assert (refused.returncode, (tmp_path / file).read_text(encoding="utf-8")) == (3, "mine")
+    assert refused.stderr.splitlines() == [
+        f"memory-kb: no vault can be made in {tmp_path / 'p'}: {tmp_path / file} is a file",
+        "  rename that file, or choose another folder",
+    ]
+
+
 def test_a_vault_is_found_from_inside(run: Run, tmp_path: Path) -> None:
     run("init", tmp_path / "p")
     inside = tmp_path / "p" / "src" / "deep"

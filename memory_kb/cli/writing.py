@@ -22,6 +22,8 @@ from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 def init_verb(options: Options, /, folder: str | None) -> None:
     """Make a vault: DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
 
+    Inside another vault it says so; among the notes of one it makes none.
+
     \b
     memory-kb init
     memory-kb init ~/projects/api
@@ -39,8 +41,11 @@ def init_verb(options: Options, /, folder: str | None) -> None:
         click.echo(f"made {path}")
         if path.name == "MEMORY.md":
             say("MEMORY.md is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.")
+    if made.created and made.around:
+        say(f"This vault lies inside the vault {made.around}: from here on down, commands use this one, and that one's notes are not searched.")
     if made.created and made.notes_beside:
-        say(f"{made.notes_beside} Markdown files lie beside memory/ and are not part of this vault; search them with --vault on their folder.")
+        lie = "Markdown file lies" if made.notes_beside == 1 else "Markdown files lie"
+        say(f"{made.notes_beside} {lie} beside memory/, outside of this vault; search there with --vault on the folder.")
     say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")
     if made.created and find_repository(made.folder):
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")

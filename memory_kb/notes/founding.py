@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_kb.errors import VaultNotFound
+from memory_kb.errors import UsageError, VaultNotFound
 from memory_kb.notes.machine import prepare_machine
-from memory_kb.notes.vault import MACHINE
+from memory_kb.notes.vault import MACHINE, find_enclosing
 
 _CONFIG = """\
 # MEMORY.md beside this file is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.
@@ -27,11 +27,12 @@ _MEMORY = ""
 
 @dataclass(frozen=True, slots=True)
 class Founded:
-    """A vault's folder and the files that had to be made for it."""
+    """A vault's folder, the files that had to be made for it, and the folder of the vault that it lies in."""
 
     folder: Path
     created: tuple[Path, ...]
     notes_beside: int = 0
+    around: Path | None = None
 
 
 def found_vault(folder: str) -> Founded:
@@ -41,9 +42,16 @@ def found_vault(folder: str) -> Founded:
 
     Raises:
         VaultNotFound: the folder cannot be made.
+        UsageError: it lies among the notes of another vault.
     """
     place = Path(folder).expanduser()
     memory = place / "memory"
+    around = find_enclosing(Path(os.path.realpath(place)))
+    if around and around.is_among_notes:
+        raise UsageError(
+            f"no vault can be made in {folder}: it lies among the notes of the vault {around.folder}",
+            "that vault is found from there without `init`; name a folder outside of its memory/ for another one",
+        )
     created: list[Path] = []
     try:
         memory.mkdir(parents=True, exist_ok=True)
@@ -54,9 +62,12 @@ def found_vault(folder: str) -> Founded:
             created.append(memory / MACHINE)
         prepare_machine(memory / MACHINE)
     except OSError as exc:
+        blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
+        if blocked:
+            raise VaultNotFound(f"no vault can be made in {folder}: {blocked} is a file", "rename that file, or choose another folder") from exc
         raise VaultNotFound(f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to") from exc
     beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
-    return Founded(Path(os.path.realpath(place)), tuple(created), beside)
+    return Founded(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
 
 
 def _write_new(file: Path, text: str) -> bool:

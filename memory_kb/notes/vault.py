@@ -167,6 +167,25 @@ def _enclosing_folder(cwd: Path) -> Path:
     )
 
 
+class Enclosing(NamedTuple):
+    """The vault that a folder lies in, and whether it lies among its notes."""
+
+    folder: Path
+    is_among_notes: bool
+
+
+def find_enclosing(folder: Path) -> Enclosing | None:
+    """Return the vault that a folder lies in, unless it is that of the folder itself."""
+    if is_memory_folder(folder / "memory"):
+        return None
+    for place in (folder, *folder.parents):
+        if _is_inside(place):
+            return Enclosing(place.parent, is_among_notes=True)
+        if place != folder and (is_memory_folder(place / "memory") or (place / MACHINE).is_dir()):
+            return Enclosing(place, is_among_notes=False)
+    return None
+
+
 def locate(path: str, *, is_memory: bool) -> Location:
     """Tell the scope and learning type of a file from its path alone (architecture §2).
 
