@@ -198,6 +198,15 @@ def test_outside_of_a_repository_a_commit_says_so(run: Run, folder: Path) -> Non
     assert (done.returncode, "is in no git repository" in done.stderr) == (3, True)
 
 
+def test_a_repository_of_somebody_else_is_called_that(run: Run, folder: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    run("--vault", folder, "learn", "Numbats eat termites.")
+    for words in (["git", "install"], ["ci", "HEAD..HEAD"], ["commit"]):
+        done = run("--vault", folder, *words, env={"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
+        assert (done.returncode, "dubious ownership" in done.stderr, "no git repository" in done.stderr) == (6, True, False)
+        assert f"  if you trust it: `git config --global --add safe.directory {folder}`" in done.stderr
+
+
 # -- history, and the vault as it was --------------------------------------------------------
 
 

@@ -42,6 +42,7 @@ class Repository:
 
     Raises:
         NoRepository: there is none, or git is missing.
+        GitFailed: git refuses to look into it, as where it belongs to somebody else.
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -52,10 +53,10 @@ class Repository:
         path = variables.get("PATH") or os.environ.get("PATH", os.defpath)
         self._environ = {**variables, "PATH": path, "LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1"}
         self.top = folder
-        top = self._try("rev-parse", "--show-toplevel")
-        if top is None:
-            raise NoRepository(str(folder))
-        self.top = Path(os.path.realpath(os.fsdecode(top).rstrip("\n")))
+        told = self._run(("rev-parse", "--show-toplevel"))
+        if told.returncode:
+            raise _explain(folder, told.stderr.decode("utf-8", "replace"))
+        self.top = Path(os.path.realpath(os.fsdecode(told.stdout).rstrip("\n")))
 
     def _run(self, arguments: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         try:
@@ -246,3 +247,12 @@ class _kept:  # noqa: N801 - used as a word of a `with` statement
 
     def __exit__(self, *_: object) -> None:
         self._file.unlink(missing_ok=True)
+
+
+def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
+    """Return why git names no working tree: most often there is none, but it may refuse one that belongs to somebody else."""
+    lines = [line.strip().removeprefix("fatal: ") for line in said.splitlines() if line.strip()]
+    way = next((line for line in lines if line.startswith("git config ") and "safe.directory" in line), None)
+    if way:
+        return GitFailed(f"git refuses the repository around {folder}: {lines[0]}", f"if you trust it: `{way}`")
+    return NoRepository(str(folder), None if not lines or "not a git repository" in said else lines[0])

@@ -90,25 +90,28 @@ class Versioning(Reading, Undoing):
 
         Raises:
             NoRepository: none of them lies in one.
+            GitFailed: git refuses the one that they lie in.
         """
         from memory_kb.notes.repository import Repository
 
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
-        around: dict[Path, Repository | NoRepository] = {}
+        around: dict[Path, Repository | NoRepository | GitFailed] = {}
         for path in dict.fromkeys(file.path for run in runs for file in run.files):
             file = self.vault.resolve(path)
             folder = next(place for place in file.parents if place.is_dir())
             if folder not in around:
                 try:
                     around[folder] = Repository(folder, self._environ)
-                except NoRepository as exc:
+                except (NoRepository, GitFailed) as exc:
                     around[folder] = exc
             repository = around[folder]
-            if isinstance(repository, NoRepository):
-                notices.append(f"{path} lies in no git repository")
+            if not isinstance(repository, Repository):
+                notices.append(
+                    f"{path} lies in no git repository" if isinstance(repository, NoRepository) else f"{path} is not committed: {repository}"
+                )
                 continue
             found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
-        lost = next((one for one in around.values() if isinstance(one, NoRepository)), None)
+        lost = next((one for one in around.values() if not isinstance(one, Repository)), None)
         if not found and lost:
             raise lost
         return found.values()
