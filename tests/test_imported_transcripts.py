@@ -94,6 +94,27 @@ def test_what_is_no_transcript_is_refused(open_kb: Open, folder: Path, tmp_path:
         kb.session_import(write(tmp_path / "c.jsonl", CLAUDE), format="word")
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "options"),
+    [
+        pytest.param("readme.txt", b"Read me first.\n", (), id="prose"),
+        pytest.param("junk.jsonl", b"not json\nnor this\n", (), id="no JSON"),
+        pytest.param("bytes.jsonl", bytes(range(256)) * 20, (), id="bytes"),
+        pytest.param("empty.md", b"", (), id="nothing"),
+        pytest.param("junk.jsonl", b"{torn\n[1]\n", ("--format", "claude-code"), id="of a named format"),
+    ],
+)
+def test_garbage_is_refused_on_the_command_line(run: Run, folder: Path, tmp_path: Path, name: str, data: bytes, options: tuple[str, ...]) -> None:
+    (tmp_path / name).write_bytes(data)
+    done = run("--vault", folder, "session", "import", tmp_path / name, *options)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "no transcript that is known" in done.stderr
+    assert not list(folder.rglob("sessions/*.jsonl"))
+    write(tmp_path / "c1.jsonl", CLAUDE)
+    both = run("--vault", folder, "session", "import", tmp_path / name, tmp_path / "c1.jsonl", "--format", "claude-code")
+    assert (both.returncode, both.stdout.startswith("c1  "), "not imported: " in both.stderr) == (4, True, True)
+
+
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["user", "tool_use", "text", "message", "message", "c1"]),
     lambda inner: (

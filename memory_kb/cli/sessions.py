@@ -350,7 +350,7 @@ def _print_session_hit(hit: SessionHit) -> None:
 @click.option("--task", help="The task they belong to.")
 @click.option("--agent", help="Who worked there [default: as the transcript says].")
 @click.pass_obj
-def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> None:
+def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> int:
     """Bring transcripts of Claude Code or Codex in, or conversations in Markdown; folders with all below them.
 
     What was imported before is not written again, so a transcript that grew may simply be imported once more.
@@ -360,15 +360,25 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     memory-kb session import ~/.codex/sessions --job api
     memory-kb session import chat.md --session design-talk
     """
+    made, refused = list[SessionImported](), list[UnreadableInput]()
     with options.open() as kb:
-        made = [one for source in sources for one in kb.session_import(source, **chosen)]
+        for source in sources:
+            try:
+                made += kb.session_import(source, **chosen)
+            except UnreadableInput as exc:
+                if len(sources) == 1:
+                    raise
+                refused.append(exc)
     if options.as_json:
-        print_json({"sessions": [dataclasses.asdict(one) for one in made]})
-        return
+        print_json({"sessions": [dataclasses.asdict(one) for one in made], "refused": [str(error) for error in refused]})
+        return UnreadableInput.exit_code if refused else 0
     for one in made:
         _print_imported(one)
-    if not made:
+    for error in refused:
+        say(f"not imported: {error}")
+    if not (made or refused):
         say("No transcript found.")
+    return UnreadableInput.exit_code if refused else 0
 
 
 def _print_imported(one: SessionImported) -> None:

@@ -87,7 +87,17 @@ def import_transcript(files: SessionFiles, source: Path, kind: str | None, label
     if kind is None:
         raise UnreadableInput(f"{source} is no transcript that is known", f"name its format with --format: {', '.join(FORMATS)}")
     found = reader_of(kind)(line.text for line in read_lines(source, limit=MAX_RECORD))
-    return import_found(files, found, source, kind, labels, now)
+    made = import_found(files, found, source, kind, labels, now)
+    if not any(one.added or one.known or one.ignored for one in made):
+        raise UnreadableInput(
+            f"{source} is no transcript that is known{_first_problem(made)}", f"name its format with --format: {', '.join(FORMATS)}"
+        )
+    return made
+
+
+def _first_problem(made: Iterable[SessionImported]) -> str:
+    found = [problem for one in made for problem in one.problems]
+    return f": line {found[0].line}: {found[0].message}" if found else ""
 
 
 def import_found(files: SessionFiles, events: Iterable[Found], source: Path, kind: str, labels: Labels, now: datetime) -> tuple[SessionImported, ...]:
