@@ -300,15 +300,6 @@ class RunView:
     occasion: str | None = None
 
 
-class SessionSync(NamedTuple):
-    """What a look at the session files brought into their index."""
-
-    sessions: int = 0
-    events: int = 0
-    removed: int = 0
-    problems: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class SessionHit:
     """An event that fits a search.

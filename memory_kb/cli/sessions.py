@@ -1,4 +1,4 @@
-"""Verbs about sessions: session start, append, end, replay, search, import."""
+"""Verbs about sessions: session start, append, end, replay, search, import; `list` stands in `sessionlist`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import click
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style
 from memory_kb.cli.runs import how_to_look
+from memory_kb.cli.sessionlist import list_verb
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
@@ -31,6 +32,7 @@ def session_verb() -> None:
 
     \b
     memory-kb session start --agent coder --job api
+    memory-kb session list --open
     memory-kb session append burst_20260321T120000_001 "Always use UTC." --role user
     memory-kb session search "flaky AND redis" --agent coder
     memory-kb session import ~/.claude/projects
@@ -379,6 +381,9 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     if not (made or refused):
         say("No transcript found.")
     return UnreadableInput.exit_code if refused else 0
+
+
+session_verb.add_command(list_verb)
 
 
 def _print_imported(one: SessionImported) -> None:

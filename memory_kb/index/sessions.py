@@ -17,11 +17,12 @@ from memory_kb.errors import VaultBusy
 from memory_kb.index.database import is_damage
 from memory_kb.index.eventsearch import find
 from memory_kb.index.sessiondb import open_in_memory, open_sessions, set_aside
+from memory_kb.index.sessionlist import SessionSeen, list_sessions
 from memory_kb.model import wrap
 from memory_kb.notes.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.notes.injected import strip
 from memory_kb.notes.sessionlog import SessionFiles, read_lines
-from memory_kb.reports import SessionHit, SessionSync
+from memory_kb.reports import SessionHit
 from memory_kb.text import cjk_terms, has_cjk, printable
 
 _T = TypeVar("_T")
@@ -36,6 +37,15 @@ _INDEX_ROWS = f"INSERT INTO events_fts (rowid, {_TEXT_COLUMNS}) SELECT id, {_TEX
 _UNINDEX = f"INSERT INTO events_fts (events_fts, rowid, {_TEXT_COLUMNS}) SELECT 'delete', id, {_TEXT_COLUMNS} FROM events WHERE session = ?"
 
 Row = tuple[object, ...]
+
+
+class SessionSync(NamedTuple):
+    """What a look at the session files brought into their index."""
+
+    sessions: int = 0
+    events: int = 0
+    removed: int = 0
+    problems: int = 0
 
 
 class _Known(NamedTuple):
@@ -79,6 +89,10 @@ class SessionIndex:
         hits, notes = self._use(lambda connection: find(connection, query, wanted, limit, with_injected=with_injected))
         self.notices += notes
         return hits
+
+    def seen(self, *, only_open: bool = False, agent: str | None = None, job: str | None = None) -> tuple[SessionSeen, ...]:
+        """Return the sessions, the one with the newest event first."""
+        return self._use(lambda connection: list_sessions(connection, self._files, only_open=only_open, agent=agent, job=job))
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do something with the database, once more from nothing where it is damaged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
@@ -77,14 +76,6 @@ def _difference(before: str, after: str) -> str:
     lines = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
     left_out = len(lines) - _MOST_LINES
     return "\n".join(lines if left_out <= 0 else [*lines[:_MOST_LINES], f"@@ {left_out} more lines @@"])
-
-
-class SessionSeen(NamedTuple):
-    """A session as a list shows it: `changed` is when it was last written to, `bytes` how long it is."""
-
-    session: str
-    changed: datetime
-    bytes: int
 
 
 class Upkeep(NamedTuple):
@@ -162,22 +153,6 @@ class Browsing(Versioning):
         except (NoRepository, GitFailed):
             versions = ()
         return order_past(made, versions)
-
-    def session_list(self) -> tuple[SessionSeen, ...]:
-        """Return the sessions there are, the last one written to first."""
-        from datetime import UTC, datetime
-
-        from memory_kb.notes.sessionlog import SessionFiles
-
-        files = SessionFiles(self.machine)
-        found = []
-        for session in files.ids():
-            try:
-                stat = os.stat(files.path(session))
-            except OSError:
-                continue
-            found.append(SessionSeen(session, datetime.fromtimestamp(stat.st_mtime, UTC), stat.st_size))
-        return tuple(sorted(found, key=lambda one: one.changed, reverse=True))
 
     def upkeep(self) -> Upkeep:
         """Return what was spent today on language models, and when each step of the maintenance was last done."""

@@ -15,12 +15,13 @@ from memory_kb.verbs.opened import OpenVault
 from memory_kb.verbs.stepping import Done, run_steps
 
 if TYPE_CHECKING:
+    from memory_kb.index.sessionlist import SessionList
     from memory_kb.notes.sessionlog import SessionFiles
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
 
 
 class Sessions(OpenVault):
-    """The verbs session start, append, end, replay, search and import."""
+    """The verbs session start, append, end, replay, search, list and import."""
 
     @property
     def _session_files(self) -> SessionFiles:
@@ -213,6 +214,28 @@ class Sessions(OpenVault):
         finally:
             index.close()
         return SessionSearch(query, hits, tuple(index.notices))
+
+    def session_list(self, *, only_open: bool = False, agent: str | None = None, job: str | None = None, limit: int | None = None) -> SessionList:
+        """Return the sessions there are, the one with the newest event first.
+
+        A session is open until its end is written, and again when events came after that.
+
+        Args:
+            only_open: leave out those that are ended.
+            agent: keep those in which this agent did something.
+            job: keep those with events of this job.
+            limit: the most to return; all when not given.
+        """
+        from memory_kb.index.sessionlist import SessionList
+        from memory_kb.index.sessions import SessionIndex
+
+        index = SessionIndex(self.machine)
+        try:
+            index.sync()
+            found = index.seen(only_open=only_open, agent=agent, job=job)
+        finally:
+            index.close()
+        return SessionList(found[: None if limit is None else max(0, limit)], len(found), tuple(index.notices))
 
     def session_import(
         self,

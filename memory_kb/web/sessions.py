@@ -31,7 +31,7 @@ async def show_sessions(desk: Desk, request: Request) -> Response:
     """The sessions, or the events of any that fit a query."""
     asked = read_asked(request.query_params)
     hits = await desk.study(lambda kb: kb.session_search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
-    seen = await desk.study(lambda kb: kb.session_list())
+    seen = (await desk.study(lambda kb: kb.session_list())).sessions
     first = (asked.page - 1) * PAGE_SIZE
     snippets = [(hit, read_snippet(hit.content_snippet)) for hit in hits.hits] if hits else []
     return desk.page(
