@@ -109,6 +109,7 @@ def test_garbage_is_refused_on_the_command_line(run: Run, folder: Path, tmp_path
     done = run("--vault", folder, "session", "import", tmp_path / name, *options)
     assert (done.returncode, done.stdout) == (4, "")
     assert "no transcript that is known" in done.stderr
+    assert ("no turn" in done.stderr) == (not name.endswith(".jsonl"))
     assert not list(folder.rglob("sessions/*.jsonl"))
     write(tmp_path / "c1.jsonl", CLAUDE)
     both = run("--vault", folder, "session", "import", tmp_path / name, tmp_path / "c1.jsonl", "--format", "claude-code")

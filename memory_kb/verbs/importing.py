@@ -21,6 +21,8 @@ from memory_kb.notes.sessionlog import SessionFiles, SessionWriter, read_lines
 from memory_kb.reports import SessionImported
 
 _SHOWN_PROBLEMS = 20
+#: What a conversation in Markdown may be called; of other files it would mean nothing that they hold no turns.
+_PROSE = (".md", ".markdown", ".txt")
 
 
 class Labels(NamedTuple):
@@ -83,6 +85,7 @@ def import_transcript(files: SessionFiles, source: Path, kind: str | None, label
     """
     if kind is not None and kind not in FORMATS:
         raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
+    is_named = kind is not None or source.suffix.lower() in _PROSE
     kind = kind or sniff(line.text for line in read_lines(source, limit=MAX_RECORD))
     if kind is None:
         raise UnreadableInput(f"{source} is no transcript that is known", f"name its format with --format: {', '.join(FORMATS)}")
@@ -90,7 +93,8 @@ def import_transcript(files: SessionFiles, source: Path, kind: str | None, label
     made = import_found(files, found, source, kind, labels, now)
     if not any(one.added or one.known or one.ignored for one in made):
         raise UnreadableInput(
-            f"{source} is no transcript that is known{_first_problem(made)}", f"name its format with --format: {', '.join(FORMATS)}"
+            f"{source} is no transcript that is known{_first_problem(made) if is_named else ''}",
+            f"name its format with --format: {', '.join(FORMATS)}",
         )
     return made
 

@@ -65,7 +65,11 @@ def find_id(wanted: str, known: list[str]) -> str:
         return fitting[0]
     if fitting:
         raise UnreadableInput(f"{wanted!r} fits {len(fitting):,} sessions: {', '.join(fitting[-3:])} …", "give more characters")
-    there = f"there are {', '.join(known[-3:])}{' and others: `memory-kb session list`' if len(known) > 3 else ''}" if known else "`memory-kb session start` begins one"
+    there = (
+        f"there are {', '.join(known[-3:])}{' and others: `memory-kb session list`' if len(known) > 3 else ''}"
+        if known
+        else "`memory-kb session start` begins one"
+    )
     raise UnreadableInput(f"no session {wanted[:80]!r}", there)
 
 
