@@ -12,6 +12,7 @@ from ending import ONE, make, open_at
 from memory_kb import KnowledgeBase
 from memory_kb.cli import app
 from memory_kb.errors import ProviderFailed, VaultBusy
+from memory_kb.notes.changes import Staged
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -84,3 +85,22 @@ def test_a_preview_that_is_interrupted_has_written_nothing(place: Path, monkeypa
     monkeypatch.setattr(KnowledgeBase, "capture", interrupt)
     assert app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"]) == 130
     assert "Interrupted; nothing was written.\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["session", "learn"])
+def test_a_run_that_is_interrupted_is_named_and_settled_by_the_next(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    def interrupt(_: Staged) -> None:
+        raise KeyboardInterrupt
+
+    words = ["session", "end", ONE] if verb == "session" else ["learn", "Numbats eat termites."]
+    where = ["--vault", str(place / "vault"), "--home", str(place / "home")]
+    with monkeypatch.context() as patched:
+        patched.setattr(Staged, "commit", interrupt)
+        assert app.run([*where, *words]) == 130
+    told = capsys.readouterr().err
+    assert "was interrupted; the next command that writes completes it or strikes it out\n" in told
+    assert ("written before that" in told, "`memory-kb undo" in told) == (False, False)
+    assert app.run([*where, *words]) == 0
+    assert "struck out" in "".join(capsys.readouterr())

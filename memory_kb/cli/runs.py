@@ -118,16 +118,19 @@ def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
         >>> tell_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
         'taken back before that: run 3f9a0c12, memory/a.md'
     """
-    files = list(dict.fromkeys(file for run in runs for file in run.files))
+    broken = [
+        f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out" for run in runs if not run.is_whole
+    ]
+    whole = [run for run in runs if run.is_whole]
+    if not whole:
+        return broken
+    files = list(dict.fromkeys(file for run in whole for file in run.files))
     more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
-    undone = ", ".join(run.undoes for run in runs if run.undoes)
+    undone = ", ".join(run.undoes for run in whole if run.undoes)
     what = f"taken back before that: run {undone}, " if undone else "written before that: "
-    lines = [f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}"]
-    if not runs[-1].is_whole:
-        lines.append(f"  run {runs[-1].run} ({runs[-1].verb}) was interrupted while it wrote; the next command that writes completes it")
-    session = {(run.occasion or "").removeprefix("session ") for run in runs}
-    way = f"--session {session.pop()}" if len(session) == 1 and runs[0].occasion else " ".join(run.run for run in reversed(runs))
-    return [*lines, f"  `memory-kb undo {way}` takes this back"]
+    sessions = {(run.occasion or "").removeprefix("session ") for run in whole}
+    way = f"--session {sessions.pop()}" if len(sessions) == 1 and whole[0].occasion else " ".join(run.run for run in reversed(whole))
+    return [f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}", f"  `memory-kb undo {way}` takes this back", *broken]
 
 
 def how_to_look(vault: Path, here: Path | None) -> str:
