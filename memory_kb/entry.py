@@ -32,7 +32,8 @@ class Entry:
     Every default is filled in. `metadata` is the frontmatter as parsed, unknown keys included;
     the other attributes are the checked reading of it. `span` covers frontmatter and body, `body`
     the body alone. `dated` is the day the entry is about, `seen` the day its age counts from;
-    None means it has no date.
+    None means it has no date. `fault` is the line from which its frontmatter cannot be read; such
+    an entry says what could be read of it, and is not written to before that is mended.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Entry:
     has_own_id: bool
     dated: date | None
     seen: date | None
+    fault: int | None = None
 
     @property
     def is_superseded(self) -> bool:
@@ -112,3 +114,4 @@ class Chunk(NamedTuple):
     terms: str | None
     metadata: str | None
     text_tags: str
+    fault: int | None

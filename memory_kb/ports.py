@@ -188,7 +188,8 @@ class StoredEntry(NamedTuple):
     """An entry as the index knows it.
 
     `line` is where its text begins, `metadata` is JSON or None. `tags` are those of its frontmatter,
-    `text_tags` those that stand in its text as `#tag`; both with commas between them.
+    `text_tags` those that stand in its text as `#tag`; both with commas between them. `fault` is the
+    line from which its frontmatter cannot be read, or None.
     """
 
     entry_id: str
@@ -204,6 +205,14 @@ class StoredEntry(NamedTuple):
     dated: str | None
     metadata: str | None
     text_tags: str = ""
+    fault: int | None = None
+
+
+class Fault(NamedTuple):
+    """The line of a file from which the frontmatter of an entry cannot be read."""
+
+    path: str
+    line: int
 
 
 class StoredMemory(NamedTuple):
@@ -263,6 +272,12 @@ class Index(Protocol):
 
     def count_cut(self) -> int:
         """Return the number of files that are larger than what was indexed of them."""
+
+    def faults(self, filters: Filters) -> list[Fault]:
+        """Return where frontmatter could not be read, in path order.
+
+        Only the jobs and tasks that the filters show count.
+        """
 
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         """Begin a change.

@@ -134,7 +134,9 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
             under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
             terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
             place = (start, line, end_line, title, is_titled, under, content)
-            chunks.append(Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata, text_tags))
+            chunks.append(
+                Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata, text_tags, entry.fault)
+            )
             line, counted = end_line, end
     return chunks
 

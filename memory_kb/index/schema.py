@@ -64,13 +64,15 @@ CREATE TABLE chunks (
     title_terms         TEXT,             -- CJK bigrams of the title
     terms               TEXT,             -- bigrams and spelled-out names of the rest
     metadata            TEXT,             -- the frontmatter as JSON, or NULL
-    text_tags           TEXT NOT NULL     -- the #tags of the entry's text, for filters alone
+    text_tags           TEXT NOT NULL,    -- the #tags of the entry's text, for filters alone
+    fault               INTEGER           -- the line from which its frontmatter cannot be read, or NULL
 );
 CREATE INDEX chunks_source ON chunks (source);
 CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task) WHERE part = 0;
 -- What every context asks for by itself, and what most vaults hold little of.
 CREATE INDEX chunks_few_kinds ON chunks (kind) WHERE kind IN ('architecture', 'policy', 'preference', 'skill');
 CREATE INDEX chunks_few_types ON chunks (learning_type) WHERE learning_type <> 'task';
+CREATE INDEX chunks_faults ON chunks (source) WHERE fault IS NOT NULL;
 """
 
 _TEXTS = """

@@ -17,14 +17,14 @@ from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
 from memory_kb.locks import hold_lock
 from memory_kb.model import NOWHERE, Filters, Problem, Region
 from memory_kb.notes.tags import fits_tag
-from memory_kb.ports import Candidate, IndexWriter, KnownFile, StoredChunk, StoredEntry, StoredMemory, SyncWindow
+from memory_kb.ports import Candidate, Fault, IndexWriter, KnownFile, StoredChunk, StoredEntry, StoredMemory, SyncWindow
 
 if TYPE_CHECKING:
     from memory_kb.entry import Chunk
     from memory_kb.index.vectors import VectorStore
 
 _CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part"
-_ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags"
+_ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault"
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
 
@@ -146,6 +146,13 @@ class SqliteIndex:
             "SELECT count(*) FROM file_meta WHERE problems IS NOT NULL AND problems LIKE '%over index.max_file_bytes%'"
         ).fetchone()
         return int(files)
+
+    def faults(self, filters: Filters) -> list[Fault]:
+        condition, values = visible(filters, "chunks")
+        rows = self._connection.execute(
+            f"SELECT DISTINCT source, fault FROM chunks WHERE fault IS NOT NULL AND {condition} ORDER BY source, fault", values
+        )
+        return list(map(Fault._make, rows))
 
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         from memory_kb.index.writer import SqliteWriter

@@ -60,4 +60,4 @@ def lay_over(catalog: Catalog, drafts: Mapping[str, Told]) -> Catalog:
     return replace(catalog, entries=tuple(entries), names=name_entries(entries), links=links)
 
 
-_COLUMNS = ("entry_id", "title", "kind", "type", "scope", "status", "source", "line", "end_line", "tags", "dated", "metadata", "text_tags")
+_COLUMNS = ("entry_id", "title", "kind", "type", "scope", "status", "source", "line", "end_line", "tags", "dated", "metadata", "text_tags", "fault")

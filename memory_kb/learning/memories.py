@@ -32,6 +32,7 @@ class Memory:
         text: its body, as it was indexed.
         seen: the day its age counts from; None has no age.
         metadata: its frontmatter as parsed, unknown keys included.
+        fault: the line from which its frontmatter cannot be read, or None.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Memory:
     seen: date | None = None
     line: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    fault: int | None = None
 
     @property
     def is_live(self) -> bool:
@@ -66,9 +68,10 @@ class Memory:
     def is_ours(self) -> bool:
         """Whether its frontmatter says that it is a memory.
 
-        Other notes are people's documents; no step rewrites them by itself.
+        Other notes are people's documents; no step rewrites them by itself, nor one whose
+        frontmatter cannot be read.
         """
-        return not self.metadata.keys().isdisjoint(("id", "kind", "type"))
+        return self.fault is None and not self.metadata.keys().isdisjoint(("id", "kind", "type"))
 
     @property
     def is_in_people_file(self) -> bool:
@@ -98,8 +101,11 @@ class Memory:
 
     @property
     def is_quarantined(self) -> bool:
-        """Whether it would tell an agent what to do, and is unverified: it waits for a person."""
-        return self.is_unverified and self.kind in INSTRUCTING
+        """Whether it would tell an agent what to do, and is unverified: it waits for a person.
+
+        What it is cannot be said of one whose frontmatter cannot be read.
+        """
+        return self.is_unverified and (self.kind in INSTRUCTING or self.fault is not None)
 
     def count(self, name: str) -> int:
         """Return a counter of the evidence block, 0 where there is no good one."""
@@ -159,6 +165,7 @@ def make_memory(stored: StoredMemory) -> Memory:
         seen=fields.seen,
         line=entry.line,
         metadata=metadata,
+        fault=entry.fault,
     )
 
 

@@ -20,6 +20,7 @@ from memory_kb.entry import Document, Entry, Span
 from memory_kb.model import Problem
 from memory_kb.notes.fields import Fields, parse_date, read_fields
 from memory_kb.notes.frontmatter import MAX_BLOCK, InvalidBlock, load_mapping
+from memory_kb.notes.salvage import begins_as_fields, salvage
 
 _BLANK = " \t\r\n\ufeff"
 _HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
@@ -40,12 +41,14 @@ _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
 class Block:
     """A frontmatter block.
 
-    `span` runs from its opening `---` to the end of its closing line.
+    `span` runs from its opening `---` to the end of its closing line. `fault` is the line of the
+    file from which it could not be read, None for a good one.
     """
 
     span: Span
     yaml: Span
     metadata: Mapping[str, Any]
+    fault: int | None = None
 
 
 def parse_document(text: str, path: str, default_status: str = "active") -> Document:
@@ -151,21 +154,51 @@ def _read_block(text: str, opening: Span, path: str, problems: list[Problem], li
     if not is_head and not (closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK))):
         return None
     if closing is None:
-        if re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[inner.start : inner.start + 200]):
-            line = lines.line_at(opening.start)
-            problems.append(Problem(path, line, "the frontmatter opened here is never closed with a `---` line; read as plain text"))
-        return None
+        return _read_unclosed(text, opening, path, problems, lines)
     try:
         metadata = load_mapping(text[inner.start : inner.end])
     except InvalidBlock as exc:
-        meant = _HEAD_KEY.match(text, inner.start, inner.end) if is_head else _ENTRY_KEY.search(text, inner.start, inner.end)
-        if meant:
-            line = lines.line_at(opening.start)
-            problems.append(Problem(path, line + 1 + exc.line, f"{exc}; read as plain text"))
-        return None
+        return _read_broken(
+            text, Block(Span(opening.start, closing.end()), inner, {}), path, problems, lines.line_at(opening.start), exc, is_head=is_head
+        )
     if not metadata.keys() & {"id", "kind", "type"} and (not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)):
         return None
     return Block(Span(opening.start, closing.end()), inner, metadata)
+
+
+def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter) -> Block | None:
+    """Return what stands behind the first `---` line of a file without another one, where it names an entry's fields."""
+    if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
+        return None
+    line = lines.line_at(opening.start)
+    found = salvage(text[opening.end : opening.end + MAX_BLOCK], is_closed=False)
+    read = "its first lines are taken for it" if found else "read as plain text"
+    problems.append(Problem(path, line, f"the frontmatter opened here is never closed with a `---` line; {read}"))
+    if found is None:
+        return None
+    end = opening.end + found.length
+    return Block(Span(opening.start, end), Span(opening.end, end), found.values, line)
+
+
+def _read_broken(text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool) -> Block | None:
+    """Return a block that is no YAML mapping with what can be read of it, or None where it is text.
+
+    Away from the start of the file there is more text between rules, and all of it must look like fields.
+    """
+    inner = text[block.yaml.start : block.yaml.end]
+    is_meant = (_HEAD_KEY.match(inner) if is_head else _ENTRY_KEY.search(inner)) is not None
+    found = salvage(inner) if is_head or (is_meant and begins_as_fields(inner)) else None
+    if found and not is_head and found.length < len(inner):
+        found = None
+    fault = line + 1 + (why.line if found is None or found.line is None else found.line)
+    if found or is_meant:
+        problems.append(Problem(path, fault, f"{why}; {'only the lines that can be read count' if found else 'read as plain text'}"))
+    if found is None:
+        return None
+    if found.length == len(inner):
+        return Block(block.span, block.yaml, found.values, fault)
+    end = block.yaml.start + found.length
+    return Block(Span(block.span.start, end), Span(block.yaml.start, end), found.values, fault)
 
 
 class _Fences:
@@ -243,6 +276,7 @@ def _make_entry(text: str, path: str, block: Block, end: int, line: int, fields:
         has_own_id=fields.id is not None,
         dated=fields.dated or path_date,
         seen=fields.seen or path_date,
+        fault=block.fault,
     )
 
 

@@ -208,5 +208,5 @@ def _read(text: str, path: str) -> tuple[Entry, ...]:
 def yaml_span(text: str, entry: Entry) -> Span:
     """Return where an entry's YAML stands between its two `---` lines."""
     start = text.index("\n", entry.span.start) + 1
-    end = text.rindex("---", start, entry.body.start)
-    return Span(start, end)
+    end = text.rfind("---", start, entry.body.start)
+    return Span(start, end if end >= start else entry.body.start)

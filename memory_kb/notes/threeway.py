@@ -136,7 +136,8 @@ def _choose(base: Any, ours: Any, theirs: Any) -> Any:
 
 def _merge_bare(base: str, ours: str, theirs: str, path: str, texts: Texts) -> FileMerge:
     files = [_cut(text, path) for text in (base, ours, theirs)]
-    if all(files[1:]) and any(piece.block is not None for file in files[1:] for piece in file):
+    is_broken = any(entry.fault is not None for text in (base, ours, theirs) for entry in parse_document(text, path).entries)
+    if not is_broken and all(files[1:]) and any(piece.block is not None for file in files[1:] for piece in file):
         merger = _Merger(files, texts)
         whole = merger.merge(_choose(*(_lead(text, path) for text in (base, ours, theirs))), newline_of(ours))
         found = Counter(entry.id for entry in parse_document(whole.text, path).entries if entry.has_own_id)

@@ -108,11 +108,14 @@ class Contexts(Continuing):
     def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
         """Read from the index what the sections of a context are made of."""
         from memory_kb.context.gathering import Gathering
+        from memory_kb.index.shortfalls import tell_faults
+        from memory_kb.model import Filters
         from memory_kb.retrieval.finding import Request
 
         _, degraded = self._keeper.refresh()
         request, unnamed = self._construct(Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True))
         question, reasons = self._ask(index, request)
         with index.snapshot():
+            faults = tell_faults(index.faults(Filters(job=wanted.place.job, task=wanted.place.task)))
             material = Gathering(index, wanted, request, self.settings.ranking, self._clock().date(), question).read()
-        return material, (*degraded, *unnamed, *reasons)
+        return material, (*degraded, *unnamed, *reasons, *faults)

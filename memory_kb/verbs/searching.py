@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.filters import FilterWords
 from memory_kb.index.keeper import count_files
+from memory_kb.index.shortfalls import tell_faults
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, Freshness, SearchResult
 from memory_kb.ports import NOT_ASKED, Asked
@@ -72,8 +73,9 @@ class Searching(OpenVault):
         degraded += (*unnamed, *reasons)
         with index.snapshot():
             hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date(), question)
-            cut = index.count_cut()
+            cut, faults = index.count_cut(), index.faults(request.filters)
             freshness = Freshness(index.generation, pending)
+        degraded += tell_faults(faults)
         if cut:
             degraded += (f"{count_files(cut)} too large to be indexed whole; `memory-kb lint` says which",)
         if request.filters.file == NOWHERE:
