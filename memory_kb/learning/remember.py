@@ -14,7 +14,7 @@ from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import parse_date
 from memory_kb.notes.plans import Change, NoteText, create_file, replace_entry, set_fields
-from memory_kb.notes.sheets import find_entry, newline_of
+from memory_kb.notes.sheets import find_entry, newline_of, refuse_broken
 from memory_kb.notes.splice import Value, emit
 from memory_kb.text import slugify
 from memory_kb.words import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
@@ -253,6 +253,7 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     """
     text = note.text
     entry = find_entry(text, note.path, entry_id)
+    refuse_broken(entry, note.path)
     digest = fingerprint(text[entry.body.start : entry.body.end])
     day = now.astimezone(UTC).date()
     head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")

@@ -13,7 +13,7 @@ from memory_kb.notes.entries import first_heading, parse_document
 from memory_kb.notes.fields import read_words
 from memory_kb.notes.frontmatter import InvalidBlock, load_mapping
 from memory_kb.notes.plans import Change, NoteText, move, write_file
-from memory_kb.notes.sheets import yaml_span
+from memory_kb.notes.sheets import refuse_broken, yaml_span
 from memory_kb.notes.splice import Value, emit, set_value
 from memory_kb.notes.wikilinks import rewrite_targets
 
@@ -135,6 +135,11 @@ def _rename_in_text(text: str, path: str, renaming: Renaming, names: _NewNames) 
         # Spans shift with every change, the order of the entries does not.
         entry = parse_document(text, path).entries[number]
         is_own = path == renaming.path and entry.id == renaming.entry_id
+        if entry.fault is not None:
+            is_named = is_own and renaming.way != "file"
+            if is_named or _in_body(text, entry, renaming, names.in_text, is_own=False) != text[entry.body.start : entry.body.end]:
+                refuse_broken(entry, path)
+            continue
         text = text[: entry.body.start] + _in_body(text, entry, renaming, names.in_text, is_own=is_own) + text[entry.body.end :]
         if entry.has_frontmatter:
             text = _in_fields(text, entry, renaming, names.in_fields, is_own=is_own)

@@ -186,6 +186,9 @@ class _Desk:
         if entry_id is None:
             return (self._write(path, None),)
         sheet = self._sheet(path)
+        if not isinstance(action, ReplaceEntry):
+            # A new text may be the one that mends it.
+            sheet.refuse_broken(entry_id)
         if isinstance(action, Remove):
             return (self._write(path, None) if sheet.holds_only(entry_id) else sheet.drop(entry_id),)
         text = sheet.piece(entry_id)
@@ -204,6 +207,7 @@ class _Desk:
         data = self._data(path)
         if entry_id is not None:
             sheet = self._sheet(path)
+            sheet.refuse_broken(entry_id)
             text = pin_id(sheet.piece(entry_id), path, entry_id, sheet.newline)
             if not sheet.holds_only(entry_id):
                 return (self._write(to, encode(text.rstrip("\r\n") + sheet.newline)), sheet.drop(entry_id))

@@ -41,6 +41,7 @@ class Sheet:
         self.newline = newline_of(text)
         self._lead = encode(text[: entries[0].span.start] if entries else text)
         self._ids = [entry.id for entry in entries]
+        self._broken = [entry for entry in entries if entry.fault is not None]
         self._pieces = [encode(text[entry.span.start : entry.span.end]) for entry in entries]
         self._read = data
 
@@ -52,6 +53,16 @@ class Sheet:
     def holds_only(self, entry_id: str) -> bool:
         """Tell whether an entry has the file to itself."""
         return self._ids == [entry_id]
+
+    def refuse_broken(self, entry_id: str) -> None:
+        """Keep an entry from being changed whose frontmatter could not be read.
+
+        Raises:
+            CannotSplice: it could not.
+        """
+        for entry in self._broken:
+            if entry.id == entry_id:
+                refuse_broken(entry, self.path)
 
     def piece(self, entry_id: str) -> str:
         """Return an entry's text.
@@ -137,6 +148,16 @@ def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[st
     held = entry.metadata
     new = {key: value for key, value in dict(values).items() if key not in held or held[key] != value or type(held[key]) is not type(value)}
     return set_values(text, yaml_span(text, entry), new) if new else text
+
+
+def refuse_broken(entry: Entry, path: str) -> None:
+    """Keep an entry from being written to whose frontmatter cannot be read.
+
+    Raises:
+        CannotSplice: it cannot.
+    """
+    if entry.fault is not None:
+        raise CannotSplice(f"the frontmatter at {path}:{entry.fault} cannot be read; mend that line first")
 
 
 def pin_id(text: str, path: str, entry_id: str, newline: str = "\n") -> str:

@@ -17,7 +17,7 @@ from memory_kb.learning.remember import Draft, check_draft, render
 from memory_kb.model import Location, Problem
 from memory_kb.notes.fields import read_text
 from memory_kb.notes.plans import Change, NoteText, create_file, replace_entry
-from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id
+from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
 from memory_kb.text import slugify
@@ -223,6 +223,7 @@ def plan_skill_update(note: NoteText, entry_id: str, draft: SkillDraft, reason: 
     """
     newline = newline_of(note.text)
     found = find_entry(note.text, note.path, entry_id)
+    refuse_broken(found, note.path)
     before = note.text[found.span.start : found.span.end]
     text = pin_id(before, note.path, entry_id, newline)
     entry = find_entry(text, note.path, entry_id)

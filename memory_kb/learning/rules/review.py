@@ -16,7 +16,7 @@ from memory_kb.model import Location
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import parse_date
 from memory_kb.notes.plans import Change, NoteText, create_file, move, remove, write_file
-from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id
+from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
 from memory_kb.text import short_id, shorten, slugify
@@ -226,6 +226,7 @@ def _plan_institutional(target: str, memories: Sequence[Memory], ground: Ground)
         if note is None:
             raise CannotSplice(f"{memory.path} is gone")
         entry = find_entry(note.text, memory.path, memory.id)
+        refuse_broken(entry, memory.path)
         own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
         own = change_fields(own, memory.path, memory.id, _approved(memory, ground.today).items())
         before = [one.id for one in parse_document(text, target).entries]
