@@ -208,6 +208,19 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def readable_name(name: str) -> str:
+    """Return a file's name as it can be printed and stored; bytes of it that are no UTF-8 become `\\xff`.
+
+    Example:
+        >>> readable_name("tea.md"), readable_name("caf\\udce9.md")
+        ('tea.md', 'caf\\\\xe9.md')
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return printable(name)
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its word, in the plural where there is not one.
 

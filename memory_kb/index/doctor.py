@@ -28,7 +28,7 @@ from memory_kb.notes.walk import walk
 from memory_kb.notes.wikilinks import find_wikilinks
 from memory_kb.ports import StoredEntry
 from memory_kb.settings import Settings
-from memory_kb.text import printable
+from memory_kb.text import readable_name
 
 #: A temporary file this old belongs to no running write; seconds.
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
@@ -56,7 +56,7 @@ def _chosen(vault: Vault, path: str) -> str:
     Raises:
         UnreadableInput: there is nothing there.
     """
-    path = printable(path).removeprefix("./").rstrip("/")
+    path = readable_name(path).removeprefix("./").rstrip("/")
     if vault.resolve(path).exists():
         return path
     here = Path(os.path.realpath(path))

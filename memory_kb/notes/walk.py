@@ -16,6 +16,7 @@ from memory_kb.globs import Ignore
 from memory_kb.model import FileStat, Problem, Region
 from memory_kb.notes.listings import Item, Listings
 from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
+from memory_kb.text import readable_name
 
 #: Files of a memory vault that are state or machinery, not memories (architecture §2).
 _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
@@ -185,7 +186,7 @@ class _Walker:
             return False
         for name in filter(None, region.location[len(location) :].split(os.sep)):
             location = os.path.join(location, name)
-            inner = path + _readable(name)
+            inner = path + readable_name(name)
             try:
                 is_folder = stat.S_ISDIR(os.lstat(location).st_mode)
             except OSError:
@@ -269,7 +270,7 @@ class _Walker:
         is_note = name.endswith(".md") or name[-3:].lower() == ".md"
         if not is_note and not entry.is_dir(follow_symlinks=False) and not entry.is_symlink():
             return
-        path = prefix + (name if name.isascii() else _readable(name))
+        path = prefix + (name if name.isascii() else readable_name(name))
         if entry.is_symlink():
             if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
                 _explain_link(entry.path, path, self._root.folder, self._problems)
@@ -294,7 +295,7 @@ class _Walker:
         if not stat.S_ISREG(found.st_mode):
             self._problems.append(Problem(path, 1, "is not a regular file; skipped"))
             return None
-        if not entry.name.isascii() and _readable(entry.name) != entry.name:
+        if not entry.name.isascii() and readable_name(entry.name) != entry.name:
             self._problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
         return FileStat.of(path, entry.path, found)
 
@@ -318,15 +319,3 @@ class _Entry(NamedTuple):
 
 def _path_of(item: Item) -> str:
     return item[0]
-
-
-def _readable(name: str) -> str:
-    """Return a file name that can be printed and stored.
-
-    Undecodable bytes become `\\xff`.
-    """
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(name).decode("utf-8", "backslashreplace")
-    return name

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.filters import make_place
 from memory_kb.model import Location
+from memory_kb.text import readable_name
 from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Imports(Keeping):
             offers = offer_pieces(pieces, place)
             whats = [piece.what for piece in pieces]
         intake, run = self._take_in_linked(offers, dry_run=dry_run)
-        return ImportReport(kind, source.name, tell(pieces, intake, whats), passed.left_out, run)
+        return ImportReport(kind, readable_name(source.name), tell(pieces, intake, whats), passed.left_out, run)
 
     def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
         """Take offers in whose links lead to each other, or to what is there instead."""
@@ -159,7 +160,7 @@ class Imports(Keeping):
             for done in import_found(files, found_of(talk), source, kind, labels, self._clock()):
                 sessions += done.added > 0
                 events += done.added
-        return ImportReport(kind, source.name, (), passed.left_out, RunReport(None, "import"), sessions, events)
+        return ImportReport(kind, readable_name(source.name), (), passed.left_out, RunReport(None, "import"), sessions, events)
 
 
 def _read_memories(source: Path) -> Iterator[Piece]:
@@ -170,7 +171,11 @@ def _read_memories(source: Path) -> Iterator[Piece]:
 
     with json_pieces(source) as pieces:
         for one in iterate(pieces, ("results", "memories")):
-            yield left_out(_BROKEN, source.name, one.number, one.wrong) if one.wrong else mem0.read(one.value, source.name, one.number)
+            yield (
+                left_out(_BROKEN, readable_name(source.name), one.number, one.wrong)
+                if one.wrong
+                else mem0.read(one.value, readable_name(source.name), one.number)
+            )
 
 
 def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[Conversation]:
@@ -183,10 +188,10 @@ def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[Conversat
     with json_pieces(source) as pieces:
         for one in iterate(pieces):
             if one.wrong:
-                passed.add(left_out(_BROKEN, source.name, one.number, one.wrong))
+                passed.add(left_out(_BROKEN, readable_name(source.name), one.number, one.wrong))
             elif conversations.kind_of(one.value) != kind:
-                passed.add(left_out(_BROKEN, source.name, one.number, f"it is no conversation of a {kind}"))
+                passed.add(left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}"))
             elif talk := conversations.read(one.value):
                 yield talk
             else:
-                passed.add(left_out("conversation", source.name, one.number, "nothing is said in it"))
+                passed.add(left_out("conversation", readable_name(source.name), one.number, "nothing is said in it"))

@@ -12,6 +12,7 @@ from typing import IO
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.imports.pieces import FORMATS, Piece, TextFile, left_out
+from memory_kb.text import readable_name
 
 _PIECE = 1_048_576
 #: A note larger than this is no note.
@@ -90,18 +91,21 @@ def read_texts(source: Path, format: str, problems: list[Piece]) -> Iterator[Tex
     from memory_kb.learning.imports.daily_logs import DAY
 
     if not source.is_dir():
-        yield TextFile(source.name, _read(source, must=True))
+        yield TextFile(readable_name(source.name), _read(source, must=True))
         return
     wanted = _INSTRUCTIONS if format == "agents-md" else None
-    prefix = "" if format in ("agents-md", "daily-logs") else f"{source.resolve().name}/"
+    prefix = "" if format in ("agents-md", "daily-logs") else f"{readable_name(source.resolve().name)}/"
     for file in find_files(source, (".md",)):
         if wanted and file.name.lower() not in wanted:
             continue
-        path = f"{prefix}{file.relative_to(source).as_posix()}"
-        if format == "daily-logs" and not (file.name in _CURATED or DAY.match(file.name)):
+        name = file.relative_to(source).as_posix()
+        path = f"{prefix}{readable_name(name)}"
+        if readable_name(name) != name:
+            problems.append(left_out("file", path, 1, "its name is not valid UTF-8; give it another one and import it again"))
+        elif format == "daily-logs" and not (file.name in _CURATED or DAY.match(file.name)):
             problems.append(left_out("file", path, 1, f"no part of the log: that is {', '.join(_CURATED)} and files called by a day"))
         elif file.is_symlink() and file.resolve() != file and file.resolve().is_relative_to(source.resolve()):
-            problems.append(left_out("file", path, 1, f"the same as {file.resolve().relative_to(source.resolve()).as_posix()}"))
+            problems.append(left_out("file", path, 1, f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}"))
         elif file.stat().st_size > _MAX_NOTE:
             problems.append(left_out("file", path, 1, f"larger than {_MAX_NOTE / 1e6:.0f} MB"))
         else:
