@@ -191,8 +191,8 @@ def test_lint_and_doctor_exit_with_findings(run: Run, vault: Callable[[Files], P
     assert lint.returncode == 7
     for said in (
         "memory/rules/a.md:4: importance 7 is outside 0 to 1",
-        "memory/rules/a.md:7: the related_to link to 'gone' leads to no entry",
-        "memory/rules/b.md:5: the id twice is also used at memory/rules/a.md:7",
+        "memory/rules/a.md:5: the related_to link to 'gone' leads to no entry",
+        "memory/rules/b.md:2: the id twice is also used at memory/rules/a.md:7",
         "memory/rules/b.md:5: the text contains what looks like a password or key",
         "memory/rules/c.md:3: the frontmatter is not valid YAML",
     ):

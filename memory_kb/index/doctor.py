@@ -17,6 +17,7 @@ from memory_kb.filters import EVERYTHING
 from memory_kb.index.comparing import has_same_bytes
 from memory_kb.index.indexer import survey
 from memory_kb.index.inventory import count_stems, links_of, name_entries, stem_of
+from memory_kb.index.places import Places
 from memory_kb.index.reading import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.standing import check_queries
@@ -56,36 +57,49 @@ def _chosen(vault: Vault, path: str) -> str:
     Raises:
         UnreadableInput: there is nothing there.
     """
-    path = readable_name(path).removeprefix("./").rstrip("/")
+    given, path = path, readable_name(path).removeprefix("./").rstrip("/")
     if vault.resolve(path).exists():
         return path
-    here = Path(os.path.realpath(path))
+    here = Path(os.path.realpath(given))
     if here.exists() and any(here.is_relative_to(root) for root in (vault.folder, vault.home)):
-        return vault.show(here)
+        return readable_name(vault.show(here))
     raise UnreadableInput(f"there is no {path} in the vault", "name a file or folder as `memory-kb list` shows it")
 
 
 def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     """Yield double ids, links that lead nowhere, secrets, and conflicts that nobody settled."""
     entries = list(index.entries(EVERYTHING))
-    yield from _duplicate_ids(entries)
+    places = Places(vault)
+    yield from _duplicate_ids(entries, places)
     names = name_entries(entries)
     linking, stems = index.linking_contents(), count_stems(entries)
     for entry in entries:
-        yield from _missing_places(vault, entry, linking.get((entry.source, entry.entry_id), ""), names, stems)
+        yield from _missing_places(vault, entry, linking.get((entry.source, entry.entry_id), ""), names, stems, places)
         text = linking.get((entry.source, entry.entry_id), "") if vault.memory else ""
         for relation, target in links_of(entry, text):
             if target.casefold() not in names:
-                kind = "the wikilink" if relation == "mentions" else f"the {relation} link"
-                yield Problem(entry.source, entry.line, f"{kind} to {target!r} leads to no entry")
-    for source, line, content in index.all_contents():
-        secret = find_secret(content)
-        if secret:
-            yield Problem(source, line, f"the text contains what looks like {secret}; take it out and revoke it")
+                is_wikilink = relation == "mentions"
+                kind = "the wikilink" if is_wikilink else f"the {relation} link"
+                line = places.of_link(entry, target) if is_wikilink else places.of_field(entry, target)
+                yield Problem(entry.source, line, f"{kind} to {target!r} leads to no entry")
+    for source, line, part, title, content in index.all_contents():
+        yield from _secrets(source, line, title if part == 0 else "", content)
         yield from _conflicts(source, line, content)
 
 
-def _missing_places(vault: Vault, entry: StoredEntry, text: str, names: Mapping[str, StoredEntry], stems: Mapping[str, int]) -> Iterator[Problem]:
+def _secrets(source: str, line: int, title: str, content: str) -> Iterator[Problem]:
+    """Yield a problem for every line that holds what looks like a credential, or for the first where it spans several."""
+    secret = find_secret(f"{title}\n{content}")
+    if secret is None:
+        return
+    lines = ((line + number, find_secret(words)) for number, words in enumerate(content.split("\n")))
+    for number, said in [one for one in lines if one[1]] or [(line, secret)]:
+        yield Problem(source, number, f"the text contains what looks like {said}; take it out and revoke it")
+
+
+def _missing_places(
+    vault: Vault, entry: StoredEntry, text: str, names: Mapping[str, StoredEntry], stems: Mapping[str, int], places: Places
+) -> Iterator[Problem]:
     """Yield a problem for every link to a heading or block that its note does not have.
 
     Where several files are called the same, another may be meant than the one we take.
@@ -98,19 +112,17 @@ def _missing_places(vault: Vault, entry: StoredEntry, text: str, names: Mapping[
             except (MemoryKBError, OSError):
                 continue
             if find_anchor(whole, link.anchor) is None:
-                yield Problem(entry.source, entry.line, say_missing(link.target, link.anchor))
+                yield Problem(entry.source, places.of_link(entry, link.target, link.anchor), say_missing(link.target, link.anchor))
 
 
 def _conflicts(source: str, line: int, content: str) -> Iterator[Problem]:
     """Yield a problem for a merge that somebody left in the middle; an example in a code block is none."""
     found = _CONFLICT.search(content)
     if found and content.count("```", 0, found.start()) % 2 == 0:
-        # The title stands before the text, on a line of its own.
-        number = line + content.count("\n", 0, found.start()) - 1
-        yield Problem(source, max(1, number), "a conflict of a merge is not settled here; agents are shown both sides")
+        yield Problem(source, line + content.count("\n", 0, found.start()), "a conflict of a merge is not settled here; agents are shown both sides")
 
 
-def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
+def _duplicate_ids(entries: Sequence[StoredEntry], places: Places) -> Iterator[Problem]:
     """Yield a problem for every repetition of an id within one scope.
 
     Other scopes may override it.
@@ -124,7 +136,11 @@ def _duplicate_ids(entries: Sequence[StoredEntry]) -> Iterator[Problem]:
         earlier = first.setdefault(key, entry)
         if earlier is not entry:
             place_of_other = f"{earlier.source}:{earlier.line}"
-            yield Problem(entry.source, entry.line, f"the id {entry.entry_id} is also used at {place_of_other}; both are kept, give one a new id")
+            yield Problem(
+                entry.source,
+                places.of_field(entry, entry.entry_id, "id"),
+                f"the id {entry.entry_id} is also used at {place_of_other}; both are kept, give one a new id",
+            )
 
 
 def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thorough: bool = True) -> Iterator[Problem]:

@@ -340,9 +340,9 @@ class SqliteIndex:
             behind = line + content.count("\n")
         return {key: "".join(pieces) for key, pieces in found.items()}
 
-    def all_contents(self) -> Iterator[tuple[str, int, str]]:
-        """Yield every chunk's source, first line and text."""
-        yield from self._connection.execute("SELECT source, line, title || char(10) || content FROM chunks ORDER BY source, position")
+    def all_contents(self) -> Iterator[tuple[str, int, int, str, str]]:
+        """Yield every chunk's source, first line, number within its entry, title and text."""
+        yield from self._connection.execute("SELECT source, line, part, title, content FROM chunks ORDER BY source, position")
 
     def measure(self) -> tuple[int, int]:
         """Return the number of chunks and of the characters in them."""

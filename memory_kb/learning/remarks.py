@@ -198,7 +198,7 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
         message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"
         yield Remark(head, "budget", "warning", message)
     for told in ground.claims(memory):
-        yield Remark(_claim_span(text, entry, told), "claim", "warning", told)
+        yield Remark(claim_span(text, entry, told), "claim", "warning", told)
 
 
 def _head_span(text: str, entry: Entry) -> Span:
@@ -207,7 +207,8 @@ def _head_span(text: str, entry: Entry) -> Span:
     return line_span(text, text.count("\n", 0, start) + 1) if start < entry.body.end else line_span(text, entry.line)
 
 
-def _claim_span(text: str, entry: Entry, told: str) -> Span:
+def claim_span(text: str, entry: Entry, told: str) -> Span:
+    """Return where a claim stands that something is said about."""
     named = re.match(r"cites '?([^',]+)", told)
     if named and text.find(named[1], entry.span.start, entry.body.start) >= 0:
         start = text.find(named[1], entry.span.start, entry.body.start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import UsageError
+from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.verbs.indexing import Indexing
 from memory_kb.verbs.rules import Rules
 
@@ -118,7 +118,19 @@ class Claims(Rules, Indexing):
         project, today = self._project_files(), self._today()
         for memory in self._claiming(_CITES, _LAST_DAY):
             if memory.is_live:
-                yield from (Problem(memory.path, memory.line, message) for message in complain(memory, assess(memory, project, today)))
+                for message in complain(memory, assess(memory, project, today)):
+                    yield Problem(memory.path, self._line_of_claim(memory, message), message)
+
+    def _line_of_claim(self, memory: Memory, message: str) -> int:
+        from memory_kb.learning.remarks import claim_span
+        from memory_kb.notes.sheets import find_entry
+
+        try:
+            text = self.note(memory.path).text
+            place = claim_span(text, find_entry(text, memory.path, memory.id), message).start
+        except (MemoryKBError, OSError):
+            return memory.line
+        return text.count("\n", 0, place) + 1
 
     def _record(self, text: str, project: ProjectFiles) -> Citation:
         """Return a citation of what a person names.
