@@ -80,8 +80,8 @@ class Chunk(NamedTuple):
 
     The fields are the columns of the `chunks` table. A tuple rather than a dataclass because a
     large vault makes a hundred thousand at once and each goes straight into an SQL statement.
-    `content` is `text[char_offset:][:len(content)]` of the file decoded as UTF-8 with
-    replacement; `part` counts the chunks of one entry from 0, and
+    `content` is `text[char_offset:][:len(content)]` of the file as `decode_text` reads
+    it; `part` counts the chunks of one entry from 0, and
     `is_titled` is 0 where the title is only the file's name.
     """
 

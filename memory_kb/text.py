@@ -5,6 +5,7 @@ The same cut serves both sides of the index and comparing texts.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import math
 import re
@@ -22,6 +23,10 @@ _SHARP = re.compile(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
 _LAST_WORD = re.compile(r"\w+$")
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+#: The bytes that a file in UTF-16 begins with.
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WINDOWS = "memory-kb-windows-1252"
 
 #: Characters per token, the estimate every budget is counted in (S0-45).
 CHARS_PER_TOKEN = 4
@@ -206,6 +211,41 @@ def printable(text: str) -> str:
         'a?'
     """
     return text.encode("utf-8", "replace").decode()
+
+
+def decode_text(data: bytes) -> str:
+    """Return the text that bytes stand for: UTF-8, UTF-16 where they begin with its mark, and Windows-1252 where they are neither.
+
+    Every byte that is no UTF-8 is read by itself, so that a stretch of a file reads like the file.
+
+    Example:
+        >>> decode_text("Grüße".encode("latin-1")), decode_text("Grüße".encode("utf-16")), decode_text("ü ".encode() + b"\\xfc")
+        ('Grüße', 'Grüße', 'ü ü')
+    """
+    return data.decode("utf-16", "replace") if data[:2] in UTF_16_MARKS else data.decode("utf-8", _WINDOWS)
+
+
+def _read_as_windows(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_WINDOWS, _read_as_windows)
+
+
+def as_read(text: str) -> str:
+    """Return a text with undecodable bytes in it as readers see them; see `decode_text`.
+
+    Example:
+        >>> as_read("Gr\\udcfc\\udcdfe"), as_read("\\ud800")
+        ('Grüße', '?')
+    """
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", _WINDOWS)
+    except UnicodeEncodeError:
+        return printable(text)
 
 
 def readable_name(name: str) -> str:

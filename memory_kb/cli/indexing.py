@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, ShareProgress, one_line, print_json, print_problems, print_table, say
+from memory_kb.cli.output import FileProgress, ShareProgress, one_line, print_json, print_note_problems, print_table, say
 from memory_kb.model import Problem
 
 #: Exit code of a verb that found something to mend.
@@ -49,7 +49,7 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool
         return
     for notice in report.notices:
         say(f"note: {notice}")
-    print_problems(report.problems)
+    print_note_problems(report.problems)
     counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
     embedded = f", {report.embedded:,} embedded" if report.embedded else ""
     click.echo(f"{counts}{embedded} in {report.seconds:.2f} s")

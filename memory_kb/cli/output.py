@@ -137,6 +137,19 @@ def _any_of(words: Sequence[str]) -> str:
     return r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*" if all(word.isascii() for word in words) else "|".join(map(re.escape, words))
 
 
+def print_note_problems(problems: Sequence[Problem]) -> None:
+    """Tell what is wrong with notes; of a long list that by which text is lost, and of what sorts the rest is."""
+    if len(problems) <= _SHOWN_PROBLEMS:
+        print_problems(problems)
+        return
+    from memory_kb.index.shortfalls import by_loss, count_sorts
+
+    ordered = by_loss(problems)
+    print_problems(ordered[:_SHOWN_PROBLEMS])
+    rest = ordered[_SHOWN_PROBLEMS:]
+    say(f"… and {len(rest):,} more ({count_sorts(rest)}); `memory-kb lint` lists them all")
+
+
 def print_problems(problems: Sequence[Problem], *, limit: int = _SHOWN_PROBLEMS) -> None:
     """Tell what should be mended.
 

@@ -16,7 +16,7 @@ from types import FrameType
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, print_json, print_problems, say
+from memory_kb.cli.output import FileProgress, print_json, print_note_problems, say
 from memory_kb.index.stopping import Stop
 from memory_kb.kb import KnowledgeBase
 from memory_kb.reports import WatchReport
@@ -105,7 +105,7 @@ class _Service:
             problems = [dataclasses.asdict(problem) for problem in report.problems]
             print_json(dataclasses.asdict(report) | {"problems": problems, "seconds": round(report.seconds, 3)})
             return
-        print_problems(report.problems)
+        print_note_problems(report.problems)
         counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
         said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
         if said:

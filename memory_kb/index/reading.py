@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from memory_kb.entry import Chunk, Entry
 from memory_kb.index.chunking import Piece, split_text
+from memory_kb.index.shortfalls import HAS_NUL, IS_CUT, IS_UTF_16, NOT_UTF_8
 from memory_kb.model import FileStat, Location
 from memory_kb.notes.entries import display_title, first_heading, parse_document
 from memory_kb.notes.tags import find_tags
-from memory_kb.text import cjk_terms, has_cjk, symbol_terms
+from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, symbol_terms
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -79,19 +80,21 @@ def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
     """Return the text of a file and what is wrong with its bytes.
 
     Example:
-        >>> decode(b"ok\\nbad \\xff")
-        ('ok\\nbad \\ufffd', ((2, 'is not valid UTF-8 here; the bytes are read as \\ufffd'),))
+        >>> decode(b"ok\\nso l\\xe0 l\\xe0")
+        ('ok\\nso là là', ((2, 'is not valid UTF-8 here; its bytes are read as Windows-1252'),))
     """
     problems = []
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
-        text = data.decode(errors="replace")
-        wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-        problems.append((line, "is UTF-16; save it as UTF-8" if wide else "is not valid UTF-8 here; the bytes are read as \ufffd"))
+        text = decode_text(data)
+        is_wide = data[:2] in UTF_16_MARKS
+        problems.append(
+            (line, f"{IS_UTF_16}, and read as such; save it as UTF-8" if is_wide else f"{NOT_UTF_8} here; its bytes are read as Windows-1252")
+        )
     if "\0" in text:
-        problems.append((text.count("\n", 0, text.index("\0")) + 1, "contains NUL bytes; is it a text file?"))
+        problems.append((text.count("\n", 0, text.index("\0")) + 1, f"{HAS_NUL}; is it a text file?"))
     return text, tuple(problems)
 
 
@@ -103,9 +106,9 @@ def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote
     text, problems = decode(raw.data)
     if raw.is_cut:
         size = f"{raw.stat.size / 1e6:.1f} MB"
-        problems = ((1, f"is {size}, over index.max_file_bytes; only its first {len(raw.data) / 1e6:.1f} MB are indexed"), *problems)
+        problems = ((1, f"is {size}, {IS_CUT}; only its first {len(raw.data) / 1e6:.1f} MB are indexed"), *problems)
     document = parse_document(text, raw.stat.path, default_status)
-    may_be_cjk = not raw.stat.path.isascii() or _MAYBE_CJK.search(raw.data) is not None
+    may_be_cjk = not raw.stat.path.isascii() or raw.data[:2] in UTF_16_MARKS or _MAYBE_CJK.search(raw.data) is not None
     chunks = _chunk_entries(text, document.entries, location, raw.stat.path, may_be_cjk=may_be_cjk)
     return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
 

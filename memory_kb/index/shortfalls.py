@@ -2,10 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
+from memory_kb.model import Problem
+from memory_kb.notes.walk import UNLISTED
 from memory_kb.ports import Fault
 from memory_kb.text import printable
+
+#: What problems say of a file whose text is not indexed as it is meant.
+IS_UTF_16, NOT_UTF_8, HAS_NUL, IS_CUT = "is UTF-16", "is not valid UTF-8", "contains NUL bytes", "over index.max_file_bytes"
+
+#: What problems say, and what such are called; those first by which most text is lost to a search.
+_SORTS = (
+    (UNLISTED, "unlisted"),
+    ("cannot be read:", "unreadable"),
+    (IS_CUT, "too large"),
+    (HAS_NUL, "NUL bytes"),
+    (IS_UTF_16, "UTF-16"),
+    (NOT_UTF_8, "not UTF-8"),
+    ("skipped", "skipped"),
+    ("frontmatter", "frontmatter"),
+    ("is never closed", "fences"),
+    ("is not a known word", "unknown words"),
+)
+_OTHERS = "others"
+
+
+def by_loss(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return problems by sort, those first by which text is lost to a search.
+
+    Example:
+        >>> found = [Problem("a.md", 1, "kind x is not a known word"), Problem("b.md", 1, "is UTF-16, and read as such")]
+        >>> [problem.path for problem in by_loss(found)]
+        ['b.md', 'a.md']
+    """
+    names = [name for _, name in _SORTS]
+    return tuple(sorted(problems, key=lambda problem: names.index(_sort(problem)) if _sort(problem) in names else len(names)))
+
+
+def count_sorts(problems: Iterable[Problem]) -> str:
+    """Return how many problems there are of each sort.
+
+    Example:
+        >>> count_sorts([Problem("a.md", 1, "kind x is not a known word"), Problem("b.md", 1, "is UTF-16, and read as such")])
+        '1 UTF-16, 1 unknown words'
+    """
+    counts = Counter(map(_sort, by_loss(problems)))
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
+def _sort(problem: Problem) -> str:
+    return next((name for said, name in _SORTS if said in problem.message), _OTHERS)
 
 
 def tell_faults(faults: Sequence[Fault]) -> tuple[str, ...]:

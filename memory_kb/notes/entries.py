@@ -21,6 +21,7 @@ from memory_kb.model import Problem
 from memory_kb.notes.fields import Fields, parse_date, read_fields
 from memory_kb.notes.frontmatter import MAX_BLOCK, InvalidBlock, load_mapping
 from memory_kb.notes.salvage import begins_as_fields, salvage
+from memory_kb.text import as_read
 
 _BLANK = " \t\r\n\ufeff"
 _HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
@@ -302,22 +303,11 @@ def provisional_id(path: str, body: str) -> str:
         >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
         True
     """
-    digest = bytearray(hashlib.sha1(_NAMESPACE + _readable(f"{path}\n{body.strip()}"), usedforsecurity=False).digest()[:16])
+    digest = bytearray(hashlib.sha1(_NAMESPACE + as_read(f"{path}\n{body.strip()}").encode(), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def _readable(text: str) -> bytes:
-    """Return a text as bytes.
-
-    Undecodable bytes in it are as a reader would see them.
-    """
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace")
 
 
 def first_heading(body: str) -> str | None:

@@ -13,6 +13,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.text import as_read
+
 if TYPE_CHECKING:
     import yaml
 
@@ -165,7 +167,7 @@ def _plain_number(number: int) -> int | str:
 
 
 def _plain_text(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return as_read(text)
 
 
 def _plain_value(value: object, budget: _Budget, depth: int) -> Any:

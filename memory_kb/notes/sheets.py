@@ -12,7 +12,7 @@ from memory_kb.errors import CannotSplice
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.plans import decode, encode
 from memory_kb.notes.splice import Value, emit, set_values
-from memory_kb.text import count_same
+from memory_kb.text import UTF_16_MARKS, count_same
 
 _RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 _BLANK_LINE_LAST = re.compile(r"\n[ \t\r]*\n\Z")
@@ -100,6 +100,7 @@ class Sheet:
     def _find(self, entry_id: str) -> int:
         count = self._ids.count(entry_id)
         if count != 1:
+            _refuse_wide(self._read[:2], self.path)
             raise CannotSplice(f"{self.path} has {count or 'no'} entries with the id {entry_id}")
         return self._ids.index(entry_id)
 
@@ -216,8 +217,15 @@ def find_entry(text: str, path: str, entry_id: str) -> Entry:
     """
     found = [entry for entry in _read(text, path) if entry.id == entry_id]
     if len(found) != 1:
+        _refuse_wide(encode(text[:2]), path)
         raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
     return found[0]
+
+
+def _refuse_wide(start: bytes, path: str) -> None:
+    """Say why nothing is found in a file that is read, but never written."""
+    if start in UTF_16_MARKS:
+        raise CannotSplice(f"{path} is UTF-16; save it as UTF-8 first")
 
 
 # A file with one entry is read as a file, and at once again as the text of its entry.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
+from memory_kb.text import as_read
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memory
@@ -32,6 +33,6 @@ def whole_text(kb: Running, memory: Memory) -> str:
     if len(memory.text) < SHORT:
         return memory.text
     try:
-        return read_body(kb, memory).strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return as_read(read_body(kb, memory).strip())
     except MemoryKBError:
         return memory.text
