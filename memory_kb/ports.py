@@ -270,8 +270,8 @@ class Index(Protocol):
     def problems(self) -> list[Problem]:
         """Return what was wrong with the files when they were read."""
 
-    def count_cut(self) -> int:
-        """Return the number of files that are larger than what was indexed of them."""
+    def cut_files(self) -> list[Problem]:
+        """Return the files that are larger than what was indexed of them."""
 
     def faults(self, filters: Filters) -> list[Fault]:
         """Return where frontmatter could not be read, in path order.

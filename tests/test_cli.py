@@ -259,6 +259,13 @@ def test_the_bare_command_is_its_help(run: Run) -> None:
 
 def test_an_answer_says_when_a_file_was_cut(run: Run, notes: Path) -> None:
     (notes / "large.md").write_text("zebra crossing\n" * 1_000, encoding="utf-8")
-    answer = json.loads(run("--vault", notes, "search", "zebra", "--json", env={"MEMORY_KB_INDEX_MAX_FILE_BYTES": "2000"}).stdout)
-    assert answer["hits"]
-    assert "1 file too large to be indexed whole" in answer["degraded"][0]
+
+    def degraded(word: str) -> list[str]:
+        answer = json.loads(run("--vault", notes, "search", word, "--json", env={"MEMORY_KB_INDEX_MAX_FILE_BYTES": "2000"}).stdout)
+        assert bool(answer["hits"]) == (word == "zebra")
+        return list(answer["degraded"])
+
+    told = ["large.md is 0.0 MB, over index.max_file_bytes; only its first 0.0 MB are indexed"]
+    assert degraded("zebra") == told
+    assert degraded("zebra") == []
+    assert degraded("nowhere") == told

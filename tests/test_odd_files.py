@@ -107,6 +107,13 @@ def test_a_large_file_is_indexed_up_to_the_limit_and_says_only_that(vault: Vault
     assert len(texts.encode()) > 600
 
 
+def test_one_line_behind_frontmatter_is_indexed_up_to_the_limit_too(vault: Vault, open_kb: Open) -> None:
+    line = "zebra " * 300_000
+    kb = open_kb(vault({"memory/a.md": f"---\nid: a\n---\n{line}\n", "memory/config.yaml": "index: {max_file_bytes: 1000000}\n"}))
+    assert [problem.message for problem in kb.sync().problems] == ["is 1.8 MB, over index.max_file_bytes; only its first 1.0 MB are indexed"]
+    assert [hit.id for hit in kb.search("zebra", limit=1).hits] == ["a"]
+
+
 def test_fifty_megabytes_in_one_file_stay_within_bounded_memory(vault: Vault, home: Path) -> None:
     folder = vault({"memory/learnings/small.md": "camel\n"})
     with (folder / "memory/learnings/huge.md").open("wb") as stream:

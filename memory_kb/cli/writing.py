@@ -11,7 +11,7 @@ from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import print_json, say, tell_id
 from memory_kb.cli.runs import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
-from memory_kb.verbs.learning import Learning
+from memory_kb.verbs.learning import MAX_TEXT, Learning
 from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
 
@@ -80,7 +80,8 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
     """
     words = " ".join(text)
     if text == ("-",):
-        words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if sys.stdin else ""
+        # No character has more bytes than four: what is too long is refused without reading all of it.
+        words = sys.stdin.buffer.read(4 * MAX_TEXT + 1).decode("utf-8", "surrogateescape") if sys.stdin else ""
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     with options.open_part(Learning) as kb:

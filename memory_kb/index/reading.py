@@ -21,6 +21,9 @@ from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, symbol
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
+#: Bytes of a character in UTF-8 behind its first.
+_MOST_INNER = 3
+
 # The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
 # files the slow one.
 _MAYBE_CJK = re.compile(rb"[\xe1\xe3-\xed\xef-\xf4]")
@@ -65,9 +68,10 @@ def read_file(file: FileStat, limit: int) -> RawNote:
     seen = FileStat.of(file.path, file.location, found)
     if len(data) <= limit:
         return RawNote(seen, data, is_cut=False)
-    cut = data.rfind(b"\n", 0, limit) + 1 or limit
-    while cut and data[cut] & 0xC0 == 0x80:  # inside a character
-        cut -= 1
+    # At a line's end, unless that were a line that is most of the file.
+    cut = data.rfind(b"\n", limit - limit // 4, limit) + 1 or limit
+    for _ in range(_MOST_INNER):
+        cut -= data[cut] & 0xC0 == 0x80  # inside a character
     return RawNote(seen, data[:cut], is_cut=True)
 
 

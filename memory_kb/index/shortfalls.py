@@ -29,6 +29,20 @@ _SORTS = (
 _OTHERS = "others"
 
 
+def tell_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Say in one sentence which files are larger than what is indexed of them.
+
+    Example:
+        >>> tell_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
+        ('a.md is 5.0 MB (and 1 file more is too large)',)
+    """
+    if not problems:
+        return ()
+    more = len(problems) - 1
+    others = f" (and {more:,} {'file more is' if more == 1 else 'files more are'} too large)" if more else ""
+    return (f"{problems[0].path} {problems[0].message}{others}",)
+
+
 def by_loss(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return problems by sort, those first by which text is lost to a search.
 

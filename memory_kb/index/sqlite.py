@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from memory_kb.globs import fits_any
 from memory_kb.index.conditions import is_narrow, visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
+from memory_kb.index.shortfalls import IS_CUT
 from memory_kb.locks import hold_lock
 from memory_kb.model import NOWHERE, Filters, Problem, Region
 from memory_kb.notes.tags import fits_tag
@@ -141,11 +142,11 @@ class SqliteIndex:
         )
         return map(KnownFile._make, cursor)
 
-    def count_cut(self) -> int:
-        (files,) = self._connection.execute(
-            "SELECT count(*) FROM file_meta WHERE problems IS NOT NULL AND problems LIKE '%over index.max_file_bytes%'"
-        ).fetchone()
-        return int(files)
+    def cut_files(self) -> list[Problem]:
+        rows = self._connection.execute(
+            "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path", (IS_CUT,)
+        )
+        return [Problem(path, line, message) for path, problems in rows for line, message in json.loads(problems) if IS_CUT in message]
 
     def faults(self, filters: Filters) -> list[Fault]:
         condition, values = visible(filters, "chunks")

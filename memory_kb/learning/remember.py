@@ -77,7 +77,7 @@ def check_draft(draft: Draft) -> Draft:
         raise UsageError(f"unknown priority {draft.priority!r}", f"priorities are {', '.join(PRIORITIES)}")
     if draft.source is not None and draft.source not in SOURCES:
         raise UsageError(f"unknown source {draft.source!r}", f"sources are {', '.join(SOURCES)}")
-    if not draft.text.strip():
+    if not draft.text.strip(" \t\r\n\ufeff"):
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     try:
         "".join((draft.text, draft.title or "", *draft.tags, *draft.applies_to)).encode()
@@ -88,7 +88,7 @@ def check_draft(draft: Draft) -> Draft:
         raise SecretRefused(secret)
     if draft.source == UNVERIFIED and kind in INSTRUCTING and dict(draft.fields).keys().isdisjoint(("status", "imported_from")):
         draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
-    return replace(draft, kind=kind)
+    return replace(draft, kind=kind, text=draft.text.removeprefix("\ufeff"))
 
 
 def moment_of(told: object, now: datetime) -> datetime:

@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from memory_kb.reports import Learned, Retired, RunReport
 
 
+#: What is longer is no learning, but a document.
+MAX_TEXT = 1_000_000
+
+
+def check_text(text: str) -> None:
+    """Keep what is no learning from becoming one.
+
+    Raises:
+        UsageError: it is too long, or no text.
+    """
+    if len(text) > MAX_TEXT:
+        raise UsageError(f"the text is longer than {MAX_TEXT:,} characters", "put it into the vault as a file, and learn what matters of it")
+    if "\0" in text:
+        raise UsageError("the text contains NUL bytes; is it a text?", "take them out, or save it as UTF-8 first")
+
+
 class Learning(Reading, Running):
     """The verbs learn and forget."""
 
@@ -54,6 +70,7 @@ class Learning(Reading, Running):
         from memory_kb.learning.twins import find_twin
         from memory_kb.reports import Learned
 
+        check_text(text)
         draft = remember.check_draft(remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source))
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.filters import FilterWords
-from memory_kb.index.keeper import count_files
-from memory_kb.index.shortfalls import tell_faults
+from memory_kb.index.shortfalls import tell_cut, tell_faults
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, Freshness, SearchResult
 from memory_kb.ports import NOT_ASKED, Asked
@@ -73,11 +72,10 @@ class Searching(OpenVault):
         degraded += (*unnamed, *reasons)
         with index.snapshot():
             hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date(), question)
-            cut, faults = index.count_cut(), index.faults(request.filters)
+            cut, faults = () if hits else tell_cut(index.cut_files()), index.faults(request.filters)
             freshness = Freshness(index.generation, pending)
         degraded += tell_faults(faults)
-        if cut:
-            degraded += (f"{count_files(cut)} too large to be indexed whole; `memory-kb lint` says which",)
+        degraded += tuple(told for told in cut if told not in degraded)
         if request.filters.file == NOWHERE:
             degraded += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self.vault.scope_folder("job", request.filters.job).is_dir():
