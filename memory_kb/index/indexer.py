@@ -41,14 +41,20 @@ class Changes(NamedTuple):
 def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
     """Compare disk and index without changing either.
 
-    Doubtful files are read to be sure.
+    Doubtful files are read to be sure. One that cannot be read is a problem, and no addition.
     """
+    from memory_kb.index.reading import explain_unreadable
+
     problems: list[Problem] = []
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
     for difference in differences(vault, index, settings, problems):
         verdict, file, known = difference
         if file and known and has_same_bytes(file, known, settings):
             continue
+        if file and (reason := explain_unreadable(file)):
+            problems.append(Problem(file.path, 1, reason))
+            if known is None:
+                continue
         found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(difference.path)
     added, changed, removed = (tuple(found[verdict]) for verdict in (Verdict.ADDED, Verdict.CHANGED, Verdict.REMOVED))
     files = index.count_files() + len(added) - len(removed)
@@ -110,7 +116,7 @@ class _Sync:
                 writer.finish(SyncWindow(before.start_ns, window.end_ns))
 
     def _apply(self, writer: IndexWriter, difference: Difference) -> None:
-        from memory_kb.index.reading import hash_bytes, read_file, read_note
+        from memory_kb.index.reading import hash_bytes, read_file, read_note, say_unreadable
 
         _, file, known = difference
         if file is None:
@@ -122,7 +128,7 @@ class _Sync:
             self._remove(writer, known)
             return
         except OSError as exc:
-            self._problems.append(Problem(file.path, 1, f"cannot be read: {exc.strerror}; left out"))
+            self._problems.append(Problem(file.path, 1, say_unreadable(exc)))
             self._unreadable += 1
             self._remove(writer, known)
             return

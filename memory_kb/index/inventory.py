@@ -98,7 +98,7 @@ def explain_unread(vault: Vault, settings: Settings, index: SqliteIndex, wanted:
     if index.entries_in(path) or index.entries_with_id(wanted):
         return None
     file = vault.resolve(path)
-    if not os.path.lexists(file):
+    if not os.path.lexists(file) or file.is_dir():
         return None
     said = [str(problem) for problem in survey(vault, index, settings).problems if problem.path == path]
     if said:

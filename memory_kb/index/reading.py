@@ -70,9 +70,23 @@ def read_file(file: FileStat, limit: int) -> RawNote:
         return RawNote(seen, data, is_cut=False)
     # At a line's end, unless that were a line that is most of the file.
     cut = data.rfind(b"\n", limit - limit // 4, limit) + 1 or limit
-    for _ in range(_MOST_INNER):
+    for _ in range(min(_MOST_INNER, cut)):
         cut -= data[cut] & 0xC0 == 0x80  # inside a character
     return RawNote(seen, data[:cut], is_cut=True)
+
+
+def explain_unreadable(file: FileStat) -> str | None:
+    """Return why a file cannot be read, or None where it can."""
+    try:
+        read_file(file, 1)
+    except OSError as exc:
+        return say_unreadable(exc)
+    return None
+
+
+def say_unreadable(error: OSError) -> str:
+    """Return what is told of a file that the system does not let us read."""
+    return f"cannot be read: {error.strerror}; left out"
 
 
 def hash_bytes(data: bytes) -> str:

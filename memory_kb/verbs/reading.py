@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.filters import FilterWords
 from memory_kb.verbs.opened import OpenVault
 
 if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.reports import EntryView, LinkReport, Stats, Status
 
 
@@ -21,11 +23,21 @@ class Reading(OpenVault):
 
         Raises:
             UnknownEntry: there is none.
+            UnreadableInput: it names a file that is there and was not indexed; it says why.
             AmbiguousId: there are several.
         """
         from memory_kb.index import inventory
 
-        return self._reading(lambda index: inventory.show(self.vault, index, wanted))
+        def show(index: SqliteIndex) -> EntryView:
+            try:
+                return inventory.show(self.vault, index, wanted)
+            except UnknownEntry:
+                unread = inventory.explain_unread(self.vault, self.settings, index, wanted)
+                if unread:
+                    raise UnreadableInput(unread) from None
+                raise
+
+        return self._reading(show)
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
         """Return the entries that pass the filters, in path order.
