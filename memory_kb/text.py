@@ -279,3 +279,13 @@ def count_same(one: Iterable[object], other: Iterable[object]) -> int:
         4
     """
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def sized(count: int) -> str:
+    """Return a number of bytes as people say it.
+
+    Example:
+        >>> sized(2_000), sized(999_999), sized(4_194_304)
+        ('2.0 kB', '1,000.0 kB', '4.2 MB')
+    """
+    return f"{count / 1e6:,.1f} MB" if count >= 1_000_000 else f"{count / 1e3:,.1f} kB"

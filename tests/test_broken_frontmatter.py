@@ -111,3 +111,9 @@ def test_branches_with_a_typo_merge_as_text() -> None:
     ours, theirs = OVEN.replace("hot", "very hot"), OVEN.replace("id: oven", "# mine\n\nid: oven")
     merged = merge_files(OVEN, ours, theirs, "a.md", GitTexts({}))
     assert (merged.conflicts, merged.text) == (0, theirs.replace("hot", "very hot"))
+
+
+def test_a_search_finds_the_words_that_could_not_be_read(vault: Vault, open_kb: Open) -> None:
+    kb = open_kb(vault({"a.md": "---\nid: oven\ntags: [pizzaiolo, [oven\n---\nBake at 250 degrees.\n"}))
+    (hit,) = kb.search("pizzaiolo").hits
+    assert (hit.id, hit.text) == ("oven", "Bake at 250 degrees.")

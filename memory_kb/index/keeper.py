@@ -15,7 +15,6 @@ from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
 from memory_kb.index.database import DATABASE, LOCK, explain_refusal, identify_file, is_damage, replace_damaged
-from memory_kb.index.shortfalls import tell_cut
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
@@ -165,7 +164,6 @@ class IndexKeeper:
         is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, self._next_reach(), problems)):
             return Refreshed(0, _tell_unlisted(problems))
-        before = () if is_new else index.cut_files()
         try:
             report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
         except VaultBusy:
@@ -176,9 +174,7 @@ class IndexKeeper:
             return self._behind(index, f"the index cannot be written ({explain_refusal(exc, self._file)[0]})")
         left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
         unread = (left_out,) if report.unreadable else ()
-        # Said when it comes about; whoever finds nothing hears it again.
-        cut = tell_cut([problem for problem in index.cut_files() if problem not in before])
-        return Refreshed(0, unread + _tell_unlisted(report.problems) + cut)
+        return Refreshed(0, unread + _tell_unlisted(report.problems))
 
     @contextmanager
     def settled(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from memory_kb.index.shortfalls import HAS_NUL, IS_CUT, IS_UTF_16, NOT_UTF_8
 from memory_kb.model import FileStat, Location
 from memory_kb.notes.entries import display_title, first_heading, parse_document
 from memory_kb.notes.tags import find_tags
-from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, symbol_terms
+from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, sized, symbol_terms
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -123,8 +123,7 @@ def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote
     """
     text, problems = decode(raw.data)
     if raw.is_cut:
-        size = f"{raw.stat.size / 1e6:.1f} MB"
-        problems = ((1, f"is {size}, {IS_CUT}; only its first {len(raw.data) / 1e6:.1f} MB are indexed"), *problems)
+        problems = ((1, f"is {sized(raw.stat.size)}, {IS_CUT}; only its first {sized(len(raw.data))} are indexed"), *problems)
     document = parse_document(text, raw.stat.path, default_status)
     may_be_cjk = not raw.stat.path.isascii() or raw.data[:2] in UTF_16_MARKS or _MAYBE_CJK.search(raw.data) is not None
     chunks = _chunk_entries(text, document.entries, location, raw.stat.path, may_be_cjk=may_be_cjk)
@@ -154,6 +153,9 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
             end_line = line + content.count("\n")
             under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
             terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
+            if entry.fault is not None and part == 0:
+                # What cannot be read of a block is not lost to a search (requirements 6.3).
+                terms = f"{terms or ''}\n{text[entry.span.start : entry.body.start]}"
             place = (start, line, end_line, title, is_titled, under, content)
             chunks.append(
                 Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata, text_tags, entry.fault)

@@ -72,10 +72,9 @@ class Searching(OpenVault):
         degraded += (*unnamed, *reasons)
         with index.snapshot():
             hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date(), question)
-            cut, faults = () if hits else tell_cut(index.cut_files()), index.faults(request.filters)
+            cut, faults = tell_cut(index.cut_files()), index.faults(request.filters)
             freshness = Freshness(index.generation, pending)
-        degraded += tell_faults(faults)
-        degraded += tuple(told for told in cut if told not in degraded)
+        degraded += (*tell_faults(faults), *cut)
         if request.filters.file == NOWHERE:
             degraded += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self.vault.scope_folder("job", request.filters.job).is_dir():
