@@ -105,6 +105,7 @@ class Learner:
         self._chosen: list[Finding] = []
         self._said: set[tuple[str, str]] = set()
         self._objection = ""
+        self._unanswered = ""
         self._has_looked = False
         self._retractions = Retractions()
         #: What the person said that is kept, letter for letter, by the keys of its entries.
@@ -146,6 +147,7 @@ class Learner:
         yield from self._take_back(self._retractions.hear(text))
         did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
         self._has_looked = False
+        self._unanswered = "" if is_opening else text
         remarks = read_remarks(text, did, self._objection, is_opening=is_opening)
         found = remarks.correction
         for mark, capture in remarks.captures:
@@ -220,7 +222,8 @@ class Learner:
             yield from self._settle()
         if cause:
             self._watch.explained(event.seq, cause)
-        for decision in find_decisions(said, is_person=False):
+        answered, self._unanswered = self._unanswered, ""
+        for decision in find_decisions(said, is_person=False, answered=answered):
             self._decided.append(from_decision(decision, event.seq, "the agent", self._task))
 
     def _take_call(self, event: Event) -> None:

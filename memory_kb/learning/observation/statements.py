@@ -67,6 +67,7 @@ _OWN_STEP = lazy_compile(
     r"fix|investigate|see|inspect|commit|push|open|close|ignore|move on|not|do|finish|keep the changes?)\b|\b(?:because|since|as) you(?:'ve)?\b",
     _I,
 )
+_QUESTION = lazy_compile(r"[?？][\s\W]*$|か[。\s]*$")
 # What an agent is about to do, has done, or found out about the fault at hand.
 _REPORT = lazy_compile(
     r"^(?:i'll|i will|i'm|i am|i've|i have|i|let me|next|now|first)\b|\broot cause\b|\b(?:the|this) (?:problem|issue|cause|reason|bug|fix|error)\b"
@@ -171,10 +172,16 @@ def said_by_person(text: str) -> tuple[str, ...]:
     return tuple(" ".join(said.split()) for masked, said in found if "\x00" not in masked and '""' not in masked)
 
 
-def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decision]:
+def find_decisions(said: tuple[str, ...], *, is_person: bool, answered: str = "") -> Iterator[Decision]:
     """Yield the decisions in somebody's sentences.
 
-    Of an agent only what names another choice too is one, and nothing about its own next step.
+    Of an agent only what names another choice too is one, and nothing about its own next step; or
+    what it repeats as agreed in its first answer to what a person said, where that was no question.
+
+    Args:
+        said: the sentences.
+        is_person: whether a person says them.
+        answered: what an agent's message is the first answer to; nothing for the task, which is no choice.
 
     Example:
         >>> [one.sentence for one in find_decisions(("We'll use Kafka instead of NATS because replay matters.",), is_person=True)]
@@ -189,7 +196,7 @@ def find_decisions(said: tuple[str, ...], *, is_person: bool) -> Iterator[Decisi
         following = said[number + 1] if number + 1 < len(said) else ""
         found = _read_decision(sentence, following, is_person=is_person)
         if found is None:
-            found = _read_verdict(sentence, following) if is_person else _read_agreement(said, number)
+            found = _read_verdict(sentence, following) if is_person else _read_agreement(said, number, answered)
         if found:
             then = following if following in sure and following != found.reason and FOLLOWS.match(following) else ""
             yield found._replace(then=then)
@@ -229,9 +236,11 @@ def _read_decision(sentence: str, following: str, *, is_person: bool) -> Decisio
     return Decision(sentence, later) if _CONTRAST.search(choice) or (is_person and is_named) else None
 
 
-def _read_agreement(said: tuple[str, ...], number: int) -> Decision | None:
+def _read_agreement(said: tuple[str, ...], number: int, answered: str) -> Decision | None:
     """Return the decision that an agent repeats as agreed, at the beginning of its answer, by what such sentences are like."""
     sentence = said[number]
+    if not answered.strip() or _QUESTION.search(answered):
+        return None
     if number >= _FIRST or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not _is_sound(sentence):
         return None
     if any(one.search(sentence) for one in (_OWN_STEP, _FOR_NOW, _REPORT)):

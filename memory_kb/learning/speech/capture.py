@@ -45,6 +45,8 @@ __all__ = [
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
 #: What a sentence reads as that is known by what it is like.
 _PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
+#: How far below what is enough a sentence may be that stands beside a kept one.
+_BESIDE = -2.0
 _NOT_TOLD = (doubts.NOT_MEANT, doubts.TAKEN_BACK)
 #: So long are sentences that are kept as one.
 _LONGEST_TOLD = 360
@@ -125,8 +127,8 @@ def read_all(message: str) -> tuple[Capture, ...]:
 def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
     """Return what a message tells in words that no form is known for, by what such sentences are like.
 
-    Sentences that follow each other in a line are kept as one. The first message of a session tells
-    the task, so that it must be more like what is kept.
+    What stands beside a kept sentence in its line is kept with it, unless it is quite unlike one. The
+    first message of a session tells the task, so that it must be more like what is kept.
 
     Example:
         >>> [one.text for one in read_told("New tables go under the reporting schema, the public schema is frozen. Can you run it again?")]
@@ -141,14 +143,14 @@ def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
         return ()
     told: list[tuple[Span, Judgement]] = []
     for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
-        if not judged.is_lasting or _is_question(masked) or any(one.match(masked) for one in _NOT_TOLD) or doubts.NOW_TO_DO.search(masked):
+        if judged.margin < _BESIDE or _is_question(masked) or any(one.match(masked) for one in _NOT_TOLD) or doubts.NOW_TO_DO.search(masked):
             continue
         last = told[-1] if told else None
         if last and last[0].end + 1 >= span.start and span.end - last[0].start <= _LONGEST_TOLD:
             told[-1] = (Span(last[0].start, span.end), max(last[1], judged))
         else:
             told.append((span, judged))
-    found = ((own.text[slice(*span)], judged) for span, judged in told)
+    found = ((own.text[slice(*span)], judged) for span, judged in told if judged.is_lasting)
     return tuple(Capture(_PATTERNS[judged.kind], judged.kind, text, text, judged.words) for text, judged in found if text in message)
 
 

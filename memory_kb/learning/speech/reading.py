@@ -33,6 +33,7 @@ _STANDING = (("constraint", standing.CONSTRAINT), ("preference", standing.PREFER
 #: After a rule: what follows from it for the thing at hand.
 _THEN = lazy_compile(rf",? so (?:please |now |can you |could you )?{phrases.PLAIN_VERB} (?:this|it|that|them|these|those)\b[^?\n]*$", re.IGNORECASE)
 _CONDITION = lazy_compile(rf"{phrases.LEAD}(?:if|when|whenever|every ?time|each time|before|after|once|for)\b", re.IGNORECASE)
+_PAUSE = lazy_compile(r"[,;:、，]\s*|\s[—–-]+\s+")
 _ENDS = " \t\r\n"
 
 
@@ -72,6 +73,8 @@ def read_request(masked: str, text: str) -> Capture | None:
     """Return what the person asked to be remembered."""
     request = phrases.REQUEST.match(masked)
     start = request.end() if request else foreign.request_in(masked)
+    if start is None and _asks_within(masked):
+        return Capture("request", "fact", text.strip(_ENDS), text.strip(_ENDS))
     if start is None or doubts.ONE_OFF.search(masked, start) or doubts.STILL_TO_DO.match(masked, start):
         return None
     if request is None and foreign.is_doubtful(masked[start:]):
@@ -81,6 +84,21 @@ def read_request(masked: str, text: str) -> Capture | None:
         return None
     told = _match(masked[start:], text[start:])
     return Capture("request", _KINDS[told.pattern] if told else "fact", wanted, wanted)
+
+
+def _asks_within(masked: str) -> bool:
+    """Tell whether a sentence asks, behind something it says, to remember that.
+
+    Example:
+        >>> _asks_within("the depot runs on local time, please remember this, it cost us a day"), _asks_within("yes, remember that")
+        (True, False)
+    """
+    for pause in _PAUSE.finditer(masked):
+        is_asked = phrases.REQUEST_BACK.match(masked, pause.end()) or foreign.asks_back(masked[pause.end() :])
+        said = masked[: pause.start()]
+        if is_asked and foreign.width(said) >= _WIDE and not (doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said)):
+            return not foreign.is_doubtful(said)
+    return False
 
 
 def read_note(text: str) -> Capture:
