@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.speech import lasting
+from memory_kb.learning.speech import capture, lasting
 from memory_kb.learning.speech.capture import read_told
-from memory_kb.learning.speech.lasting import AGREED, EVERY, KINDS, TOLD, judge, read_weights
+from memory_kb.learning.speech.lasting import AGREED, EVERY, KINDS, TOLD, Judgement, judge, read_weights
 from memory_kb.learning.speech.traits import traits
 
 EXAMPLES = Path(__file__).parent.parent / "scripts/sentences"
@@ -73,3 +73,42 @@ def test_what_a_session_tells_is_found_and_little_else() -> None:
     everything = json.loads(measured)["rows"]["all"]
     assert everything["precision"] >= 0.8
     assert everything["recall"] >= 0.3
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences are judged by the number that they end with, in tenths."""
+
+    def judge_by_number(sentences: list[str], *, is_opening: bool = False) -> list[Judgement]:
+        return [Judgement(int(sentence.rstrip(".!?").rsplit(" ", 1)[1]) / 10 - 20 * is_opening, "fact", ("word",)) for sentence in sentences]
+
+    monkeypatch.setattr(capture, "judge", judge_by_number)
+
+
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ("The oven says 5. The grill says -5.", ["The oven says 5. The grill says -5."]),
+        ("The oven says -5. The grill says -5.", []),
+        ("The oven says 5. The grill says -25.", ["The oven says 5."]),
+        ("The oven says 5.\nThe grill says 5.", ["The oven says 5.", "The grill says 5."]),
+        ("The oven says 5. The grill says -25. The sink says 5.", ["The oven says 5.", "The sink says 5."]),
+        ("Does the oven say 5? The grill says 5.", ["The grill says 5."]),
+        ("What if the oven says 5. The grill says 5.", ["The grill says 5."]),
+    ],
+)
+@pytest.mark.usefixtures("judged")
+def test_what_stands_beside_a_kept_sentence_goes_with_it(message: str, kept: list[str]) -> None:
+    assert [one.text for one in read_told(message)] == kept
+
+
+@pytest.mark.usefixtures("judged")
+def test_the_title_is_a_sentence_that_does_not_point_back() -> None:
+    (told,) = read_told("That would cost us 9. The oven stays at 5.")
+    assert (told.title, told.text) == ("The oven stays at 5", "That would cost us 9. The oven stays at 5.")
+
+
+@pytest.mark.usefixtures("judged")
+def test_the_first_message_of_a_session_must_be_more_like_what_is_kept() -> None:
+    assert read_told("The oven says 5.", is_opening=True) == ()
+    assert len(read_told("The oven says 205.", is_opening=True)) == 1

@@ -47,6 +47,7 @@ MIN_MESSAGE, MAX_MESSAGE = 20, 2000
 _PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
 #: How far below what is enough a sentence may be that stands beside a kept one.
 _BESIDE = -2.0
+_POINTS_BACK = lazy_compile(r"(?:that|this|it|its|it's|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b", re.IGNORECASE)
 _NOT_TOLD = (doubts.NOT_MEANT, doubts.TAKEN_BACK)
 #: So long are sentences that are kept as one.
 _LONGEST_TOLD = 360
@@ -141,17 +142,26 @@ def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
     texts = [own.masked[slice(*span)] for span in spans]
     if any(map(doubts.MOCKING.match, texts[1:])):
         return ()
-    told: list[tuple[Span, Judgement]] = []
+    told: list[list[tuple[Span, Judgement]]] = []
     for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
         if judged.margin < _BESIDE or _is_question(masked) or any(one.match(masked) for one in _NOT_TOLD) or doubts.NOW_TO_DO.search(masked):
             continue
         last = told[-1] if told else None
-        if last and last[0].end + 1 >= span.start and span.end - last[0].start <= _LONGEST_TOLD:
-            told[-1] = (Span(last[0].start, span.end), max(last[1], judged))
+        if last and own.masked[last[-1][0].end : span.start] == " " and span.end - last[0][0].start <= _LONGEST_TOLD:
+            last.append((span, judged))
         else:
-            told.append((span, judged))
-    found = ((own.text[slice(*span)], judged) for span, judged in told if judged.is_lasting)
-    return tuple(Capture(_PATTERNS[judged.kind], judged.kind, text, text, judged.words) for text, judged in found if text in message)
+            told.append([(span, judged)])
+    found = (_put_together(own, group) for group in told if any(judged.is_lasting for _, judged in group))
+    return tuple(one for one in found if one.text in message)
+
+
+def _put_together(own: OwnText, group: list[tuple[Span, Judgement]]) -> Capture:
+    """Return sentences that are kept as one; the thing itself is the strongest that does not point back."""
+    _, best = max(group, key=lambda one: one[1].margin)
+    plain = [one for one in group if not _POINTS_BACK.match(own.masked, one[0].start)]
+    head, _ = max(plain or group, key=lambda one: one[1].margin)
+    text = own.text[group[0][0].start : group[-1][0].end]
+    return Capture(_PATTERNS[best.kind], best.kind, text, own.text[slice(*head)], best.words)
 
 
 def _read_own(message: str) -> tuple[OwnText | None, str]:

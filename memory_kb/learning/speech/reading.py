@@ -58,8 +58,8 @@ class Capture:
 
     @property
     def title(self) -> str:
-        """What to call it: the text without the words that only lead to it or end it."""
-        bare = strip_wording(self.text)
+        """What to call it: the text, of several sentences the telling one, without the words that only lead to it or end it."""
+        bare = strip_wording(self.span if self.like else self.text)
         return shorten(bare[:1].upper() + bare[1:] if bare[:1].islower() and bare.split(" ", 1)[0].isalpha() else bare, TITLE)
 
     @property
