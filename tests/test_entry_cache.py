@@ -53,6 +53,8 @@ def test_it_is_what_a_fresh_reading_gives(vault: MakeVault, open_kb: Open, monke
         for _ in range(rng.choice((0, 1, 1, 2, 6))):
             change(folder, rng)
         filters = rng.choice(FILTERS)
+        if rng.random() < 0.5:
+            kb._memories(EVERYTHING)
         with KnowledgeBase.open(folder, kb.vault.home, environ={}) as fresh:
             expected = fresh._memories(filters)
         assert kb._memories(filters) == expected

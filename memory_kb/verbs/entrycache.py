@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.filters import EVERYTHING
+
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.memories import Memory
@@ -45,11 +47,19 @@ class EntryCache:
         file with the same hash are the same.
         """
         held, generation = self._held.get(filters), index.generation
+        whole = self._held.get(EVERYTHING)
+        if held is None and whole and whole.generation == generation and filters._replace(kinds=EVERYTHING.kinds) == EVERYTHING:
+            return _of_kinds(whole.entries, frozenset(filters.kinds))
         if held is None or held.generation != generation:
             held = self._held[filters] = _read_on(index, filters, generation, held)
             for old in list(self._held)[:-_MOST_FILTERS]:
                 del self._held[old]
         return held.entries
+
+
+def _of_kinds(entries: Entries, kinds: frozenset[str]) -> Entries:
+    pairs = [pair for pair in zip(entries.stored, entries.memories, strict=True) if pair[1].kind in kinds]
+    return Entries(tuple(stored for stored, _ in pairs), tuple(memory for _, memory in pairs))
 
 
 def _read_on(index: SqliteIndex, filters: Filters, generation: int, held: _Held | None) -> _Held:

@@ -147,7 +147,7 @@ def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
         if judged.margin < _BESIDE or _is_question(masked) or any(one.match(masked) for one in _NOT_TOLD) or doubts.NOW_TO_DO.search(masked):
             continue
         last = told[-1] if told else None
-        if last and own.masked[last[-1][0].end : span.start] == " " and span.end - last[0][0].start <= _LONGEST_TOLD:
+        if last and own.masked[last[-1][0].end : span.start] in ("", " ") and span.end - last[0][0].start <= _LONGEST_TOLD:
             last.append((span, judged))
         else:
             told.append([(span, judged)])
