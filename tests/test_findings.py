@@ -55,7 +55,7 @@ def test_what_is_found_is_right_and_little_is_missed(report: dict[str, Any]) -> 
     row = report["groups"]["tuned"]
     assert row["precision"] >= 0.94, report["sessions"]
     assert row["recall"] >= 0.9, report["sessions"]
-    assert row["silent"] >= row["with nothing"] - 1
+    assert row["silent"] >= row["with nothing"] - 2
 
 
 def test_sessions_that_nobody_looked_at_are_read_as_well(report: dict[str, Any]) -> None:

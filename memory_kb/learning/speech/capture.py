@@ -48,7 +48,7 @@ _PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "prefere
 #: How far below what is enough a sentence may be that stands beside a kept one.
 _BESIDE = -2.0
 _POINTS_BACK = lazy_compile(r"(?:that|this|it|its|it's|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b", re.IGNORECASE)
-_NOT_TOLD = (doubts.NOT_MEANT, doubts.TAKEN_BACK)
+_PERHAPS = lazy_compile(r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE)
 #: So long are sentences that are kept as one.
 _LONGEST_TOLD = 360
 #: What a person told the harness to note down.
@@ -144,7 +144,7 @@ def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
         return ()
     told: list[list[tuple[Span, Judgement]]] = []
     for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
-        if judged.margin < _BESIDE or _is_question(masked) or any(one.match(masked) for one in _NOT_TOLD) or doubts.NOW_TO_DO.search(masked):
+        if judged.margin < _BESIDE or _is_question(masked) or _is_not_meant(masked):
             continue
         last = told[-1] if told else None
         if last and own.masked[last[-1][0].end : span.start] in ("", " ") and span.end - last[0][0].start <= _LONGEST_TOLD:
@@ -153,6 +153,11 @@ def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
             told.append([(span, judged)])
     found = (_put_together(own, group) for group in told if any(judged.is_lasting for _, judged in group))
     return tuple(one for one in found if one.text in message)
+
+
+def _is_not_meant(masked: str) -> bool:
+    """Tell whether a sentence begins as a guess, or holds what takes it back or an order for now."""
+    return any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO))
 
 
 def _put_together(own: OwnText, group: list[tuple[Span, Judgement]]) -> Capture:
