@@ -30,7 +30,7 @@ def test_wrong_and_hostile_arguments_are_told_what_to_do(project: Path, home: Pa
         ("memory_recall", {"id": "../../etc/passwd"}, "memory_recall with a query finds"),
         ("memory_recall", {"id": "/etc/passwd"}, "is no Markdown file"),
         ("memory_recall", {"id": "theirs-1"}, "no entry 'theirs-1'"),
-        ("memory_recall", {"id": f"{other}/memory/MEMORY.md:1"}, "no entry"),
+        ("memory_recall", {"id": f"{other}/memory/MEMORY.md:1"}, "is no note of this vault"),
         ("memory_recall", {}, "give a query in words, an id, or a file"),
         ("memory_recall", {"query": "x", "limit": "many"}, "limit must be a whole number, not 'many'"),
         ("memory_recall", {"query": {"a": 1}}, "query must be a text"),
