@@ -9,6 +9,7 @@ from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.chains import both_ends
 from memory_kb.learning.observation.forms import without_home
+from memory_kb.learning.observation.sorts import ANY_SETUP, OF_THE_CHANGE, PASSING, SETUP
 from memory_kb.text import shorten
 
 #: So many lines from the end of an output are looked through.
@@ -32,144 +33,6 @@ _BROKEN_OFF = lazy_compile(
 )
 _BROKEN_CODES = ("124", "130", "137", "143")
 
-# Messages that tell of the machine, the tools or the set-up of the project.
-_ABOUT_SETUP = (
-    (
-        "missing program",
-        (
-            r"command not found|: not found$|is not recognized as an internal|executable file not found|No such file or directory: '[\w-]+'$|"
-            r"program not found|could not find (?:protoc )?plugin"
-        ),
-    ),
-    (
-        "missing package",
-        (
-            r"ModuleNotFoundError|Could not find a package configuration file|No module named|Cannot find module '(?!\.)|Cannot find package|"
-            r"cannot load such file|"
-            r"no required module provides|"
-            r"Can't resolve '(?!\.)|is not installed\b|not installed\.|unable to find (?:library|package)|could not find (?:gem|library|"
-            r"package)|library not found|"
-            r"linker [`'\"]?\w+[`'\"]? not found|cannot find -l\w+|pkg-config|fatal error: \S+\.h:"
-        ),
-    ),
-    (
-        "missing service",
-        (
-            r"connection refused|ECONNREFUSED|could not connect to (?:server|the docker daemon|redis)|Cannot connect to the Docker daemon|"
-            r"Can't connect to (?:local )?MySQL|is the server running|No such container|error communicating with database|Error connecting to|"
-            r"dial tcp \S+: connect:"
-        ),
-    ),
-    (
-        "missing setting",
-        (
-            r"environment variable|env(?:ironment)? var\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b[^\n]{0,30}\b(?:is (?:not set|required|missing|"
-            r"undefined|unset)|must be set|not set)|"
-            r"KeyError: '[A-Z][A-Z0-9]*_[A-Z0-9_]+'|ImproperlyConfigured|(?:missing|no) (?:api key|credentials|\S+ configuration)|"
-            r"is required but (?:was )?not set"
-        ),
-    ),
-    (
-        "missing schema",
-        (
-            r"(?:relation|table|database|role) \"?[\w.]+\"? does not exist|no such table|Unknown database|database is not up to date|"
-            r"pending migrations?|unapplied migration|"
-            r"Multiple head|migrations? (?:are|is) pending"
-        ),
-    ),
-    (
-        "stale code",
-        r"did not initialize yet|has not been generated|run (?:`|')?prisma generate|generated (?:code|files?) (?:is|are) out of date|stale\b",
-    ),
-    (
-        "wrong package manager",
-        (
-            r"EUNSUPPORTEDPROTOCOL|Unsupported URL Type|packageManager|This project (?:is configured to|requires) use?|only-allow|"
-            r"Use \"?(?:pnpm|yarn|npm|bun)\b|"
-            r"frozen-lockfile|lockfile (?:is|needs|would)|ERR_PNPM_OUTDATED|lock file .{0,40}(?:out of date|needs to be updated)"
-        ),
-    ),
-    (
-        "missing script",
-        (
-            r"Missing script|\bCommand \"[\w:.-]+\" not found|Couldn't find a script|Script not found|No such (?:script|target|task|command)|No "
-            r"rule to make target|"
-            r"Unknown (?:task|command|subcommand)|Task '[\w:-]+' not found|no test specified"
-        ),
-    ),
-    (
-        "not signed in",
-        (
-            r"(?:session|token|credentials?|login|sso)\b[^\n]{0,60}\b(?:has |have |is |are )?expired|not (?:logged|signed) in|"
-            r"(?:login|sign-?in|authentication) (?:is )?required|no basic auth credentials|unable to locate credentials|"
-            r"could not (?:load|find) (?:default )?credentials|no valid credential|you must be logged in|not authenticated|reauthentication"
-        ),
-    ),
-    (
-        "wrong version",
-        (
-            r"(?:release|target|source|class file|language) (?:version|release|level) \S+ (?:is )?not supported|invalid (?:source|target) release|"
-            r"EBADENGINE|Unsupported engine|requires (?:a )?(?:different )?(?:Python|Node|Go|Ruby|Java|Rust|rustc|node|python)\b|(?:Python|"
-            r"Node(?:\.js)?|Go|Rust|rustc|Java) (?:version )?[>=<]{1,2}|"
-            r"may not be used on the stable release channel|lower than the targeted|built with|unsupported class file|"
-            r"UnsupportedClassVersion|IllegalAccessError|does not export|"
-            r"unsupported (?:Python|Go|Node) version|is not supported (?:on|by|"
-            r"with)|GLIBC_|"
-            r"no matching (?:platform|manifest)|"
-            r"incompatible (?:version|with)|version mismatch|not compatible|toolchain|ERESOLVE|does not support"
-        ),
-    ),
-    ("wrong platform", r"exec format error|bad CPU type|wrong architecture|cannot execute binary|no matching manifest|Exec format"),
-    (
-        "wrong module system",
-        (
-            r"Cannot use import statement outside|Unexpected token '?export'?|ERR_REQUIRE_ESM|require\(\) of ES Module|ERR_MODULE_NOT_FOUND|"
-            r"ERR_UNKNOWN_FILE_EXTENSION|exports is not defined"
-        ),
-    ),
-    (
-        "not allowed",
-        (
-            r"permission denied|Read-only file system|EACCES|EPERM|operation not permitted|externally-managed-environment|access denied|"
-            r"Protected branch|"
-            r"self[- ]signed certificate|certificate verify failed"
-        ),
-    ),
-    (
-        "wrong option",
-        (
-            r"unknown (?:option|flag|argument|shorthand)|unrecognized (?:option|argument)|unexpected argument|no such option|invalid option|"
-            r"Unknown argument|flag provided but not defined"
-        ),
-    ),
-    ("out of room", r"out of memory|No space left|Cannot allocate memory|OutOfMemory|ENOSPC"),
-)
-_SETUP = tuple((name, lazy_compile(pattern, _I if name != "missing setting" else 0)) for name, pattern in _ABOUT_SETUP)
-_ANY_SETUP = lazy_compile("|".join(pattern if name == "missing setting" else f"(?i:{pattern})" for name, pattern in _ABOUT_SETUP))
-# Of these nothing is learned: they come and go, or the next one is another.
-_PASSING = lazy_compile(
-    r"(?:read |i/o |connect(?:ion)? |request |statement )?time(?:d )?-?out|\bETIMEDOUT|\bECONNRESET|\bENOTFOUND|\bEAI_AGAIN|could not resolve host|"
-    r"name resolution|TLS handshake|"
-    r"connection (?:broken|reset|aborted)|network is unreachable|\b50[234]\b|rate limit|too many requests|\b429\b|context deadline exceeded|"
-    r"EADDRINUSE|address already in use|index\.lock|CONFLICT \(|merge conflict|non-fast-forward|would be overwritten|no upstream branch|"
-    r"nothing to commit|failed to sign|"
-    r"Could not find a version that satisfies",
-    _I,
-)
-# The mistakes of the change that is being made.
-_OF_THE_CHANGE = lazy_compile(
-    r"SyntaxError|IndentationError|NameError|AssertionError|AttributeError|IndexError|TypeError|ValueError|KeyError|ZeroDivisionError|"
-    r"UnboundLocalError|RecursionError|\bTS\d{4,5}: |ParserError: |ReferenceError: |"
-    r"\bassert\b|cannot import name|error TS\d+|- error TS|error\[E\d+\]|\bundefined: |imported and not used|declared and not used|"
-    r"missing return|is not defined|has no attribute|"
-    r"\bexpected\b.{0,60}\b(?:got|found|received|but)\b|^Expected:|^Received:|want(?:ed)? .{0,40}(?:got|have)|have .{0,40}want|"
-    r"mismatched types|cannot find symbol|"
-    r"--- FAIL|^FAIL\b|^FAILED\b|\d+ failed|test result: FAILED|panicked at|unused (?:variable|import)|"
-    r"Module '\"?[^']+\"?' has no exported member|"
-    r"no field or method|Property '.+' does not exist|syntax error|parse error|error: could not compile|Type error:|column .+ does not exist|"
-    r"cannot borrow",
-    _I,
-)
 _ERROR_WORD = lazy_compile(
     r"\b(?:error|exception|fatal|failed|failure|panic|cannot|can't|could not|unable to|invalid|denied|missing|not found|"
     r"errore|erreur|fehler\w*|fehlgeschlagen|nicht gefunden|échec|introuvable|no se (?:pudo|encontró)|non trovat[oa]|"
@@ -199,12 +62,18 @@ _ADVICE = lazy_compile(
     _I,
 )
 _LEAST = 15
+#: Stands for the message of what comes and goes.
+_NAMELESS = "passing"
 _EMPTY = lazy_compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b", _I)
 # What says no more than that something failed.
 _BARE = lazy_compile(
     r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed", _I
 )
+_WARNING = lazy_compile(r"(?:\S+: |npm )?[\[(]?(?:warn(?:ing)?|deprecat(?:ed|ion)(?: warning)?|notice)\b[\])]?(?:[:\s]|$)", _I)
 _QUOTED = lazy_compile(r"(?<!\w)([`'\"])([a-z][\w.-]*(?: [\w@:=./-]+){1,5})\1")
+_QUOTED_OPTION = lazy_compile(
+    r"\b(?:use|using|try|pass(?:ing)?|add(?:ing)?|with|specify(?:ing)?|(?:re)?run|set)\b[^`'\"]{0,40}([`'\"])(--?[a-z][\w-]+)\b[^`'\"]*\1", _I
+)
 _TOLD = lazy_compile(
     r"(?i:\b(?:run|running|try|use|using|execute|do|via|call|invoke|with|by)):?\s+"
     r"[`'\"]?(?:the |a )?((?:\./)?[a-z][\w.+-]*(?:/[\w.+-]+)*(?: [\w@:=./+-]+){0,5})"
@@ -289,8 +158,8 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
     if not advice:
         return found
     telling = next((line for line in map(_clean_whole, both_ends(output).splitlines()) if any(one in line for one in advice)), "")
-    is_bare = telling and found.sort in ("other", "change") and _BARE.match(found.message) is not None
-    return found._replace(message=quote(telling) if is_bare else found.message, advice=advice)
+    is_bare = found.message == _NAMELESS or (found.sort in ("other", "change") and _BARE.match(found.message) is not None)
+    return found._replace(message=quote(telling) if telling and is_bare else found.message, advice=advice)
 
 
 def _clean_whole(line: str) -> str:
@@ -301,6 +170,7 @@ def _advice(output: str) -> tuple[str, ...]:
     """Return the commands that an output names in quotes, and the settings it names, in lines that give agents no orders."""
     lines = [line for line in both_ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line)]
     named = [found[2] for line in lines for found in _QUOTED.finditer(line)]
+    named += [found[2] for line in lines for found in _QUOTED_OPTION.finditer(line)]
     return tuple(dict.fromkeys((*named, *(found for line in lines for found in _NAMED_SETTING.findall(line)))))[:_ADVISED]
 
 
@@ -317,22 +187,30 @@ def _read_failure(output: str, seq: int) -> Failure | None:
     raw = dict.fromkeys(both_ends(output[head.end() :] if head else output).splitlines()[-_LINES:])
     lines = [line for line in dict.fromkeys(map(_clean, raw)) if line]
     setup = None
-    for line in filter(_ANY_SETUP.search, lines):
+    sure = _without_warnings(lines)
+    for line in filter(ANY_SETUP.search, sure):
         if _ORDERS.search(line) or _SECRETIVE.search(line):
             continue
-        sort = next((name for name, pattern in _SETUP if pattern.search(line)), None)
+        sort = next((name for name, pattern in SETUP if pattern.search(line)), None)
         if sort and (setup is None or len(line) < len(setup[0]) / 3):
             setup = (line, sort)
     if setup:
         return Failure(_with_code(setup[0], lines), setup[1], seq)
-    if any(map(_PASSING.search, lines)):
-        return Failure("passing", "passing", seq)
-    named = [line for line in lines if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
+    if any(map(PASSING.search, lines)):
+        return Failure(_NAMELESS, "passing", seq)
+    named = [line for line in sure if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
     telling = [line for line in named if not _EMPTY.match(line)] or named
-    if any(_OF_THE_CHANGE.search(line) for line in lines):
+    if any(OF_THE_CHANGE.search(line) for line in lines):
         library = next((line for line in telling if re.match(r"[a-z_]\w+(?:\.\w+)+(?:Error|Exception|\b)\S*: ", line)), None)
         return Failure(quote(library), "other", seq) if library else Failure(quote(telling[0]) if telling else "a check failed", "change", seq)
     return Failure(quote(telling[0]), "other", seq) if telling else None
+
+
+def _without_warnings(lines: list[str]) -> list[str]:
+    """Return the lines without warnings, where another one says what is wrong."""
+    sure = [line for line in lines if not _WARNING.match(line)]
+    is_told = any((_ERROR_WORD.search(line) or ANY_SETUP.search(line)) and not (_EMPTY.match(line) or _BARE.match(line)) for line in sure)
+    return sure if is_told else lines
 
 
 def _with_code(line: str, lines: list[str]) -> str:
