@@ -13,7 +13,9 @@ _HEAD, _TAIL, _LINES, _LONGEST = 12_000, 24_000, 200, 400
 _OPERATOR = lazy_compile(r"&&|\|\||\|&|[;\n|&]")
 #: After these the next command runs whatever became of the last.
 _APART = (";", "\n", "&")
-_IDLE = lazy_compile(r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do)\b")
+_IDLE = lazy_compile(r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do|break|continue)\b")
+# How a loop over given words begins, of which what is done once is done each time.
+_LOOP, _BODY = lazy_compile(r"for\s+\w+\s+in\s"), lazy_compile(r"do\s+(?=\S)")
 _STRICT = lazy_compile(r"set -\w*e")
 _LEADING = lazy_compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+|sudo\s+|time\s+|env\s+|nohup\s+)+")
 _RUNNER = lazy_compile(r"^(?:(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|timeout \S+)\s+(?:-\S+\s+)*")
@@ -111,6 +113,8 @@ def read_chain(line: str) -> tuple[Link, ...]:
     Example:
         >>> [link[:3] for link in read_chain("cd api && python -c 'a; b' | tail -1; (make)")][1:]
         [("python -c 'a; b' | tail -1", '&&', "python -c 'a; b'"), ('make', ';', 'make')]
+        >>> [link.first for link in read_chain("for n in 1 2; do ./run $n; done")]
+        ['for n in 1 2', './run $n', 'done']
     """
     found: list[Link] = []
     start, joiner, piped = 0, "", -1
@@ -121,8 +125,13 @@ def read_chain(line: str) -> tuple[Link, ...]:
             continue
         text = line[start:begin].strip()
         first = _unwrap(line[start:piped].strip()) if piped >= 0 else _unwrap(text)
+        if found and _BODY.match(first) and _LOOP.match(found[-1].first):
+            text, first, joiner = _BODY.sub("", text), _BODY.sub("", first), found[-1].joiner
         if first:
             found.append(Link(_unwrap(text), joiner if found else "", first, "|" if piped >= 0 else operator))
+            if first == "done" and piped >= 0:
+                head = max((place for place, link in enumerate(found) if _LOOP.match(link.first)), default=len(found))
+                found[head:] = [link._replace(after="|") for link in found[head:]]
             joiner = operator
         elif operator.strip():
             joiner = operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping
@@ -33,7 +34,9 @@ _SIGNS = ("-", "+")
 _REDIRECTION = lazy_compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
 # What a command is put in for, and what stands for it while the line is cut into words.
 _PUT_IN, _HELD = lazy_compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)"), "\ufffc"
-_NO_COMMAND = word_set("cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset alias trap wait")
+_NO_COMMAND = word_set(
+    "cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset alias trap wait break continue"
+)
 #: Names of tools and libraries, for tags and to tell them from other words.
 TOOLS = word_set(
     "pytest ruff mypy uv poetry pip npm pnpm yarn bun jest vitest eslint prettier tsc node cargo rustc clippy go golangci-lint docker "
@@ -92,6 +95,8 @@ _DASHED = (("op", "run"), ("doppler", "run"), ("infisical", "run"), ("dotenvx", 
 _WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package")
 #: Options that say where or with which file something is run.
 _PLACES = word_set("-p --port -C -f --directory --file --project --project-directory --prefix --context --namespace --manifest-path --kubeconfig")
+#: Programs of which short options name the space that they work in.
+_IN_SPACES, _SPACES = frozenset({"helm", "kubectl", "oc"}), frozenset({"-n"})
 _SCRIPT_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun"})
 #: Runners of tests that need no script.
 SCRIPT_TESTS = frozenset({"jest", "vitest", "mocha", "ava"})
@@ -105,6 +110,7 @@ TARGET_RUNNERS = frozenset({"make", "just", "rake", "task"})
 _TEST_TARGET = lazy_compile(r"^(?:unit-?)?(?:tests?|check|verify)(?:[:_-]|$)")
 _PYTHON = lazy_compile(r"(?:python|pypy)[\d.]*$")
 _SHELL = lazy_compile(r"(?:ba|z|da|k)?sh$")
+_CONFIGURATION = lazy_compile(r"[\w./~$-]*\.(?:xml|ya?ml|toml|json|ini|cfg|conf|properties|env)")
 
 
 class Command(NamedTuple):
@@ -267,14 +273,29 @@ def _family(words: tuple[str, ...]) -> str:
     if program == "cmake":
         return "cmake --build" if "--build" in words else "cmake"
     if program in _WITH_SUBCOMMAND:
-        return f"{'pip' if program == 'pip3' else program} {_second(words[1:])}".strip()
+        rest = [word for before, word in itertools.pairwise(words) if before not in _SPACES] if program in _IN_SPACES else words[1:]
+        return f"{'pip' if program == 'pip3' else program} {_second(tuple(rest))}".strip()
     return program
 
 
 def _second(words: tuple[str, ...]) -> str:
     """Return the first word that is neither an option nor what an option is given."""
     pairs = zip(("", *words), words, strict=False)
-    return next((word for before, word in pairs if not word.startswith(_SIGNS) and before not in _PLACES), "")
+    return next((word for before, word in pairs if not word.startswith(_SIGNS) and not _is_given(before, word)), "")
+
+
+def _is_given(before: str, word: str) -> bool:
+    return before in _PLACES or (before.startswith("-") and is_configuration(word))
+
+
+def is_configuration(word: str) -> bool:
+    """Tell whether a word names a file of settings.
+
+    Example:
+        >>> is_configuration(".ci/settings.xml"), is_configuration("verify")
+        (True, False)
+    """
+    return _CONFIGURATION.fullmatch(word) is not None
 
 
 def _script(words: tuple[str, ...]) -> str:

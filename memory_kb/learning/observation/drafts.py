@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.expressions import lazy_compile
-from memory_kb.learning.observation.commandlines import TOOLS
+from memory_kb.learning.observation.commandlines import TOOLS, Command
 from memory_kb.learning.observation.corrections import Correction, Did
 from memory_kb.learning.observation.fixes import Attempt, Fix, show_step
-from memory_kb.learning.observation.forms import name, show, show_more, show_setting
+from memory_kb.learning.observation.forms import SHOWN, cut, name, name_beside, show, show_options, show_setting
+from memory_kb.learning.observation.options import Option, added_options, is_of_one_thing, replaced_value
 from memory_kb.learning.observation.statements import Decision
 from memory_kb.learning.remember import Draft
 from memory_kb.notes.splice import Value
@@ -19,6 +20,8 @@ from memory_kb.text import shorten
 #: Characters of a learning and of its title; the most tags.
 LONGEST, TITLE = 600, 80
 _TAGS = 5
+#: Characters of a command that worked; the first that fits is taken.
+_COMMANDS = (300, 200, SHOWN)
 #: Importance at creation (S3-11), and the type that a scope gives (S3-25).
 _IMPORTANCE = {"observations": 0.95, "escalation": 0.95, "corrective": 0.8}
 _TYPES = {"observations": "directive", "escalation": "directive", "corrective": "corrective"}
@@ -109,44 +112,13 @@ def make_draft(finding: Finding, phase: str, task: str | None) -> Draft | None:
     if task and not find_secret(task):
         fields.append(("session_task", task))
     fields.append(("source_events", [str(seq) for seq in dict.fromkeys(finding.seqs)]))
-    return Draft(text, finding.kind, shorten(finding.title, TITLE), finding.tags[:_TAGS], None, finding.applies_to, "extracted", tuple(fields))
+    return Draft(text, finding.kind, cut(finding.title, TITLE), finding.tags[:_TAGS], None, finding.applies_to, "extracted", tuple(fields))
 
 
 def from_fix(fix: Fix) -> Finding:
     """Return what a fix teaches, with the labels of the corrective scope."""
     first = _distinct(fix.attempts)[0]
-    lines = [("Error Pattern", "; ".join(_pattern(one) for one in _distinct(fix.attempts)))]
-    if fix.worked is None:
-        title = f"`{name(first.command)}` does not run here: {first.failure.message}"
-        lines.append(("Recovery", f"none was found, it failed {len(fix.attempts)} times for the same reason."))
-    elif fix.way == "form":
-        failed, worked = f"`{name(first.command)}`", f"`{name(fix.worked)}`"
-        title = f"{failed} fails here, {worked} works"
-        before = f"{show_step(fix.steps[0])}, then " if fix.steps else ""
-        lines.append(("Recovery", f"{before}{show(fix.worked)} worked."))
-        setting = show_setting(fix.worked, first.command)
-        if setting:
-            title = f"`{name(fix.worked._replace(settings=()))}` needs {setting}"
-            is_cut = "…" in worked and "…" not in setting
-            lines.append(
-                ("Prevention", f"Run `{name(fix.worked._replace(settings=()))}` with {setting}." if is_cut else f"Run {worked} instead of {failed}.")
-            )
-        elif failed != worked:
-            lines.append(("Prevention", f"Run {worked} instead of {failed}."))
-        elif added := show_more(fix.worked, first.command):
-            title = f"{worked} works with {added}"
-            lines.append(("Prevention", f"Run {worked} with {added}."))
-    elif fix.way == "before":
-        helped = show_step(fix.steps[0])
-        title = f"Run {helped} before `{name(fix.worked)}`"
-        lines += [("Recovery", f"{helped}, then {show(fix.worked)} worked."), ("Prevention", f"Run {helped} before `{name(fix.worked)}`.")]
-    else:
-        title = (
-            f"`{name(fix.worked)}` fails with {first.failure.message}" if fix.cause is None else f"{first.failure.message} in `{name(fix.worked)}`"
-        )
-        lines.append(("Recovery", f"a change in {' and '.join(map(show_step, fix.steps))}; then {show(fix.worked)} worked."))
-        if fix.cause:
-            lines.append(("Root Cause", fix.cause))
+    title, lines = next(told for limit in _COMMANDS if _is_short((told := _tell(fix, limit))[1]) or limit == _COMMANDS[-1])
     lines = _fitted(lines)
     files = tuple(step.file for step in fix.steps if step.file)
     words = " ".join(
@@ -155,6 +127,66 @@ def from_fix(fix: Fix) -> Finding:
     reason = f"A command failed with {first.failure.sort} ({len(fix.attempts)}x){'' if fix.worked is None else ' and worked later'}."
     mark = {"form": "", "before": "/before", "edit": "/edit", "none": "/unfixed"}[fix.way]
     return Finding("corrective", "pitfall", title, tuple(lines), fix.seqs, reason, _tags(words, files), mark=mark)
+
+
+def _tell(fix: Fix, limit: int) -> tuple[str, list[tuple[str, str]]]:
+    """Return the title and the lines of a fix, in which what worked takes no more than so many characters."""
+    first = _distinct(fix.attempts)[0]
+    lines = [("Error Pattern", "; ".join(_pattern(one) for one in _distinct(fix.attempts)))]
+    if fix.worked is None:
+        lines.append(("Recovery", f"none was found, it failed {len(fix.attempts)} times for the same reason."))
+        return f"`{name(first.command)}` does not run here: {first.failure.message}", lines
+    whole = show(fix.worked, limit)
+    if fix.way == "form":
+        before = f"{show_step(fix.steps[0], limit)}, then " if fix.steps else ""
+        title, prevention = _tell_form(fix.worked, first.command)
+        lines.append(("Recovery", f"{before}{whole} worked."))
+        lines += [("Prevention", prevention)] if prevention else []
+    elif fix.way == "before":
+        helped = show_step(fix.steps[0], limit)
+        title = f"Run {helped} before `{name(fix.worked)}`"
+        lines += [("Recovery", f"{helped}, then {whole} worked."), ("Prevention", f"Run {helped} before `{name(fix.worked)}`.")]
+    else:
+        title = (
+            f"`{name(fix.worked)}` fails with {first.failure.message}" if fix.cause is None else f"{first.failure.message} in `{name(fix.worked)}`"
+        )
+        lines.append(("Recovery", f"a change in {' and '.join(map(show_step, fix.steps))}; then {whole} worked."))
+        if fix.cause:
+            lines.append(("Root Cause", fix.cause))
+    return title, lines
+
+
+def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, str]:
+    """Return the title of what had to be written otherwise, and how to go about it next time, where that can be said in short."""
+    failed, worked = f"`{name(failed_command)}`", f"`{name(worked_command)}`"
+    setting = show_setting(worked_command, failed_command)
+    if setting:
+        plain = f"`{name(worked_command._replace(settings=()))}`"
+        is_cut = "…" in worked and "…" not in setting
+        return f"{plain} needs {setting}", f"Run {plain} with {setting}." if is_cut else f"Run {worked} instead of {failed}."
+    if failed != worked:
+        return f"{failed} fails here, {worked} works", f"Run {worked} instead of {failed}."
+    options = added_options(worked_command, failed_command)
+    if not options:
+        return f"{failed} fails here, {worked} works", ""
+    called = f"`{name_beside(worked_command, failed_command)}`"
+    added = show_options(options)
+    is_of_one = any(map(is_of_one_thing, options))
+    if is_of_one and len(whole := show(failed_command)) + len(added) < TITLE:
+        called = whole
+    title = f"{called} works with {added}"
+    if not added or len(title) > TITLE:
+        title = f"{called} works with {'another ' * (replaced_value(failed_command, worked_command) is not None)}{_names(options)}"
+    return title, f"Run {called} with {added}." if added and not is_of_one else ""
+
+
+def _names(options: tuple[Option, ...]) -> str:
+    """Return options without what they are given."""
+    return " and ".join(dict.fromkeys(f"`{one.name}`" for one in options))
+
+
+def _is_short(lines: list[tuple[str, str]]) -> bool:
+    return sum(len(label) + len(words) + 7 for label, words in lines) <= LONGEST
 
 
 def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> Finding:
@@ -234,10 +266,10 @@ def _distinct(attempts: tuple[Attempt, ...]) -> list[Attempt]:
 def _fitted(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the lines without what can be spared, where they are too long."""
     for spared in ("Prevention", "Recovery"):
-        if sum(len(label) + len(words) + 7 for label, words in lines) <= LONGEST:
+        if _is_short(lines):
             break
         lines = [
-            (label, shorten(words, 160)) if label == spared == "Recovery" else (label, words)
+            (label, cut(words, 160)) if label == spared == "Recovery" else (label, words)
             for label, words in lines
             if label != spared or spared == "Recovery"
         ]

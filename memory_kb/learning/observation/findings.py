@@ -283,7 +283,7 @@ class Learner:
         blamed_at = find_blamed(links, text)
         ran = [one for one in call.commands if links[one.place].joiner != "||" and (one is last or one.place not in blamed_at)]
         for number, command in enumerate(ran):
-            self._ready += self._watch.worked(command, call.seq, tuple(ran[:number]))
+            self._ready += self._watch.worked(command, call.seq, tuple(ran[:number]), tuple(ran[number + 1 :]))
 
     def _settle(self) -> Iterator[Offer]:
         """Yield the fixes of which nothing more will be said."""

@@ -14,8 +14,8 @@ from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure
 from memory_kb.learning.observation.forms import (
     FETCHED,
-    IDLE_FLAGS,
     KNOWN,
+    SHOWN,
     TELLING,
     acts,
     bare,
@@ -26,6 +26,7 @@ from memory_kb.learning.observation.forms import (
     teaches,
     words_of,
 )
+from memory_kb.learning.observation.options import flags_beside, is_advised, is_other_job, names_absent
 from memory_kb.learning.observation.remedies import HELP, PREPARES, is_named
 from memory_kb.learning.observation.statements import is_general
 from memory_kb.text import shorten
@@ -132,14 +133,18 @@ class FixWatch:
         if len(self._open) > _FAMILIES:
             self._open.pop(next(iter(self._open)))
 
-    def worked(self, command: Command, seq: int, before: tuple[Command, ...] = ()) -> Iterator[Fix]:
-        """Take in that a command worked, after others on the same line; yield what that teaches."""
+    def worked(self, command: Command, seq: int, before: tuple[Command, ...] = (), after: tuple[Command, ...] = ()) -> Iterator[Fix]:
+        """Take in that a command worked, among others on the same line; yield what that teaches."""
         asking = command.flags & _ASKING_FLAGS
         if asking and not any(asking <= one.command.flags for one in self._open.get(command.family, ())):
             return
         attempts = self._open.pop(command.family, None)
+        later = set(map(form_of, after)) - {form_of(command)}
+        left = deque((one for one in attempts or () if form_of(one.command) in later), maxlen=_FAILURES)
+        if left:
+            self._open[command.family] = left
         if attempts:
-            yield from self._settle(tuple(attempts), command, seq, before)
+            yield from self._settle(tuple(one for one in attempts if one not in left), command, seq, before)
         elif self._is_hinted(command) and self._last:
             self._open.pop(self._last.command.family, None)
             yield Fix("form", (self._last,), command, seqs=(self._last.seq, seq))
@@ -169,6 +174,10 @@ class FixWatch:
         changed = {one: fix for one in left if (fix := self._find_changed(one, command, before, seq))}
         yield from list({(fix.worked, fix.attempts[0].failure.pattern): fix for fix in changed.values()}.values())
         left = [one for one in left if one not in changed and _teaches(one)]
+        replaced = [one for one in left if self._tells_value(one, command, seq)]
+        if replaced:
+            yield Fix("form", tuple(replaced), command, seqs=(*(one.seq for one in replaced), seq))
+        left = [one for one in left if one not in replaced]
         others = tuple(one for one in left if is_other_form(one.command, command) and form_of(one.command) not in self._passed)
         plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(command)} - {"change", "passing"}
         for alike in _by_sort(others):
@@ -207,7 +216,7 @@ class FixWatch:
         if not attempt.failure.is_about_setup and self._has_acted(attempt, seq):
             return None
         old, new = telling[0]
-        if not (new.flags - old.flags - IDLE_FLAGS or set(new.settings) - set(old.settings)) or not teaches(new):
+        if not (flags_beside(new, old) or set(new.settings) - set(old.settings)) or not teaches(new):
             return None
         shown = " && ".join(one.shown for one in (*attempt.before, attempt.command))
         return Fix("form", (attempt._replace(command=old._replace(shown=shown)),), new, seqs=(attempt.seq, seq))
@@ -215,10 +224,17 @@ class FixWatch:
     def _tells_option(self, attempt: Attempt, worked: Command, seq: int) -> bool:
         """Tell whether the same command went well with an option more or with another one, and nothing was changed before."""
         failed = attempt.command
-        more, less = worked.flags - failed.flags - IDLE_FLAGS, failed.flags - worked.flags - IDLE_FLAGS
+        more, less = flags_beside(worked, failed), flags_beside(failed, worked)
         is_same = failed.settings == worked.settings and failed.runners == worked.runners
         is_longer = is_same and (set(failed.words) <= set(worked.words) or (len(less) == 1 and failed.operands == worked.operands))
-        if attempt.failure.sort in ("change", "passing") or len(more) != 1 or not is_longer or any(map(_FORCING.match, more)):
+        is_over = attempt.failure.sort == "change" or (attempt.failure.sort == "passing" and not is_advised(attempt.failure.advice, worked, failed))
+        if is_over or len(more) != 1 or not is_longer or any(map(_FORCING.match, more)):
+            return False
+        return not self._has_acted(attempt, seq)
+
+    def _tells_value(self, attempt: Attempt, worked: Command, seq: int) -> bool:
+        """Tell whether the same command went well with something else for what there was not, and nothing was changed before."""
+        if attempt.failure.sort in ("change", "passing") or not names_absent(attempt.failure.message, attempt.command, worked):
             return False
         return not self._has_acted(attempt, seq)
 
@@ -256,13 +272,16 @@ class FixWatch:
         """Return the one command that was run after a failure, right before the same went well."""
         known = {one.family for one in attempt.before}
         between = [one for one in self._since(attempt, seq) if one.command is None or (acts(one.command) and one.command.family not in known)]
-        if len(between) != 1 or attempt.failure.sort != "other":
+        if len({(one.seq, one.command and one.command.family) for one in between}) != 1 or attempt.failure.sort != "other":
             return None
-        command = between[0].command
+        command = between[-1].command
         if command is None or command.family == attempt.command.family or KNOWN.match(bare(command)):
             return None
         is_install = command.family.rpartition(" ")[2] in ("install", "add", "sync", "ci")
-        return between[0] if PREPARES.search(bare(command)) and not is_install else None
+        if not PREPARES.search(bare(command)) or is_install:
+            return None
+        whole = " && ".join(one.command.shown for one in between if one.command)
+        return between[-1]._replace(command=command._replace(shown=whole))
 
     def unfixed(self) -> Iterator[Fix]:
         """Yield, at the end, what failed again and again for a reason that will still be there."""
@@ -291,10 +310,10 @@ def with_cause(fix: Fix, cause: str | None) -> Fix:
     return replace(fix, cause=cause) if fix.way == "edit" and fix.cause is None else fix
 
 
-def show_step(step: Step) -> str:
+def show_step(step: Step, limit: int = SHOWN) -> str:
     """Return a step as it stands in a learning."""
     if step.command:
-        return show(step.command)
+        return show(step.command, limit)
     line = next((line.strip() for line in step.added.splitlines() if line.strip()), "")
     code = redact(shorten(line.replace("`", "'"), _CODE)).text
     return f"`{step.file}`: `{code}`" if code and not FETCHED.search(code) else f"`{step.file}`"
@@ -343,7 +362,7 @@ def _tells_form(attempt: Attempt, others: tuple[Attempt, ...], worked: Command) 
     sort = attempt.failure.sort
     if any(one in attempt.failure.advice for one in set(worked.settings) - set(attempt.command.settings)):
         return True
-    if sort in ("change", "passing", "missing schema", "stale code"):
+    if sort in ("change", "passing", "missing schema", "stale code") or is_other_job(attempt.command, worked):
         return False
     if set(worked.runners) - set(attempt.command.runners) == {"sudo"}:
         return False

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import SCRIPT_TESTS, TARGET_RUNNERS, Command, word_set
+from memory_kb.learning.observation.options import Option, as_written, flags_beside
 from memory_kb.text import shorten
 
-_SHOWN = 110
+#: Characters of a command, and of options, in a learning.
+SHOWN, _OPTIONS = 110, 80
 #: The shortest word that says what a command is for.
 TELLING = 4
 # Of what these say nothing is learned: looking around, and what is tried until it fits.
@@ -21,17 +24,20 @@ _NO_LESSON = word_set(
     "gofmt prettier markdownlint actionlint"
 )
 _ACTING = word_set("git rm mv cp kubectl psql mysql")
-IDLE_FLAGS = word_set(
-    "-q -qq -v -vv -x -s -k --quiet --verbose --tb --no-header -rA -ra --maxfail --lf --ff --color --no-color --silent --reporter "
-    "--runInBand -i -n -j --watch --watchAll "
-    "--nocapture -run -count -race --lib --bin --tests --fix --json --coverage --cov -t --testNamePattern --last-failed --durations "
-    "--no-pager -p --workspace --all"
-)
+_LOOKING = word_set("sinfo squeue sacct lsusb lsblk lspci dmesg whoami hostname uname id nproc")
+_ASKING = word_set("list ls show info status describe search history help logs log inspect view doctor outdated why explain")
+_ASKING_FLAGS = word_set("--help -h --version -V --list")
 # A setting whose value is a secret, or of this machine alone.
 _LONG_VALUE = lazy_compile(
     r"(?<!\S)([A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\w*|[A-Za-z_]\w*(?==[^\s=]*://)|"
-    r"[A-Za-z_]\w*(?==\S{41}))=(?:\"[^\"]*\"|'[^']*'|\S+)"
+    r"[A-Za-z_]\w*(?==\S{41}))=(?P<value>\"[^\"]*\"|'[^']*'|(?:\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\S)+)"
 )
+# A value that stands elsewhere: a variable, or what a command answers that is not itself given the value.
+_REFERENCE = lazy_compile(r"(?P<quote>\"?)(?:\$\((?!\s*(?:echo|printf)\b)[^()\"]*(?:\([^()\"]*\)[^()\"]*)*\)|\$\w+|\$\{\w+\})(?P=quote)")
+# What is cut whole or not at all, and what may stand in it.
+_WHOLE = lazy_compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)|(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\"")
+# What may be a command of a program: no file, and none of the folders that are worked in.
+_SECOND = lazy_compile(r"(?!(?:tests|src|lib|docs?|app|apps|web|api|packages|scripts)$)[a-z][a-z-]{2,}")
 _HOME = lazy_compile(r"(?<!/)/(?:home|Users)/[^/\s]+/")
 _HOME_IN_ADDRESS = lazy_compile(r"(?<=//)/(?:home|Users)/[^/\s]+/")
 #: What everybody runs in a fresh checkout.
@@ -39,14 +45,39 @@ KNOWN = lazy_compile(r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poe
 FETCHED = lazy_compile(r"\bcurl\b|\bwget\b|base64|\|\s*(?:ba|z)?sh\b|--no-verify|https?://")
 
 
-def show(command: Command) -> str:
+def show(command: Command, limit: int = SHOWN) -> str:
     """Return a command as it stands in a learning."""
-    return f"`{plain(command.shown, _SHOWN)}`"
+    return f"`{plain(command.shown, limit)}`"
 
 
 def plain(text: str, limit: int) -> str:
-    """Return a command on one line, without credentials, long values and the name of a home."""
-    return shorten(without_home(redact(_LONG_VALUE.sub(r"\1=…", text)).text.replace("`", "")), limit)
+    """Return a command on one line, without credentials, long values and the name of a home.
+
+    Example:
+        >>> plain("TOKEN=$(gh auth token) npm ci", 60), plain("TOKEN=hunter2 npm ci", 60), plain("TOKEN=$(echo hunter2) npm ci", 60)
+        ('TOKEN=$(gh auth token) npm ci', 'TOKEN=… npm ci', 'TOKEN=… npm ci')
+    """
+    return cut(without_home(redact(_LONG_VALUE.sub(_shorten_value, text)).text.replace("`", "")), limit)
+
+
+def _shorten_value(found: re.Match[str]) -> str:
+    return found[0] if _REFERENCE.fullmatch(found["value"]) else f"{found[1]}=…"
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut a line with commands at a word, but not within quotes or `$(...)`.
+
+    Example:
+        >>> cut("run --on 'iPhone 15 Pro' --now", 20), cut("A=$(cat a b) run it", 18)
+        ('run --on…', 'A=$(cat a b) run…')
+    """
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    wholes = [found.span() for found in _WHOLE.finditer(line)]
+    spaces = (place for place in range(limit - 1, 0, -1) if line[place] == " ")
+    place = next((place for place in spaces if not any(start < place < end for start, end in wholes)), 0)
+    return f"{line[:place]}…" if place else shorten(_WHOLE.sub("…", line), limit)
 
 
 def without_home(text: str) -> str:
@@ -59,22 +90,28 @@ def without_home(text: str) -> str:
     return _HOME_IN_ADDRESS.sub("$HOME/", _HOME.sub("~/", text))
 
 
-def show_more(worked: Command, failed: Command) -> str:
-    """Return the options that a command has and another one has not, or an empty text."""
-    words = list(worked.words)
-    more = [
-        " ".join(words[place : place + 1 + (word[0] == "-" and place + 1 < len(words) and not words[place + 1].startswith("-"))])
-        for place, word in enumerate(words)
-        if word.startswith(("-", "+")) and word not in failed.words and word not in IDLE_FLAGS
-    ]
-    return f"`{plain(' '.join(more), 60)}`" if more else ""
+def show_options(options: tuple[Option, ...]) -> str:
+    """Return options with what they are given, or an empty text where they cannot be shown whole."""
+    text = " ".join(without_home(one.shown) for one in options)
+    return f"`{text}`" if options and plain(text, _OPTIONS) == text else ""
 
 
 def show_setting(worked: Command, failed: Command) -> str:
     """Return the settings that a command has and the same one without them has not, or an empty text."""
     more = [one for one in worked.settings if one not in failed.settings]
-    is_same = (worked.runners, worked.family) == (failed.runners, failed.family) and not (worked.flags ^ failed.flags) - IDLE_FLAGS
-    return f"`{plain(' '.join(one.removesuffix(' &&') for one in more), 70)}`" if more and is_same else ""
+    is_same = (worked.runners, worked.family) == (failed.runners, failed.family) and not _differ(failed, worked)
+    shown = [one.removesuffix(" &&") for one in _settings(worked, more)]
+    return f"`{plain(' '.join(shown), 70)}`" if more and is_same else ""
+
+
+def _settings(command: Command, settings: Sequence[str]) -> list[str]:
+    """Return settings of a command with the quotes that their values have in it."""
+    parts = [one.partition("=") for one in settings]
+    return [name + joined + (as_written(value, command.shown) if joined else "") for name, joined, value in parts]
+
+
+def _differ(failed: Command, worked: Command) -> bool:
+    return bool(flags_beside(failed, worked) or flags_beside(worked, failed))
 
 
 def name(command: Command) -> str:
@@ -98,7 +135,21 @@ def name(command: Command) -> str:
         words = words[: max(1, own)] if not any(one.startswith(("-", "+")) for one in words[1:own]) else command.family.split()
     runners = [one for one in command.runners if not one.endswith("/")]
     folder = next((one for one in command.runners if one.endswith("/")), "")
-    return plain(" ".join((*command.settings, *runners, folder + " ".join(words))), 60)
+    return plain(" ".join((*_settings(command, command.settings), *runners, folder + " ".join(words))), 60)
+
+
+def name_beside(worked: Command, failed: Command) -> str:
+    """Return a command in the fewest words, with the word behind the program where another one begins alike.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> name_beside(*(parse_line(line)[0] for line in ("pod install --repo-update", "pod install")))
+        'pod install'
+    """
+    short = name(worked)
+    pair = {command.words[1] for command in (worked, failed) if len(command.words) > 1 and command.family == command.program == worked.program}
+    second = "".join(pair) if len(pair) == 1 and len(failed.words) > 1 else ""
+    return plain(f"{short} {second}", 60) if _SECOND.fullmatch(second) and short.endswith(worked.program) else short
 
 
 def bare(command: Command) -> str:
@@ -118,7 +169,19 @@ def words_of(command: Command) -> frozenset[str]:
 
 def acts(command: Command) -> bool:
     """Tell whether a command may have changed something."""
-    return teaches(command) or command.program in _ACTING or "login" in command.words
+    return (teaches(command) and not looks(command)) or command.program in _ACTING or "login" in command.words
+
+
+def looks(command: Command) -> bool:
+    """Tell whether a command only tells how things are.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> [looks(parse_line(line)[0]) for line in ("xcrun simctl list devices", "conan --version", "docker compose up -d logs")]
+        [True, True, False]
+    """
+    plain_words = [word for word in command.words[1:] if not word.startswith("-")]
+    return command.program in _LOOKING or not _ASKING.isdisjoint(plain_words[:2]) or not _ASKING_FLAGS.isdisjoint(command.flags)
 
 
 def teaches(command: Command) -> bool:
@@ -132,7 +195,7 @@ def is_other_form(failed: Command, worked: Command) -> bool:
         return True
     if failed.family.partition(" ")[0] in ("js", *TARGET_RUNNERS) and name(failed._replace(settings=())) != name(worked._replace(settings=())):
         return True
-    return bool((failed.flags ^ worked.flags) - IDLE_FLAGS)
+    return _differ(failed, worked)
 
 
 def covers(worked: Command, failed: Command) -> bool:
