@@ -30,6 +30,18 @@ FIXES = {
         [("-", "nomadic run --pool=small job.hcl", NO_POOL), ("+", "nomadic run --pool=batch-2 job.hcl", "ok")],
         ("`nomadic run` works with `--pool=batch-2`", "Unknown pool 'small'"),
     ),
+    "something else before the command of the program": (
+        [("-", "docker compose --profile lab up -d", "Error: no such profile: lab"), ("+", "docker compose --profile office up -d", "ok")],
+        ("`docker compose up` works with `--profile office`", "no such profile"),
+    ),
+    "something else, after a look with the same program": (
+        [
+            ("-", "docker buildx build --builder legacy .", 'ERROR: no builder "legacy" found'),
+            ("+", "docker buildx ls", "office"),
+            ("+", "docker buildx build --builder office .", "ok"),
+        ],
+        ("works with `--builder office`", "no builder"),
+    ),
     "within a loop": (
         [
             ("-", "for n in 1 2 4; do sbatch job.sh --n $n; done", NO_ACCOUNT),
@@ -103,6 +115,11 @@ NOTHING = {
     "a loop whose output is piped away and tells of a failure": [
         ("-", "pytest tests/a --real", "E   connection refused"),
         ("+", "for n in 1 2; do pytest tests/a --real --n $n; done | tail -3", "FAILED tests/a::b\n1 failed in 0.1s"),
+    ],
+    "another command of a program, for something else in the same space": [
+        ("-", "helm -n prod upgrade api c", "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"),
+        ("-", "helm -n prod upgrade api c --atomic", "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"),
+        ("+", "helm -n prod rollback api 42", "Rollback was a success"),
     ],
 }
 

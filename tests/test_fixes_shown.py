@@ -72,3 +72,10 @@ def test_a_command_is_cut_between_its_words() -> None:
         line,
     ]
     assert show(parse_line("NAMES='a b c' run")[0], 99) == "`NAMES='a b c' run`"
+
+
+def test_what_is_put_in_and_too_long_for_a_title_stands_whole_in_the_recovery() -> None:
+    value = "$(aws codeartifact get-authorization-token --domain acme --query authorizationToken --output text)"
+    offer = fix("npm ci", "npm error code E401\nnpm error Unable to authenticate, need: Basic", f"NODE_AUTH_TOKEN={value} npm ci")
+    assert offer.draft.title == "`npm ci` needs `NODE_AUTH_TOKEN=…`"
+    assert offer.draft.text.endswith(f"**Recovery:** `NODE_AUTH_TOKEN={value} npm ci` worked.")

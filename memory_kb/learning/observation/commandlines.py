@@ -94,7 +94,9 @@ _DASHED = (("op", "run"), ("doppler", "run"), ("infisical", "run"), ("dotenvx", 
 #: Options of runners that are followed by a value.
 _WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package")
 #: Options that say where or with which file something is run.
-_PLACES = word_set("-p --port -C -f --directory --file --project --project-directory --prefix --context --namespace --manifest-path --kubeconfig")
+_PLACES = word_set(
+    "-p --port -C -f --directory --file --project --project-directory --prefix --profile --context --namespace --manifest-path --kubeconfig"
+)
 #: Programs of which short options name the space that they work in.
 _IN_SPACES, _SPACES = frozenset({"helm", "kubectl", "oc"}), frozenset({"-n"})
 _SCRIPT_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun"})

@@ -163,6 +163,8 @@ def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, s
     if setting:
         plain = f"`{name(worked_command._replace(settings=()))}`"
         is_cut = "…" in worked and "…" not in setting
+        if "…" in setting and "…" not in show(worked_command, _COMMANDS[0]):
+            return f"{plain} needs {setting}", ""
         return f"{plain} needs {setting}", f"Run {plain} with {setting}." if is_cut else f"Run {worked} instead of {failed}."
     if failed != worked:
         return f"{failed} fails here, {worked} works", f"Run {worked} instead of {failed}."

@@ -22,6 +22,7 @@ from memory_kb.learning.observation.forms import (
     covers,
     form_of,
     is_other_form,
+    looks,
     show,
     teaches,
     words_of,
@@ -137,6 +138,10 @@ class FixWatch:
         """Take in that a command worked, among others on the same line; yield what that teaches."""
         asking = command.flags & _ASKING_FLAGS
         if asking and not any(asking <= one.command.flags for one in self._open.get(command.family, ())):
+            return
+        if looks(command) and not any(looks(one.command) for one in self._open.get(command.family, ())) and not self._hint:
+            self._last, self._hint = None, ""
+            self._note_step(command, seq)
             return
         attempts = self._open.pop(command.family, None)
         later = set(map(form_of, after)) - {form_of(command)}

@@ -35,7 +35,8 @@ _CHOOSING = lazy_compile(
 )
 _ABSENT = lazy_compile(
     r"\b(?:(?:do(?:es)?|did) ?n[o']t exist|(?:was |is |were |are )?not (?:be )?found|no such|unknown|(?:unable to|could not|couldn't|cannot|can't) "
-    r"(?:find|locate)|(?:is|are) not (?:known|available)|no \S+ (?:named|called|matching)|non[- ]?existent)\b",
+    r"(?:find|locate)|(?:is|are) not (?:known|available)|no \S+ (?:named|called|matching)|no \w+ [`'\"][^`'\"]+[`'\"] (?:was )?found|"
+    r"non[- ]?existent)\b",
     re.IGNORECASE,
 )
 _ALIKE, _TELLING = 0.75, 4
