@@ -78,7 +78,8 @@ class IndexKeeper:
         self._notices: tuple[str, ...] = ()
         self._settled = 0
         self._opened_as: tuple[int, int] | None = None
-        self._looks, self._listings = 0, Listings()
+        #: Everywhere, where folders that have not changed since the last look are not listed again.
+        self._again = Reach(listings=Listings())
         #: Whether reading does without a look at the files while a watcher runs.
         self.trusts_watcher = False
 
@@ -162,7 +163,7 @@ class IndexKeeper:
             return Refreshed()
         problems: list[Problem] = []
         is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, self._next_reach(), problems)):
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, self._again, problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:
             report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
@@ -233,23 +234,18 @@ class IndexKeeper:
         """Tell whether a sync would find something to do."""
         return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
 
-    def _next_reach(self) -> Reach:
-        """Return how the next look goes; what folders held is remembered from the second on, since there may be only one."""
-        self._looks += 1
-        return Reach(listings=self._listings) if self._looks > 1 else EVERYWHERE
-
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.stale_because(self._fingerprint) is not None
 
     def _sync_soon(self, progress: Progress | None) -> SyncReport:
         """Bring the index up to date unless another process keeps it busy."""
         try:
-            return self._sync(0, progress=progress)
+            return self._sync(0, self._again, progress=progress)
         except VaultBusy:
             from memory_kb.index.indexer import survey
 
             pending = survey(self._vault, self.index, self._settings).pending
-            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), progress=progress)
+            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), self._again, progress=progress)
 
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
         from memory_kb.index.indexer import survey
