@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from memory_kb.credentials import find_secret
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.episodic.sayings import RETRACTION
 from memory_kb.learning.episodic.toolcalls import CHECKS, read_call, read_command
@@ -26,9 +27,10 @@ from memory_kb.learning.observation.failures import REFUSED, is_failure, read_fa
 from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_cause
 from memory_kb.learning.observation.remarks import read_remarks
 from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
-from memory_kb.learning.speech.capture import make_offer
+from memory_kb.learning.speech.capture import Capture, make_offer
 from memory_kb.learning.speech.ownwords import read_own_text
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
+from memory_kb.learning.speech.telling import points_back
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import in_own_words, is_own_call, strip
@@ -42,6 +44,8 @@ _PENDING, _DEEDS = 200, 40
 _TASK_CHARS = 200
 #: A longer message is no word about what just failed.
 _HINT_CHARS = 400
+#: A longer sentence is no context, but one more thing to read.
+_CONTEXT_CHARS = 240
 #: How an answer begins that lets a decision stand.
 _APPROVAL = lazy_compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
 # A message that only objects; what follows it says to what.
@@ -106,6 +110,7 @@ class Learner:
         self._said: set[tuple[str, str]] = set()
         self._objection = ""
         self._unanswered = ""
+        self._agent_said = ""
         self._has_looked = False
         self._retractions = Retractions()
         #: What the person said that is kept, letter for letter, by the keys of its entries.
@@ -152,7 +157,7 @@ class Learner:
         found = remarks.correction
         for mark, capture in remarks.captures:
             offer = make_offer(event, capture, _moment(event), self._place, self._id)
-            yield from self._state(self._offer_capture(offer, mark, event.seq), capture.text, text)
+            yield from self._state(self._offer_capture(offer, mark, event.seq, self._context_of(capture)), capture.text, text)
         said = said_by_person(text)
         if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
             self._decided.clear()
@@ -222,6 +227,7 @@ class Learner:
             yield from self._settle()
         if cause:
             self._watch.explained(event.seq, cause)
+        self._agent_said = next((one for one in reversed(said) if len(one) <= _CONTEXT_CHARS), "")
         answered, self._unanswered = self._unanswered, ""
         for decision in find_decisions(said, is_person=False, answered=answered):
             self._decided.append(from_decision(decision, event.seq, "the agent", self._task))
@@ -309,7 +315,12 @@ class Learner:
         made = key or f"{self._id or _digest(draft.text)}/{finding.scope}/{finding.seqs[0]}{finding.mark}"
         yield Offer(draft, place, made, finding.reason, self._id)
 
-    def _offer_capture(self, offer: Offer, mark: str, seq: int) -> Iterator[Offer]:
+    def _context_of(self, capture: Capture) -> str:
+        """Return what the agent said before something that points back to it."""
+        is_open = capture.like and points_back(capture.text) and self._agent_said and not find_secret(self._agent_said)
+        return f"\n**Context:** said when the agent had said: {self._agent_said}" if is_open else ""
+
+    def _offer_capture(self, offer: Offer, mark: str, seq: int, context: str = "") -> Iterator[Offer]:
         text = offer.draft.text
         if len(self._said) >= MOST or ("", text) in self._said:
             return
@@ -317,7 +328,8 @@ class Learner:
         more: list[tuple[str, Value]] = [("phase", self._phase), ("extraction_scope", "observations")]
         more += [("session_task", self._task)] if self._task else []
         more += [("source_events", [str(seq)])] if seq else []
-        yield replace(offer, draft=replace(offer.draft, fields=(*offer.draft.fields, *more)), key=f"{offer.key}{mark}")
+        draft = replace(offer.draft, text=f"{text}{context}", fields=(*offer.draft.fields, *more))
+        yield replace(offer, draft=draft, key=f"{offer.key}{mark}")
 
 
 def _moment(event: Event) -> datetime:

@@ -13,8 +13,9 @@ from memory_kb.learning.episodic.sayings import is_from_elsewhere
 from memory_kb.learning.observation.corrections import Correction, Did, find_correction, is_about_deed
 from memory_kb.learning.observation.norms import is_told
 from memory_kb.learning.observation.statements import find_decisions, said_by_person
-from memory_kb.learning.speech.capture import Capture, read_all, read_message, read_told
+from memory_kb.learning.speech.capture import Capture, read_all, read_message
 from memory_kb.learning.speech.retractions import stemmed_words
+from memory_kb.learning.speech.telling import read_told
 from memory_kb.learning.speech.unmeant import meant
 from memory_kb.retrieval.similarity import overlap, stemmed_set
 
@@ -96,10 +97,7 @@ def _like_kept(text: str, known: tuple[Capture, ...], *, is_opening: bool) -> It
     said = said_by_person(text)
     out = [_plain(one) for one in said if one not in frozenset(meant(said))]
     out += [_plain(one.text) for one in known] + [_plain(one.sentence) for one in find_decisions(said, is_person=True)]
-    for one in read_told(text, is_opening=is_opening):
-        plain = _plain(one.text)
-        if not is_from_elsewhere(one.text) and not any(other in plain or plain in other for other in out):
-            yield one
+    yield from (one for one in read_told(text, out, is_opening=is_opening) if not is_from_elsewhere(one.text))
 
 
 def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:

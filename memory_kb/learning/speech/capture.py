@@ -18,7 +18,6 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.speech import doubts, phrases
-from memory_kb.learning.speech.lasting import Judgement, judge
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
 from memory_kb.learning.speech.reading import ORDER, SHORT, Capture, read_about_it, read_note, read_request, read_request_back, read_sentence
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
@@ -34,23 +33,16 @@ __all__ = [
     "Heard",
     "Verdict",
     "hear",
+    "is_question",
     "make_offer",
     "offer_captures",
     "read_all",
     "read_message",
-    "read_told",
+    "read_own",
 ]
 
 #: How many characters of their own a message has that is looked at (S1-18).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2000
-#: What a sentence reads as that is known by what it is like.
-_PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
-#: How far below what is enough a sentence may be that stands beside a kept one.
-_BESIDE = -2.0
-_POINTS_BACK = lazy_compile(r"(?:that|this|it|its|it's|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b", re.IGNORECASE)
-_PERHAPS = lazy_compile(r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE)
-#: So long are sentences that are kept as one.
-_LONGEST_TOLD = 360
 #: What a person told the harness to note down.
 _NOTED = lazy_compile(r"\s*<user-memory-input>\s*(?P<noted>[^<]{5,2000}?)\s*</user-memory-input>\s*")
 # Another request within a sentence.
@@ -61,8 +53,6 @@ _AND_REMEMBER = lazy_compile(
     ),
     re.IGNORECASE,
 )
-
-
 # A sentence that only says how far the one before it reaches.
 _REACH = lazy_compile(
     r"(?:and |so |that's |this is |that goes |same )*(?:for|in|on|across|throughout) (?:all|every|each|any|the whole) [\w `/-]{2,40}[.!]*\s*$",
@@ -96,7 +86,7 @@ def read_message(message: str) -> Verdict:
         >>> read_message("Should we always use zod for validation?")
         Verdict(capture=None, reason='no sentence begins as a preference, a correction or a constraint does')
     """
-    own, why_not = _read_own(message)
+    own, why_not = read_own(message)
     if own is None:
         return Verdict(None, why_not)
     noted = _NOTED.match(message)
@@ -119,57 +109,13 @@ def read_all(message: str) -> tuple[Capture, ...]:
         >>> [one.text for one in read_all("Always run the linter. Never touch dist.")]
         ['Always run the linter.', 'Never touch dist.']
     """
-    own, _ = _read_own(message)
+    own, _ = read_own(message)
     noted = _NOTED.match(message) if own else None
     found = sorted(_candidates(own), key=lambda one: one.place) if own and own.size <= MAX_MESSAGE else []
     return (*([read_note(noted["noted"])] if noted else []), *(one.capture for one in found if one.capture.text in message))
 
 
-def read_told(message: str, *, is_opening: bool = False) -> tuple[Capture, ...]:
-    """Return what a message tells in words that no form is known for, by what such sentences are like.
-
-    What stands beside a kept sentence in its line is kept with it, unless it is quite unlike one. The
-    first message of a session tells the task, so that it must be more like what is kept.
-
-    Example:
-        >>> [one.text for one in read_told("New tables go under the reporting schema, the public schema is frozen. Can you run it again?")]
-        ['New tables go under the reporting schema, the public schema is frozen.']
-    """
-    own, _ = _read_own(message)
-    if own is None or own.size > MAX_MESSAGE:
-        return ()
-    spans = list(sentences(own.masked))
-    texts = [own.masked[slice(*span)] for span in spans]
-    if any(map(doubts.MOCKING.match, texts[1:])):
-        return ()
-    told: list[list[tuple[Span, Judgement]]] = []
-    for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
-        if judged.margin < _BESIDE or _is_question(masked) or _is_not_meant(masked):
-            continue
-        last = told[-1] if told else None
-        if last and own.masked[last[-1][0].end : span.start] in ("", " ") and span.end - last[0][0].start <= _LONGEST_TOLD:
-            last.append((span, judged))
-        else:
-            told.append([(span, judged)])
-    found = (_put_together(own, group) for group in told if any(judged.is_lasting for _, judged in group))
-    return tuple(one for one in found if one.text in message)
-
-
-def _is_not_meant(masked: str) -> bool:
-    """Tell whether a sentence begins as a guess, or holds what takes it back or an order for now."""
-    return any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO))
-
-
-def _put_together(own: OwnText, group: list[tuple[Span, Judgement]]) -> Capture:
-    """Return sentences that are kept as one; the thing itself is the strongest that does not point back."""
-    _, best = max(group, key=lambda one: one[1].margin)
-    plain = [one for one in group if not _POINTS_BACK.match(own.masked, one[0].start)]
-    head, _ = max(plain or group, key=lambda one: one[1].margin)
-    text = own.text[group[0][0].start : group[-1][0].end]
-    return Capture(_PATTERNS[best.kind], best.kind, text, own.text[slice(*head)], best.words)
-
-
-def _read_own(message: str) -> tuple[OwnText | None, str]:
+def read_own(message: str) -> tuple[OwnText | None, str]:
     """Return what the person wrote of a message, or why it is not looked at."""
     if len(message) > MAX_RAW:
         return None, f"it is longer than {MAX_RAW:,} characters"
@@ -192,11 +138,11 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
     spans = tuple(part for span in sentences(own.masked) for part in _parts(own.masked, span))
     if any(doubts.MOCKING.match(own.masked, *span) for span in spans[1:]):
         return
-    is_asking = any(_is_question(own.masked[slice(*span)]) for span in spans)
+    is_asking = any(is_question(own.masked[slice(*span)]) for span in spans)
     for place, span in enumerate(spans):
         masked, text = own.masked[slice(*span)], own.text[slice(*span)]
-        is_question, found = _is_question(masked), None
-        if not is_question and not (is_asking and phrases.OWN_HABIT.match(masked)):
+        asks, found = is_question(masked), None
+        if not asks and not (is_asking and phrases.OWN_HABIT.match(masked)):
             request = read_request(masked, text) or (read_request_back(own, before, span) if before else None)
             found = request or read_sentence(masked, text, has_order=has_order) or (read_about_it(own, before, span) if before else None)
             if found is None and before and phrases.GROUND.match(own.masked, *before):
@@ -209,7 +155,7 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
             if found:
                 yield _Candidate(-1 if found.pattern == "request" else ORDER.index(found.pattern), place, found)
         has_order = has_order or doubts.ORDER.match(masked) is not None
-        before = None if is_question else span
+        before = None if asks else span
         kept = found
 
 
@@ -223,7 +169,8 @@ def _parts(masked: str, span: Span) -> Iterator[Span]:
         yield Span(request.end(), span.end)
 
 
-def _is_question(masked: str) -> bool:
+def is_question(masked: str) -> bool:
+    """Tell whether a sentence asks."""
     return masked.rstrip("\"')*_ ").endswith(("?", "？", "か。", "か"))
 
 

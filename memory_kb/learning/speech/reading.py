@@ -64,8 +64,8 @@ class Capture:
 
     @property
     def draft(self) -> Draft:
-        """The learning that it becomes; corrections matter much, the rest as its kind implies."""
-        priority = "high" if self.pattern == "correction" else None
+        """The learning that it becomes; corrections matter much, what is only like what is kept not too much, the rest as its kind implies."""
+        priority = "high" if self.pattern == "correction" else "medium" if self.like else None
         return Draft(self.text, self.kind, self.title, priority=priority, source="user_explicit" if self.pattern == "request" else "observed")
 
 

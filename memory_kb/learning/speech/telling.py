@@ -1,0 +1,121 @@
+"""What a message tells in words that no form is known for: which sentences are kept, and what goes with each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from memory_kb.entry import Span
+from memory_kb.expressions import lazy_compile
+from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech.capture import MAX_MESSAGE, is_question, read_own
+from memory_kb.learning.speech.foreign import width
+from memory_kb.learning.speech.lasting import Judgement, judge
+from memory_kb.learning.speech.ownwords import OwnText, sentences
+from memory_kb.learning.speech.reading import Capture
+
+#: What a sentence reads as that is known by what it is like.
+_PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
+#: How far below what is enough a sentence may be that follows a kept one, and one that stands before it.
+_BESIDE, _NEARLY = -2.0, -0.5
+_POINTS_BACK = lazy_compile(
+    r"(?:(?:no|nope|nah|nein|non|nee|yes|yeah|ja|oui|sí|si)[, ]+)?"
+    r"(?:that's|that|this|it's|its|it|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b",
+    re.IGNORECASE,
+)
+_PERHAPS = lazy_compile(r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE)
+_OBJECTS = lazy_compile(r"(?:no+|nope|nah|nein|non|nee|não|いや|いいえ|不)[,.!:、，]", re.IGNORECASE)
+#: What is told in less says too little by itself; a wide sign counts twice.
+_WIDTH = 22
+#: So long are sentences that are kept as one.
+_LONGEST_TOLD = 360
+
+
+def read_told(message: str, known: Iterable[str] = (), *, is_opening: bool = False) -> tuple[Capture, ...]:
+    """Return what a message tells in words that no form is known for, by what such sentences are like.
+
+    What follows a kept sentence in its line is kept with it, unless it is quite unlike one; what
+    stands before it only where it is nearly enough itself, or is pointed back to.
+
+    Args:
+        message: what the person wrote.
+        known: sentences that are kept already, or are not meant.
+        is_opening: whether it is the first message of a session; that tells the task, so that it must
+            be more like what is kept.
+
+    Example:
+        >>> [one.text for one in read_told("New tables go under the reporting schema, the public schema is frozen. Can you run it again?")]
+        ['New tables go under the reporting schema, the public schema is frozen.']
+    """
+    own, _ = read_own(message)
+    if own is None or own.size > MAX_MESSAGE:
+        return ()
+    spans = list(sentences(own.masked))
+    texts = [own.masked[slice(*span)] for span in spans]
+    if any(map(doubts.MOCKING.match, texts[1:])):
+        return ()
+    out = [plain for one in known if (plain := " ".join(one.split()))]
+    told: list[_Told] = []
+    for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
+        plain = " ".join(own.text[slice(*span)].split())
+        if not (is_question(masked) or _is_not_meant(masked) or any(plain in one or one in plain for one in out)):
+            told.append(_Told(span, judged, _POINTS_BACK.match(masked) is not None))
+    found = (_put_together(own, group) for line in _lines(own.masked, told) for group in _around_kept(line))
+    return tuple(one for one in found if one.text in message and width(one.text) >= _WIDTH)
+
+
+class _Told(NamedTuple):
+    span: Span
+    judged: Judgement
+    points_back: bool
+
+
+def _lines(masked: str, told: Sequence[_Told]) -> Iterator[list[_Told]]:
+    """Yield sentences that follow each other directly, together."""
+    line: list[_Told] = []
+    for one in told:
+        if line and masked[line[-1].span.end : one.span.start] not in ("", " "):
+            yield line
+            line = []
+        line.append(one)
+    yield line
+
+
+def _around_kept(line: Sequence[_Told]) -> Iterator[Sequence[_Told]]:
+    """Yield each kept sentence of a line with what goes with it: what is pointed back to or is nearly enough, and what follows."""
+    done = place = 0
+    while place < len(line):
+        if not line[place].judged.is_lasting:
+            place += 1
+            continue
+        first, last = place, place + 1
+        while first > done and line[first - 1].judged.margin >= (_BESIDE if line[first].points_back else _NEARLY):
+            first -= 1
+        while last < len(line) and line[last].judged.margin >= _BESIDE and line[last].span.end - line[first].span.start <= _LONGEST_TOLD:
+            last += 1
+        yield line[first:last]
+        done = place = last
+
+
+def points_back(text: str) -> bool:
+    """Tell whether a text begins by pointing at what was said before it, or by objecting to it.
+
+    Example:
+        >>> points_back("nope, 24 has to stay, the old tablets have it"), points_back("no it's the audit table"), points_back("Notes live here.")
+        (True, True, False)
+    """
+    return _POINTS_BACK.match(text) is not None or _OBJECTS.match(text) is not None
+
+
+def _is_not_meant(masked: str) -> bool:
+    """Tell whether a sentence begins as a guess, or holds what takes it back or an order for now."""
+    return any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO))
+
+
+def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
+    """Return sentences that are kept as one; the thing itself is the strongest that does not point back."""
+    best = max(group, key=lambda one: one.judged.margin).judged
+    head = max((one for one in group if not one.points_back), default=group[0], key=lambda one: one.judged.margin)
+    text = own.text[group[0].span.start : group[-1].span.end]
+    return Capture(_PATTERNS[best.kind], best.kind, text, own.text[slice(*head.span)], best.words)
