@@ -165,7 +165,10 @@ def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, s
         is_cut = "…" in worked and "…" not in setting
         if "…" in setting and "…" not in show(worked_command, _COMMANDS[0]):
             return f"{plain} needs {setting}", ""
-        return f"{plain} needs {setting}", f"Run {plain} with {setting}." if is_cut else f"Run {worked} instead of {failed}."
+        title = f"{plain} needs {setting}"
+        if len(title) > TITLE:
+            title = f"{plain} needs {_setting_names(worked_command, failed_command)}"
+        return title, f"Run {plain} with {setting}." if is_cut else f"Run {worked} instead of {failed}."
     if failed != worked:
         return f"{failed} fails here, {worked} works", f"Run {worked} instead of {failed}."
     options = added_options(worked_command, failed_command)
@@ -185,6 +188,12 @@ def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, s
 def _names(options: tuple[Option, ...]) -> str:
     """Return options without what they are given."""
     return " and ".join(dict.fromkeys(f"`{one.name}`" for one in options))
+
+
+def _setting_names(worked: Command, failed: Command) -> str:
+    """Return the settings that a command has and another one has not, without their values."""
+    more = (one.partition("=") for one in worked.settings if one not in failed.settings)
+    return " and ".join(f"`{name_}{'=…' if joined else ''}`" for name_, joined, _ in more)
 
 
 def _is_short(lines: list[tuple[str, str]]) -> bool:

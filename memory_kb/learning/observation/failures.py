@@ -128,6 +128,16 @@ class Failure(NamedTuple):
         return self.sort not in ("change", "passing", "other")
 
 
+def names_program(failure: Failure, program: str) -> bool:
+    """Tell whether a failure is that a program was not found.
+
+    Example:
+        >>> [names_program(Failure("zsh: command not found: ember", "missing program"), one) for one in ("ember", "em")]
+        [True, False]
+    """
+    return failure.sort == "missing program" and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", failure.message) is not None
+
+
 def is_failure(ok: bool | None, output: str, *, is_check: bool) -> bool:  # noqa: FBT001
     """Tell whether a command failed; of a check whose exit code is lost, its output decides.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
-from memory_kb.learning.observation.failures import Failure
+from memory_kb.learning.observation.failures import Failure, names_program
 from memory_kb.learning.observation.forms import (
     FETCHED,
     KNOWN,
@@ -21,6 +21,7 @@ from memory_kb.learning.observation.forms import (
     bare,
     covers,
     form_of,
+    handed_on,
     is_other_form,
     looks,
     show,
@@ -136,6 +137,7 @@ class FixWatch:
 
     def worked(self, command: Command, seq: int, before: tuple[Command, ...] = (), after: tuple[Command, ...] = ()) -> Iterator[Fix]:
         """Take in that a command worked, among others on the same line; yield what that teaches."""
+        command = self._as_handed_on(command)
         asking = command.flags & _ASKING_FLAGS
         if asking and not any(asking <= one.command.flags for one in self._open.get(command.family, ())):
             return
@@ -155,6 +157,12 @@ class FixWatch:
             yield Fix("form", (self._last,), command, seqs=(self._last.seq, seq))
         self._last, self._hint = None, ""
         self._note_step(command, seq)
+
+    def _as_handed_on(self, command: Command) -> Command:
+        """Return a command as one whose program was not found, where it is that one with words in front of it."""
+        missing = (one for attempts in self._open.values() for one in attempts if names_program(one.failure, one.command.program))
+        found = (handed_on(command, one.command) for one in missing)
+        return next((one for one in found if one), command)
 
     def _note_step(self, command: Command, seq: int) -> None:
         self._passed[form_of(command)] = None

@@ -24,6 +24,12 @@ _NO_LESSON = word_set(
     "gofmt prettier markdownlint actionlint"
 )
 _ACTING = word_set("git rm mv cp kubectl psql mysql")
+# Words in front of a command that do not run it; so many may stand there.
+_NOT_RUN = word_set(
+    "install uninstall reinstall i add remove rm get create init new update upgrade use pin unpin link which whereis where man command type alias "
+    "hash help search info show list ls why echo printf"
+)
+_IN_FRONT = 6
 _LOOKING = word_set("sinfo squeue sacct lsusb lsblk lspci dmesg whoami hostname uname id nproc")
 _ASKING = word_set("list ls show info status describe search history help logs log inspect view doctor outdated why explain")
 _ASKING_FLAGS = word_set("--help -h --version -V --list")
@@ -187,6 +193,25 @@ def looks(command: Command) -> bool:
 def teaches(command: Command) -> bool:
     """Tell whether something may be learned of a command: it does not only look around, and brings nothing from elsewhere."""
     return command.program not in _NO_LESSON and not command.program.startswith("-") and not FETCHED.search(command.shown)
+
+
+def handed_on(command: Command, failed: Command) -> Command | None:
+    """Return a command as the one that failed, run through the words in front of it, or None where it is not that one.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> failed, *others = (parse_line(line)[0] for line in ("ember test a", "vm ember test a", "vm use ember test a", "vm ember build"))
+        >>> [found and found[2:4] for found in (handed_on(one, failed) for one in others)]
+        [(('vm',), ('ember', 'test', 'a')), None, None]
+    """
+    words = command.words
+    place = next((place for place, word in enumerate(words) if place and word == failed.program), 0)
+    front, rest = words[:place], words[place:]
+    if not 0 < place <= _IN_FRONT or not teaches(command) or not _NOT_RUN.isdisjoint(front):
+        return None
+    run = command._replace(runners=(*command.runners, " ".join(front)), words=rest)
+    is_same = rest == failed.words and len(rest) > 1
+    return run if is_same or (run.family == failed.family and " " in run.family) else None
 
 
 def is_other_form(failed: Command, worked: Command) -> bool:

@@ -13,7 +13,7 @@ _ABOUT_SETUP = (
         "missing program",
         (
             r"command not found|: not found$|is not recognized as an internal|executable file not found|No such file or directory: '[\w-]+'$|"
-            r"program not found|could not find (?:protoc )?plugin|"
+            r"program not found|could not find (?:protoc )?plugin|\bfork/exec \S+: no such file or directory|"
             r"\b(?:program|executable|binary) [`'\"]?[\w.+-]+[`'\"]? (?:was |is |could )?not (?:be )?found\b"
         ),
     ),
