@@ -29,7 +29,7 @@ from memory_kb.learning.observation.forms import (
     words_of,
 )
 from memory_kb.learning.observation.options import flags_beside, is_advised, is_other_job, names_absent
-from memory_kb.learning.observation.remedies import HELP, PREPARES, is_named
+from memory_kb.learning.observation.remedies import HELP, ONLY_HELP, is_named
 from memory_kb.learning.observation.statements import is_general
 from memory_kb.text import shorten
 
@@ -285,13 +285,14 @@ class FixWatch:
         """Return the one command that was run after a failure, right before the same went well."""
         known = {one.family for one in attempt.before}
         between = [one for one in self._since(attempt, seq) if one.command is None or (acts(one.command) and one.command.family not in known)]
-        if len({(one.seq, one.command and one.command.family) for one in between}) != 1 or attempt.failure.sort != "other":
+        shape = ONLY_HELP.get(attempt.failure.sort)
+        if len({(one.seq, one.command and one.command.family) for one in between}) != 1 or shape is None:
             return None
         command = between[-1].command
         if command is None or command.family == attempt.command.family or KNOWN.match(bare(command)):
             return None
         is_install = command.family.rpartition(" ")[2] in ("install", "add", "sync", "ci")
-        if not PREPARES.search(bare(command)) or is_install:
+        if not shape.search(bare(command)) or is_install:
             return None
         whole = " && ".join(one.command.shown for one in between if one.command)
         return between[-1]._replace(command=command._replace(shown=whole))

@@ -57,10 +57,14 @@ HELP = {
     "other": (_GENERATE, _VERSION, _SERVICE, _SCHEMA, _SOURCED),
 }
 #: What makes ready what another command needs.
-PREPARES = lazy_compile(
+_PREPARES = lazy_compile(
     r"\b(?:dep(?:s|endenc(?:y|ies))?|init|import|prepare|build|install|restore|setup|bootstrap|generate|gen|codegen|sync|fetch|pull|download|link|"
     r"seed|migrate|configure|compile|login|start|up|trust|update|get)\b|[-_:](?:deps|init|import|prepare|gen|setup|db|up|start)\b"
 )
+# What makes code that is not kept, where a package is not found: that packages are to be installed is known.
+_BUILDS = lazy_compile(r"^(?!docker|podman)\S+ (?:\S+ )*?(?:[\w-]+[:_-])?(?:prepare|build|compile|codegen|bootstrap)(?:[:_-]\S+)?(?: |$)")
+#: What helps against a sort of failure where nothing else was done before the same went well.
+ONLY_HELP = {"other": _PREPARES, "missing package": _BUILDS}
 
 
 def is_named(command: Command, failed: Command, failure: Failure) -> bool:
