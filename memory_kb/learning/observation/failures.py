@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.chains import both_ends
 from memory_kb.learning.observation.forms import without_home
-from memory_kb.learning.observation.sorts import ANY_SETUP, OF_THE_CHANGE, PASSING, SETUP
+from memory_kb.learning.observation.sorts import ANY_SETUP, OF_THE_CHANGE, OF_THE_NET, PASSING, SETUP
 from memory_kb.text import shorten
 
 #: So many lines from the end of an output are looked through.
@@ -138,6 +139,18 @@ def names_program(failure: Failure, program: str) -> bool:
     return failure.sort == "missing program" and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", failure.message) is not None
 
 
+def is_unreached(failures: Sequence[Failure]) -> bool:
+    """Tell whether failures are the same one, again and again, for a server that is not reached.
+
+    Example:
+        >>> one = Failure("Connection to kit.example timed out after 15s", "passing")
+        >>> is_unreached([one, one]), is_unreached([one]), is_unreached([one, one._replace(message="network is unreachable")])
+        (True, False, False)
+    """
+    patterns = {one.pattern for one in failures}
+    return len(failures) > 1 and len(patterns) == 1 and all(one.sort == "passing" and OF_THE_NET.search(one.message) for one in failures)
+
+
 def is_failure(ok: bool | None, output: str, *, is_check: bool) -> bool:  # noqa: FBT001
     """Tell whether a command failed; of a check whose exit code is lost, its output decides.
 
@@ -207,7 +220,8 @@ def _read_failure(output: str, seq: int) -> Failure | None:
     if setup:
         return Failure(_with_code(setup[0], lines), setup[1], seq)
     if any(map(PASSING.search, lines)):
-        return Failure(_NAMELESS, "passing", seq)
+        unreached = (line for line in sure if OF_THE_NET.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line))
+        return Failure(quote(next(unreached, _NAMELESS)), "passing", seq)
     named = [line for line in sure if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
     telling = [line for line in named if not _EMPTY.match(line)] or named
     if any(OF_THE_CHANGE.search(line) for line in lines):

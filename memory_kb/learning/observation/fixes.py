@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
-from memory_kb.learning.observation.failures import Failure, names_program
+from memory_kb.learning.observation.failures import Failure, is_unreached, names_program
 from memory_kb.learning.observation.forms import (
     FETCHED,
     KNOWN,
@@ -42,6 +42,8 @@ _AGAIN = 2
 # Options that only ask or only try, and those that silence what stands in the way.
 _ASKING_FLAGS = word_set("--help -h --version -V --dry-run --list --collect-only --list-tests --what-if")
 _FORCING = lazy_compile(r"--?(?:f$|force|no-|skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log)")
+# Options that only wait longer, or try again.
+_WAITING = lazy_compile(r"time-?out|\bretr(?:y|ies)|\bwait|max-?time|attempts")
 # What a command fails with that is run in the wrong way or place.
 _WRONG_PLACE = frozenset({"missing program", "missing package", "missing script", "wrong package manager"})
 _STABLE = frozenset({"wrong version", "not allowed", "wrong package manager", "wrong platform", "wrong module system"})
@@ -194,7 +196,7 @@ class FixWatch:
         others = tuple(one for one in left if is_other_form(one.command, command) and form_of(one.command) not in self._passed)
         plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(command)} - {"change", "passing"}
         for alike in _by_sort(others):
-            told = tuple(one for one in alike if _tells_form(one, alike, command) or self._tells_option(one, command, seq))
+            told = tuple(one for one in alike if _tells_form(one, alike, command) or self._tells_option(one, alike, command, seq))
             if told and plain.isdisjoint(one.failure.sort for one in told) and not (plain and _is_only_set(told[-1], command)):
                 helped = self._find_help(told[-1], command, seq)
                 yield Fix(
@@ -234,13 +236,15 @@ class FixWatch:
         shown = " && ".join(one.shown for one in (*attempt.before, attempt.command))
         return Fix("form", (attempt._replace(command=old._replace(shown=shown)),), new, seqs=(attempt.seq, seq))
 
-    def _tells_option(self, attempt: Attempt, worked: Command, seq: int) -> bool:
+    def _tells_option(self, attempt: Attempt, others: tuple[Attempt, ...], worked: Command, seq: int) -> bool:
         """Tell whether the same command went well with an option more or with another one, and nothing was changed before."""
         failed = attempt.command
         more, less = flags_beside(worked, failed), flags_beside(failed, worked)
         is_same = failed.settings == worked.settings and failed.runners == worked.runners
         is_longer = is_same and (set(failed.words) <= set(worked.words) or (len(less) == 1 and failed.operands == worked.operands))
-        is_over = attempt.failure.sort == "change" or (attempt.failure.sort == "passing" and not is_advised(attempt.failure.advice, worked, failed))
+        is_reached = is_unreached([one.failure for one in others]) and not any(map(_WAITING.search, more))
+        is_sure = is_advised(attempt.failure.advice, worked, failed) or is_reached
+        is_over = attempt.failure.sort == "change" or (attempt.failure.sort == "passing" and not is_sure)
         if is_over or len(more) != 1 or not is_longer or any(map(_FORCING.match, more)):
             return False
         return not self._has_acted(attempt, seq)

@@ -99,8 +99,13 @@ def flags_beside(one: Command, other: Command) -> frozenset[str]:
         >>> [sorted(flags_beside(one, plain)) for one in others]
         [[], ['-s']]
     """
-    files = {option.name for option in read_options(one) if is_configuration(option.value) and option.value not in other.words}
+    files = {option.name for option in read_options(one) if _names_place(option.value) and option.value not in other.words}
     return (one.flags - other.flags) - (IDLE_FLAGS - files)
+
+
+def _names_place(value: str) -> bool:
+    """Tell whether an option is given a file of settings or the address of a server."""
+    return is_configuration(value) or "://" in value
 
 
 def added_options(worked: Command, failed: Command) -> tuple[Option, ...]:

@@ -133,6 +133,13 @@ PASSING = lazy_compile(
     r"Could not find a version that satisfies",
     _I,
 )
+#: Of what comes and goes, what a server that is not reached is told by.
+OF_THE_NET = lazy_compile(
+    r"\b(?:ETIMEDOUT|ECONNRESET|ENOTFOUND|EAI_AGAIN)\b|could not resolve host|name resolution|TLS handshake|max retries exceeded|"
+    r"network is unreachable|\bconnect(?:ion)?\b.{0,60}\b(?:timed out|reset|broken)\b|"
+    r"\b(?:dial tcp|https?://)\S*.{0,80}\b(?:i/o timeout|timed out|deadline exceeded)\b",
+    _I,
+)
 #: The mistakes of the change that is being made.
 OF_THE_CHANGE = lazy_compile(
     r"SyntaxError|IndentationError|NameError|AssertionError|AttributeError|IndexError|TypeError|ValueError|KeyError|ZeroDivisionError|"
