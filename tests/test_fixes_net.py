@@ -20,7 +20,7 @@ FIXES = {
             ("-", "pip install -r a.txt --timeout 60", AGAIN),
             ("+", f"pip install -r a.txt {MIRROR}"),
         ],
-        (f"`pip install` works with `{MIRROR}`", "host='files.example.org', port=443): Max retries exceeded"),
+        ("`pip install -r a.txt` works", f"`pip install -r a.txt {MIRROR}` worked", "host='files.example.org', port=443): Max retries exceeded"),
     ),
     "the same twice": (
         [("-", "pnpm install", REFUSED), ("-", "pnpm install", REFUSED), ("+", "pnpm install --registry https://npm.example.org")],

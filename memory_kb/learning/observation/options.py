@@ -16,9 +16,10 @@ IDLE_FLAGS = word_set(
     "--nocapture -run -count -race --lib --bin --tests --fix --json --coverage --cov -t --testNamePattern --last-failed --durations "
     "--no-pager -p --workspace --all"
 )
-# What is the address or the number of one thing; what every machine calls itself is none.
+# What is the address or the number of one thing; what every machine calls itself is none. Where something is fetched
+# from is one too: an agent that was talked into a server should not tell the next one to use it.
 _ONE_THING = lazy_compile(
-    r"(?!127\.|0\.0\.0\.0|localhost\b|::1)(?:"
+    r"(?!127\.|0\.0\.0\.0|localhost\b|::1)(?:[a-z][a-z0-9+.-]*://\S+|"
     r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?|"
     r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){3,7}|"
     r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|(?=\w*\d)(?=\w*[a-f])[0-9a-f]{7,64}|"
