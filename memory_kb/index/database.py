@@ -42,7 +42,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def explain_refusal(error: Exception, path: Path) -> tuple[str, str]:
+def explain_unusable(error: Exception, path: Path) -> tuple[str, str]:
     """Return why a database cannot be used, and what to do about it.
 
     SQLite calls a disk without room anything, an I/O error too; so the disk is asked.

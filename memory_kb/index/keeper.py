@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
-from memory_kb.index.database import DATABASE, LOCK, explain_refusal, identify_file, is_damage, replace_damaged
+from memory_kb.index.database import DATABASE, LOCK, explain_unusable, identify_file, is_damage, replace_damaged
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
@@ -94,7 +94,7 @@ class IndexKeeper:
             try:
                 self._opened = SqliteIndex(self._file, self._settings.index.tokenizer)
             except sqlite3.OperationalError as exc:
-                reason, hint = explain_refusal(exc, self._file)
+                reason, hint = explain_unusable(exc, self._file)
                 raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
             self._opened_as = identify_file(self._file)
             self._notices += self._opened.notices
@@ -148,7 +148,7 @@ class IndexKeeper:
         try:
             report = self.use(lambda _: self._sync(wait, reach, rebuild=rebuild, progress=progress, on_wait=on_wait))
         except (OSError, sqlite3.OperationalError) as exc:
-            reason, hint = explain_refusal(exc, self._file)
+            reason, hint = explain_unusable(exc, self._file)
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
@@ -172,7 +172,7 @@ class IndexKeeper:
         except (OSError, sqlite3.OperationalError) as exc:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
-            return self._behind(index, f"the index cannot be written ({explain_refusal(exc, self._file)[0]})")
+            return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
         left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
@@ -216,7 +216,7 @@ class IndexKeeper:
         except VaultBusy:
             pass
         except (InvalidSettings, OSError, sqlite3.Error) as exc:
-            reason = str(exc) if isinstance(exc, InvalidSettings) else f"the index cannot be written: {explain_refusal(exc, self._file)[0]}"
+            reason = str(exc) if isinstance(exc, InvalidSettings) else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
             return (f"{reason}; the notes themselves are written, and the next search looks into them",)
         return ()
 
