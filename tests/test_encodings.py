@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice
+from memory_kb.index.reading import read_file
+from memory_kb.model import FileStat
+from memory_kb.text import decode_text
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -70,3 +74,10 @@ def test_what_loses_text_is_told_first_and_the_rest_is_counted(run: Run, vault: 
     lines = done.stderr.splitlines()
     assert [line.split(":")[0] for line in lines[:4]] == ["memory/y.md", "memory/z.md", "memory/b.md", "memory/a00.md"]
     assert lines[10] == "… and 5 more (5 unknown words); `memory-kb lint` lists them all"
+
+
+def test_a_cut_goes_through_no_sign_of_utf_16(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_bytes(("\ufeff" + "über\n" * 100).encode("utf-16-le"))
+    data = read_file(FileStat.of("a.md", str(file), os.lstat(file)), 61).data
+    assert set(decode_text(data)) <= set("\ufeffüber\n")

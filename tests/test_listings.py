@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.model import FileStat, Problem
+from memory_kb.notes import listings as listings_module
 from memory_kb.notes.listings import Listings
 from memory_kb.notes.vault import find_vault
 from memory_kb.notes.walk import Reach, walk
@@ -126,3 +127,16 @@ def test_what_cannot_be_looked_at_is_told_at_every_look(vault: MakeVault) -> Non
     root, listings = vault({"a/one.md": "1"}), Listings(later)
     (root / "a/away.md").symlink_to("/nowhere")
     assert look(root, listings)[1] == look(root, listings)[1] == ["a/away.md:1: is a symbolic link to nothing; skipped"]
+
+
+def test_folders_that_are_gone_make_room(vault: MakeVault, listed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listings_module, "_MOST", 5)
+    seconds = [0.0]
+    root, listings = vault({"a/one.md": "1", "b/two.md": "2"}), Listings(later, lambda: seconds[0])
+    look(root, listings)
+    (root / "b").rename(root / "c")
+    seconds[0] = 20.0
+    look(root, listings)
+    listed.clear()
+    look(root, listings)
+    assert listed == ["c"]

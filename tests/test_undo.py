@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
 from memory_kb.errors import UnknownRun
-from memory_kb.index.database import explain_refusal
+from memory_kb.index.database import explain_unusable
 from memory_kb.notes.plans import create_file, move, remove, set_fields
 
 if TYPE_CHECKING:
@@ -274,6 +274,10 @@ def test_several_runs_are_taken_back_one_after_the_other(run: Run, place: Path) 
         run(*vault, "forget", entry)
     runs = [one["run"] for one in json.loads(run(*vault, "undo", "--list", "--json").stdout)["runs"]]
     after = (place / "vault" / MANY).read_bytes()
+    preview = run(*vault, "undo", *runs[:2], "--dry-run")
+    assert (preview.returncode, "take that back first" in preview.stdout + preview.stderr) == (0, False)
+    wrong = run(*vault, "undo", runs[0], "no-such-run")
+    assert (wrong.returncode, (place / "vault" / MANY).read_bytes()) == (2, after)
     done = run(*vault, "undo", *runs[:2])
     assert (done.returncode, done.stdout) == (0, f"restored {MANY}\n" * 2)
     assert (place / "vault" / MANY).read_bytes() == ODD
@@ -285,7 +289,7 @@ def test_several_runs_are_taken_back_one_after_the_other(run: Run, place: Path) 
 @pytest.mark.parametrize(("free", "said"), [(4_096, "the disk is full (disk I/O error)"), (10**9, "disk I/O error")])
 def test_a_full_disk_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, said: str) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    reason, hint = explain_refusal(sqlite3.OperationalError("disk I/O error"), tmp_path / ".memory.db")
+    reason, hint = explain_unusable(sqlite3.OperationalError("disk I/O error"), tmp_path / ".memory.db")
     assert reason == said
     assert ("make room" in hint, "permissions" in hint) == (free < 10_000, free > 10_000)
 

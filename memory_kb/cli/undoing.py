@@ -47,7 +47,7 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
         if session is not None:
             return _finish_all(options, kb.undo_session(session, dry_run=dry_run), dry_run=dry_run)
         if len(named) > 1:
-            return _finish_all(options, tuple(kb.undo(run, dry_run=dry_run) for run in named), dry_run=dry_run)
+            return _finish_all(options, kb.undo_runs(named, dry_run=dry_run), dry_run=dry_run)
         report = kb.undo(*named, dry_run=dry_run)
     return finish_run(options, report, dry_run=dry_run, show=lambda: _show(report))
 

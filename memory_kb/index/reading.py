@@ -68,6 +68,8 @@ def read_file(file: FileStat, limit: int) -> RawNote:
     seen = FileStat.of(file.path, file.location, found)
     if len(data) <= limit:
         return RawNote(seen, data, is_cut=False)
+    if data[:2] in UTF_16_MARKS:
+        return RawNote(seen, data[: limit & ~1], is_cut=True)
     # At a line's end, unless that were a line that is most of the file.
     cut = data.rfind(b"\n", limit - limit // 4, limit) + 1 or limit
     for _ in range(min(_MOST_INNER, cut)):

@@ -76,9 +76,15 @@ class Listings:
 
     def keep(self, folder: str, state: FolderState | None, items: list[Item]) -> None:
         """Remember what a folder held that was in this state just before it was listed."""
-        if state and state.is_settled and self._count + len(items) <= _MOST:
-            self._held[folder] = _Listing(state, items, self._timer() + _GOOD_FOR)
-            self._count += len(items)
+        if not state or not state.is_settled:
+            return
+        now, room = self._timer(), len(items) + 1
+        if self._count + room > _MOST:
+            self._held = {name: one for name, one in self._held.items() if one.until > now}
+            self._count = sum(len(one.items) + 1 for one in self._held.values())
+        if self._count + room <= _MOST:
+            self._held[folder] = _Listing(state, items, now + _GOOD_FOR)
+            self._count += room
 
     def recall(self, folder: str) -> list[Item] | None:
         """Return what a folder holds, with the state of its files as it is now; None where it must be listed."""
@@ -91,7 +97,7 @@ class Listings:
                 held.items[:] = [_renewed(item) if isinstance(item, FileStat) else item for item in held.items]
                 return held.items
         if self._held.pop(folder, None):
-            self._count -= len(held.items)
+            self._count -= len(held.items) + 1
         return None
 
 

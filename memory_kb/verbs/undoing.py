@@ -60,6 +60,23 @@ class Undoing(Running):
                 left = self._write(made)
         return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up()))
 
+    def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
+        """Take back several runs, one after the other in the order in which they are named.
+
+        With `dry_run` one report tells what all of it together would come to.
+
+        Raises:
+            UnknownRun: no run, or several, are called by one of the names; nothing is taken back then.
+            UnreadableInput: a file cannot be written; the runs before are taken back.
+        """
+        from memory_kb.notes.undoing import choose_run
+
+        done = self._done()
+        chosen = [run for name in names if (run := choose_run(done, name))]
+        if dry_run:
+            return (self._preview_all(chosen),) if chosen else ()
+        return tuple(self.undo(run.head.run) for run in chosen)
+
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Take back all that the end of a session wrote, the last run first.
 

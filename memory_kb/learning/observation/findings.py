@@ -26,7 +26,7 @@ from memory_kb.learning.observation.drafts import TITLE, Finding, from_correctio
 from memory_kb.learning.observation.failures import REFUSED, is_failure, read_failure
 from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_cause
 from memory_kb.learning.observation.remarks import read_remarks
-from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
+from memory_kb.learning.observation.statements import find_cause, find_decisions, is_sound, said_by_agent, said_by_person
 from memory_kb.learning.speech.capture import Capture, make_offer
 from memory_kb.learning.speech.ownwords import read_own_text
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
@@ -44,8 +44,8 @@ _PENDING, _DEEDS = 200, 40
 _TASK_CHARS = 200
 #: A longer message is no word about what just failed.
 _HINT_CHARS = 400
-#: A longer sentence is no context, but one more thing to read.
-_CONTEXT_CHARS = 240
+#: Shorter and longer sentences of an agent are no context for what answers them.
+_CONTEXT_CHARS = range(12, 240)
 #: How an answer begins that lets a decision stand.
 _APPROVAL = lazy_compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
 # A message that only objects; what follows it says to what.
@@ -206,8 +206,7 @@ class Learner:
     def _take_back(self, taken: Iterable[Taken]) -> Iterator[Offer]:
         for key, doubt, instead in taken:
             offer = self._stated.pop(key)
-            self.heard.pop(key, None)
-            self._said.discard(("", offer.draft.text))
+            self._said -= {("", offer.draft.text), ("", self.heard.pop(key, ""))}
             yield replace(offer, doubt=doubt)
             if instead and offer.draft.text != instead:
                 yield from self._state(self._put_right(offer, doubt, instead), instead, instead)
@@ -227,7 +226,7 @@ class Learner:
             yield from self._settle()
         if cause:
             self._watch.explained(event.seq, cause)
-        self._agent_said = next((one for one in reversed(said) if len(one) <= _CONTEXT_CHARS), "")
+        self._agent_said = next((one for one in reversed(said) if len(one) in _CONTEXT_CHARS), "")
         answered, self._unanswered = self._unanswered, ""
         for decision in find_decisions(said, is_person=False, answered=answered):
             self._decided.append(from_decision(decision, event.seq, "the agent", self._task))
@@ -316,9 +315,10 @@ class Learner:
         yield Offer(draft, place, made, finding.reason, self._id)
 
     def _context_of(self, capture: Capture) -> str:
-        """Return what the agent said before something that points back to it."""
-        is_open = capture.like and points_back(capture.text) and self._agent_said and not find_secret(self._agent_said)
-        return f"\n**Context:** said when the agent had said: {self._agent_said}" if is_open else ""
+        """Return what the agent said before something that points back to it, where that gives no orders; links and tags in it are none."""
+        said = self._agent_said
+        is_open = capture.like and points_back(capture.text) and said and is_sound(said) and not find_secret(said)
+        return f"\n**Context:** said when the agent had said: `{said.replace('`', chr(39))}`" if is_open else ""
 
     def _offer_capture(self, offer: Offer, mark: str, seq: int, context: str = "") -> Iterator[Offer]:
         text = offer.draft.text
@@ -326,7 +326,7 @@ class Learner:
             return
         self._said.add(("", text))
         more: list[tuple[str, Value]] = [("phase", self._phase), ("extraction_scope", "observations")]
-        more += [("session_task", self._task)] if self._task else []
+        more += [("session_task", self._task)] if self._task and not find_secret(self._task) else []
         more += [("source_events", [str(seq)])] if seq else []
         draft = replace(offer.draft, text=f"{text}{context}", fields=(*offer.draft.fields, *more))
         yield replace(offer, draft=draft, key=f"{offer.key}{mark}")

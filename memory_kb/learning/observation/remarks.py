@@ -95,7 +95,8 @@ def _with_told(captures: tuple[Capture, ...], text: str, correction: Correction 
 def _like_kept(text: str, known: tuple[Capture, ...], *, is_opening: bool) -> Iterator[Capture]:
     """Yield what is like sentences that are worth keeping, and is neither known nor a decision that is found with its reason."""
     said = said_by_person(text)
-    out = [_plain(one) for one in said if one not in frozenset(meant(said))]
+    sure = frozenset(meant(said))
+    out = [_plain(one) for one in said if one not in sure]
     out += [_plain(one.text) for one in known] + [_plain(one.sentence) for one in find_decisions(said, is_person=True)]
     yield from (one for one in read_told(text, out, is_opening=is_opening) if not is_from_elsewhere(one.text))
 

@@ -137,7 +137,7 @@ PASSING = lazy_compile(
 OF_THE_NET = lazy_compile(
     r"\b(?:ETIMEDOUT|ECONNRESET|ENOTFOUND|EAI_AGAIN)\b|could not resolve host|name resolution|TLS handshake|max retries exceeded|"
     r"network is unreachable|\bconnect(?:ion)?\b.{0,60}\b(?:timed out|reset|broken)\b|"
-    r"\b(?:dial tcp|https?://)\S*.{0,80}\b(?:i/o timeout|timed out|deadline exceeded)\b",
+    r"\b(?:dial tcp|https?://)\S{0,200}.{0,80}\b(?:i/o timeout|timed out|deadline exceeded)\b",
     _I,
 )
 #: The mistakes of the change that is being made.

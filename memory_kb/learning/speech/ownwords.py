@@ -67,7 +67,7 @@ _BOILERPLATE = lazy_compile(
     re.IGNORECASE,
 )
 _PARAGRAPH = lazy_compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
-_STOP = lazy_compile(r"(?<![\d\s])[.!?…]+[\"'”’)*_]*(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]+(?=\s)|[。！？]|\x00+")
+_STOP = lazy_compile(r"(?<![\d\s.!?…])[.!?…]++[\"'”’)*_]*+(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]++(?=\s)|[。！？]|\x00++")
 _ABBREVIATION = lazy_compile(r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ej|No|Nr)\.$", re.IGNORECASE)
 _BULLET = lazy_compile(r"[\s\x00]*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
 _NEW_ITEM = lazy_compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])\s")
