@@ -129,6 +129,14 @@ def test_what_cannot_be_looked_at_is_told_at_every_look(vault: MakeVault) -> Non
     assert look(root, listings)[1] == look(root, listings)[1] == ["a/away.md:1: is a symbolic link to nothing; skipped"]
 
 
+def test_a_link_is_looked_at_every_time(vault: MakeVault) -> None:
+    root, listings = vault({"a/one.md": "1", "b/two.md": "2"}), Listings(later)
+    (root / "a/link.md").symlink_to(root / "b/two.md")
+    assert look(root, listings)[1] == []
+    (root / "b/two.md").unlink()
+    assert look(root, listings)[1] == ["a/link.md:1: is a symbolic link to nothing; skipped"]
+
+
 def test_folders_that_are_gone_make_room(vault: MakeVault, listed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listings_module, "_MOST", 5)
     seconds = [0.0]

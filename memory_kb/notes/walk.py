@@ -143,6 +143,7 @@ class _Walker:
         self._is_ignored = Ignore(ignore).covers
         self._problems = problems
         self._enter, self._listings = reach.enter, reach.listings
+        self._met_link = False
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
         others = (vault.home, vault.folder) if root.prefix == "" else (vault.folder,) if root.prefix == GLOBAL_PREFIX else (vault.home,)
@@ -225,10 +226,10 @@ class _Walker:
             return self._list_anew(folder, prefix)
         known = self._listings.recall(folder)
         if known is None:
-            told, before = len(self._problems), self._listings.state_of(folder)
+            told, before, self._met_link = len(self._problems), self._listings.state_of(folder), False
             known = self._list_anew(folder, prefix)
-            # What is told of must be told of at every look.
-            if len(self._problems) == told:
+            # What is told of must be told of at every look, and what a link leads to changes elsewhere.
+            if len(self._problems) == told and not self._met_link:
                 self._listings.keep(folder, before, known)
         return known
 
@@ -272,6 +273,7 @@ class _Walker:
             return
         path = prefix + (name if name.isascii() else readable_name(name))
         if entry.is_symlink():
+            self._met_link = True
             if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
                 _explain_link(entry.path, path, self._root.folder, self._problems)
         elif entry.is_dir(follow_symlinks=False):
