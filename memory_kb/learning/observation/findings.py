@@ -317,7 +317,7 @@ class Learner:
     def _context_of(self, capture: Capture) -> str:
         """Return what the agent said before something that points back to it, where that gives no orders; links and tags in it are none."""
         said = self._agent_said
-        is_open = capture.like and points_back(capture.text) and said and is_sound(said) and not find_secret(said)
+        is_open = capture.like and points_back(capture.text) and said and is_sound(said)
         return f"\n**Context:** said when the agent had said: `{said.replace('`', chr(39))}`" if is_open else ""
 
     def _offer_capture(self, offer: Offer, mark: str, seq: int, context: str = "") -> Iterator[Offer]:
