@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -93,6 +94,8 @@ def likeness(one: str, other: str) -> float:
     return jaccard(tokens(one), tokens(other))
 
 
+# Several steps in a row ask it of the same few thousand texts.
+@functools.lru_cache(maxsize=4_096)
 def turning_words(text: str) -> frozenset[str]:
     """Return the numbers and negations of a text; texts in which these differ do not say the same.
 

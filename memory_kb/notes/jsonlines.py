@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 #: A longer line is none of ours.
 _MAX_LINE = 16_000_000
+#: Bytes that are read at a time.
+_BLOCK = 1 << 20
 
 
 def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
@@ -83,10 +86,42 @@ def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes,
         return
     with stream:
         stream.seek(start)
-        while line := stream.readline(_MAX_LINE):
-            found = parse(line) if not marks or any(mark in line for mark in marks) else None
-            if found is not None:
-                yield line, found
+        for block in _blocks(stream):
+            for line in _marked(block, marks) if marks else io.BytesIO(block):
+                found = parse(line)
+                if found is not None:
+                    yield line, found
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield what a file holds, many whole lines at a time; the middle of a line that is none of ours is left out."""
+    rest = b""
+    while data := stream.read(_BLOCK):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end]
+            rest = data[end:]
+        elif len(rest) <= _MAX_LINE:
+            rest += data
+    if rest:
+        yield rest
+
+
+def _marked(block: bytes, marks: Sequence[bytes]) -> Iterator[bytes]:
+    r"""Yield the lines that hold one of the marks, without a look at each of the others.
+
+    Example:
+        >>> list(_marked(b"a1\nb2\na3 b\n", [b"3", b"a"]))
+        [b'a1\n', b'a3 b\n']
+    """
+    places = {mark: block.find(mark) for mark in marks}
+    while found := [place for place in places.values() if place >= 0]:
+        first = min(found)
+        start, end = block.rfind(b"\n", 0, first) + 1, block.find(b"\n", first) + 1 or len(block)
+        yield block[start:end]
+        for mark, place in places.items():
+            if 0 <= place < end:
+                places[mark] = block.find(mark, end)
 
 
 def replace(path: Path, lines: Iterable[bytes]) -> None:

@@ -65,11 +65,19 @@ class OutcomeLog:
 
     def read(self, agent: str, task: str) -> Iterator[Outcome]:
         """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
-        return (one for one in self.read_all() if (one.agent, one.task) == (agent, task))
+        return (one for one in self._read(jsonlines.mark_of(task)) if (one.agent, one.task) == (agent, task))
 
     def read_all(self) -> Iterator[Outcome]:
         """Yield all outcomes, oldest first."""
-        for line in jsonlines.read(self.file):
+        return self._read()
+
+    def read_about(self, task: str, session: str | None) -> Iterator[Outcome]:
+        """Yield the outcomes that may be about a task or a session, oldest first: those that name it, or no session."""
+        named = (jsonlines.mark_of(one) for one in (task, session) if one is not None)
+        return self._read(*named, b'"session": null')
+
+    def _read(self, *words: bytes) -> Iterator[Outcome]:
+        for line in jsonlines.read(self.file, *words):
             entries, agent, task = line.get("entries"), line.get("agent"), line.get("task")
             if not isinstance(agent, str) or not isinstance(task, str) or not isinstance(entries, dict):
                 continue

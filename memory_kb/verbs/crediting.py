@@ -242,7 +242,7 @@ class Crediting(Rules):
         from memory_kb.learning.rules.sessionshare import find_told
         from memory_kb.notes.outcomes import OutcomeLog
 
-        return find_told(OutcomeLog(self.machine / "log").read_all(), showing)
+        return find_told(OutcomeLog(self.machine / "log").read_about(showing.task, showing.session), showing)
 
     def _hear(self, outcome: str, showing: Showing, used: Sequence[str], session: str | None) -> Account:
         """Return what is known of how a task went, by its sessions and by whoever tells."""

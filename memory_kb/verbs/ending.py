@@ -43,6 +43,8 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         start, end = self._edges(session)
         place = self._place_of_session(start)
         with self._as_part_of(f"session {session}"), self._keeper.settled():
+            # The stages take theirs from all entries, which are read once.
+            self._memories()
             return (*mended, *run_steps(self._stages(session, start, end, place)))
 
     def _before_end(self, session: str, end: Event | None, *, with_stages: bool) -> tuple[StepReport, ...]:

@@ -188,7 +188,9 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     own = next((rule for rule in rules if rule.id in ids), None)
     if own:
         return own
-    scored = [(_similarity(pattern, rule), rule) for rule in rules]
+    told = [(as_rule(said), turning_words(as_rule(said))) for said in pattern.said]
+    wanted = _Wanted(tuple(told), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
+    scored = [(_similarity(wanted, rule), rule) for rule in rules]
     best = max(scored, key=lambda one: (one[0], one[1].is_live), default=None)
     if best and best[0] >= SAME_PATTERN:
         return best[1]
@@ -196,14 +198,23 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     return next((rule for rule in rules if names.intersection(rule.words("sources")) and _says_nearly(pattern, rule)), None)
 
 
-def _similarity(pattern: Pattern, rule: Memory) -> float:
+class _Wanted(NamedTuple):
+    """What a pattern is held against rules by: what it says with its turning words, its category and its conditions."""
+
+    told: tuple[tuple[str, frozenset[str]], ...]
+    category: str
+    conditions: frozenset[str]
+
+
+def _similarity(wanted: _Wanted, rule: Memory) -> float:
     text, sections = cut_sections(rule.text)
-    conditions = frozenset(one.casefold() for one in items_of(sections.get("Conditions", "")))
-    shared = jaccard(frozenset(one.casefold() for one in pattern.conditions), conditions)
-    is_same = rule.word("category") == pattern.category
     turns = turning_words(text)
-    told = [as_rule(said) for said in pattern.said]
-    return max((pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in told if turning_words(one) == turns), default=0.0)
+    told = [said for said, turning in wanted.told if turning == turns]
+    if not told:
+        return 0.0
+    shared = jaccard(wanted.conditions, frozenset(one.casefold() for one in items_of(sections.get("Conditions", ""))))
+    is_same = rule.word("category") == wanted.category
+    return max(pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in told)
 
 
 def _says_nearly(pattern: Pattern, rule: Memory) -> bool:

@@ -142,6 +142,7 @@ def find_opposition(one: str, other: str) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=4_096)
 def marked_words(text: str) -> frozenset[str]:
     """Return the words of a text that turn a sentence round or put things in order.
 

@@ -53,10 +53,11 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     promote, and texts in which a number or a negation differs do not say the same.
     """
     there = [one for one in memories if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER]
+    words = [word_set(one.text) for one in there]
     offers: list[Offer] = []
     changes: list[Change] = []
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
-        known = _find_said(sources, there)
+        known = _find_said(sources, there, words)
         live = next((one for one in known if one.is_live), None)
         if live:
             changes += filter(None, [_plan_reinforcement(live, sources, now)])
@@ -81,13 +82,12 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
             yield [learned[one] for one in group]
 
 
-def _find_said(sources: Sequence[Memory], there: Sequence[Memory]) -> list[Memory]:
-    """Return the entries that say what any of some others says, in their order."""
+def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequence[frozenset[str]]) -> list[Memory]:
+    """Return the entries that say what any of some others says, in their order; `words` are theirs."""
     said = list(dict.fromkeys(one.text for one in sources))
-    texts = [*said, *(one.text for one in there)]
-    pairs = pairs_with([word_set(text) for text in texts], range(len(said)), RECURRENCE)
-    same = (pair.other for pair in pairs if pair.other >= len(said) and turning_words(texts[pair.one]) == turning_words(texts[pair.other]))
-    return [there[place - len(said)] for place in sorted(set(same))]
+    pairs = pairs_with([*map(word_set, said), *words], range(len(said)), RECURRENCE)
+    near = ((said[pair.one], pair.other - len(said)) for pair in pairs if pair.other >= len(said))
+    return [there[place] for place in sorted({place for text, place in near if turning_words(text) == turning_words(there[place].text)})]
 
 
 def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tuple[Memory, ...]:

@@ -1,0 +1,51 @@
+"""Logs of one object a line: what is read of a file, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_kb.notes import jsonlines
+
+LINES = st.one_of(
+    st.dictionaries(st.sampled_from(["a", "b", "id"]), st.sampled_from(["s1", "s10", "ü", "x y", 7, None]), max_size=3).map(json.dumps),
+    st.sampled_from(["", "{", "7", "[]", '{"a": "s1"', "\r", "no json", '{"a":\r"s1"}', '{"a": "s1"}\r']),
+)
+
+
+def read_plainly(data: bytes, marks: list[bytes]) -> list[tuple[bytes, object]]:
+    """Return the objects of all lines that hold a mark, line by line."""
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    held = ((line, jsonlines.parse(line)) for line in lines if not marks or any(mark in line for mark in marks))
+    return [(line, found) for line, found in held if found is not None]
+
+
+@settings(deadline=None)
+@given(st.lists(LINES), st.booleans(), st.lists(st.sampled_from([b'"s1"', b"s1", b'"id"', b"\xc3", b"none of them"]), max_size=3), st.integers(1, 40))
+def test_any_file_is_read_as_line_by_line(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], ends: bool, marks: list[bytes], block: int
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.jsonl"
+    data = ("\n".join(lines) + "\n" * ends).encode()
+    file.write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonlines, "_BLOCK", block)
+        assert list(jsonlines.read_raw(file, *marks)) == read_plainly(data, marks)
+
+
+def test_a_line_that_is_none_of_ours_hides_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    file.write_bytes(b'{"a": 1}\n' + b"x" * 20_000_000 + b'\n{"a": 2}\n')
+    assert [line["a"] for line in jsonlines.read(file)] == [1, 2]
+
+
+def test_reading_begins_where_it_is_told_to(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    jsonlines.append(file, [{"id": "one"}, {"id": "two"}])
+    start = len(jsonlines.dump({"id": "one"}))
+    assert list(jsonlines.read(file, b'"id"', start=start)) == [{"id": "two"}]
