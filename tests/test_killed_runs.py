@@ -204,11 +204,16 @@ def test_two_processes_that_write_one_file_lose_nothing(tmp_path: Path) -> None:
 
 def test_processes_killed_at_random_moments(tmp_path: Path) -> None:
     place = make(tmp_path)
+    log = place / "vault/memory/.memory-kb/log/decisions.jsonl"
     rng = random.Random(1)
     killed = 0
     for _ in range(8):
+        before = log.stat().st_size if log.exists() else 0
         writer = start_writer(place, "a", 10_000)
-        time.sleep(0.5 + 0.4 * rng.random())
+        until = time.monotonic() + 60
+        while (log.stat().st_size if log.exists() else 0) == before and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.4 * rng.random())
         writer.kill()
         writer.communicate()
         killed += writer.returncode == -signal.SIGKILL
