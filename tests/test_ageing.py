@@ -201,3 +201,22 @@ def test_an_aged_episode_is_not_built_again(built: Path, folder: Path, open_kb: 
         file.write('{"ts": "2026-11-29T12:00:00.000Z", "seq": 51, "type": "message", "role": "user", "content": "One more thing."}\n')
     assert [one.action for one in kb.reflect(CHECKOUT).episodes] == ["aged"]
     assert built.read_bytes() == summary
+
+
+def test_the_folder_of_a_day_goes_with_its_last_episode_and_comes_back_with_it(built: Path, folder: Path, open_kb: Open) -> None:
+    text, people = built.read_bytes(), folder / "memory/learnings/kept empty"
+    people.mkdir(parents=True)
+    kb = aged(open_kb, folder, 31)
+    run = kb._age_episodes().run
+    assert run and not built.exists()
+    assert not built.parent.exists()
+    assert people.is_dir()
+    kb.undo(run)
+    assert built.read_bytes() == text
+
+
+def test_a_folder_in_which_somebody_keeps_a_file_stays(built: Path, folder: Path, open_kb: Open) -> None:
+    photo = built.parent / "whiteboard.jpg"
+    photo.write_bytes(b"\xff\xd8")
+    aged(open_kb, folder, 31)._age_episodes()
+    assert photo.read_bytes() == b"\xff\xd8"

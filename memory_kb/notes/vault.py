@@ -18,6 +18,7 @@ HOME_NOTE = "~global/~/MEMORY.md"
 
 #: A file in the machine folder of a plain folder of notes.
 PLAIN_MARK = "plain-folder"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MARKERS = ("config.yaml", "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
@@ -88,6 +89,19 @@ class Vault(NamedTuple):
         roots = [root for root in (self.folder, self.home) if file.is_relative_to(root)]
         deepest = max(roots, key=lambda root: len(root.parts))
         return ("" if deepest == self.folder else GLOBAL_PREFIX) + file.relative_to(deepest).as_posix()
+
+
+def count_day_folders(path: str) -> int:
+    """Return how many folders around a file were made for the episodes of a day, and are of no use without them.
+
+    Example:
+        >>> [count_day_folders(path) for path in ("memory/jobs/a/episodes/2026-03-24/x.md", "memory/episodes/2026-03-24/x.md", "rules/x.md")]
+        [2, 1, 0]
+    """
+    *outer, kind, day, _ = ("", "", *path.split("/"))
+    if kind != "episodes" or not _DAY.fullmatch(day):
+        return 0
+    return 2 if "jobs" in outer else 1
 
 
 def is_memory_folder(folder: Path) -> bool:

@@ -102,6 +102,7 @@ class Running(OpenVault):
         from memory_kb.notes.applying import Run, make_edit
         from memory_kb.notes.changes import mode_of
         from memory_kb.notes.decisions import Decision
+        from memory_kb.notes.vault import count_day_folders
 
         changes = tuple(
             Decision(step.change.word, step.change.path, step.change.reason, step.change.entry_id, step.change.to, step.splices)
@@ -114,6 +115,7 @@ class Running(OpenVault):
                 file.before,
                 file.after,
                 mode=mode_of(self.vault.resolve(file.like)) if file.like else None,
+                prune=count_day_folders(file.path),
             )
             for file in made.files
         )
