@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_client import ask, http, inside, run, stdio
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import UnreadableInput
 from memory_kb.mcp.moretools import PROFILES
 from memory_kb.mcp.prompts import PROMPTS
 from memory_kb.notes import injected
@@ -120,6 +121,26 @@ def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path)
             assert (await ask(client, "session_end", outcome="success")).data["action"] == "ended"
             await ask(client, "memory_procedure", name="Ship", steps=["Tag."])
             assert (await ask(client, "skills_feedback", name="Ship", outcome="success")).data["changes"]
+
+    run(work)
+
+
+def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise UnreadableInput("the disk is full")
+
+    monkeypatch.setattr(KnowledgeBase, "promote", fail)
+
+    async def work() -> None:
+        async with inside(project, home, "full") as client:
+            await ask(client, "session_append", text="Always build the numbat image with podman.", role="user")
+            told = await ask(client, "session_end", outcome="success")
+            assert told.data["action"] == "ended"
+            by_name = {step["name"]: step for step in told.data["steps"]}
+            assert by_name["extraction"]["runs"]
+            assert by_name["promotion"]["outcome"] == "failed"
+            assert "promotion: failed, the disk is full" in told.text
+            assert "2 of the 14 steps failed; once that is mended, session_end again does what is left." in told.text
 
     run(work)
 

@@ -143,8 +143,12 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     written = kb.session_end(given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary"))
-    told = f"Session {written.session}: {written.action}. {written.correction}"
-    return Answer(told.rstrip(), _written_values(written))
+    steps = answers.tell_steps([step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts])
+    failed = sum(step.outcome == "failed" for step in written.steps)
+    lines = [f"Session {written.session}: {written.action}. {written.correction}".rstrip(), *([steps.text] if steps.text else [])]
+    if failed:
+        lines.append(f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left.")
+    return Answer("\n".join(lines), {**_written_values(written), **steps.data})
 
 
 def _written_values(written: SessionWritten) -> dict[str, Any]:
