@@ -116,6 +116,17 @@ def test_garbage_is_refused_on_the_command_line(run: Run, folder: Path, tmp_path
     assert (both.returncode, both.stdout.startswith("c1  "), "not imported: " in both.stderr) == (4, True, True)
 
 
+def test_a_folder_with_no_transcript_that_is_known_is_told_in_the_exit_code(run: Run, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    write(tmp_path / "theirs/other.jsonl", [{"a": 1}])
+    done = run("--vault", folder, "session", "import", tmp_path / "theirs")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "no transcript that is known" in done.stderr
+    assert "Nothing was imported." in done.stderr
+    write(tmp_path / "theirs/c1.jsonl", CLAUDE)
+    assert run("--vault", folder, "session", "import", tmp_path / "theirs").returncode == 0
+
+
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["user", "tool_use", "text", "message", "message", "c1"]),
     lambda inner: (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import Files, write_files
@@ -13,10 +15,14 @@ from importing import counts
 
 from memory_kb import KnowledgeBase
 
+if TYPE_CHECKING:
+    from repositories import Clone
+
 pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="the file system takes only valid names")
 
 Open = Callable[..., KnowledgeBase]
 ODD = os.fsdecode(b"caf\xe9.md")
+FILES = {"memory/config.yaml": "", f"memory/{ODD}": "---\nid: otters-1\nkind: fact\n---\nOtters hold hands.\n"}
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -41,3 +47,8 @@ def test_lint_finds_such_a_file_by_its_name(open_kb: Open, vault: Callable[[File
     for name in (f"memory/{ODD}", "memory/caf\\xe9.md"):
         (problem,) = kb.lint([name])
         assert problem.path == "memory/caf\\xe9.md"
+
+
+def test_such_a_name_is_printed_in_the_same_way_everywhere(clone: Clone) -> None:
+    assert "memory/caf\\xe9.md: " in clone.kb("show", "otters-1", "--history")
+    assert json.loads(clone.kb("show", "otters-1", "--history", "--json"))["versions"][0]["path"] == "memory/caf\\xe9.md"

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from memory_kb.reports import EntryView
 
 _SHOWN_PROBLEMS = 10
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
+#: Bytes of a name that are no UTF-8, as Python holds them.
+_BYTE = re.compile(r"[\udc80-\udcff]")
 _SNIPPET = 240
 
 
@@ -30,7 +32,8 @@ def print_json(value: Any) -> None:
     import json
 
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    click.echo(json.dumps(value, ensure_ascii=encoding != "utf8", default=str))
+    text = _BYTE.sub(lambda found: f"\\{_escape(found.group())}", json.dumps(value, ensure_ascii=False, default=str))
+    click.echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
 
 
 def say(message: str) -> None:
@@ -46,14 +49,15 @@ def clean(text: str) -> str:
     Example:
         >>> clean("a\\x1b[31mb")
         'a\\\\x1b[31mb'
-        >>> clean("a\\u202eb")
-        'a\\\\u202eb'
+        >>> clean("a\\u202eb"), clean("caf\\udce9.md")
+        ('a\\\\u202eb', 'caf\\\\xe9.md')
     """
     return _CONTROL.sub(lambda found: _escape(found.group()) if found.group() != "\r" else "", text)
 
 
 def _escape(character: str) -> str:
     code = ord(character)
+    code -= 0xDC00 if _BYTE.match(character) else 0
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

@@ -371,16 +371,18 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
                 if len(sources) == 1:
                     raise
                 refused.append(exc)
+    is_fruitless = bool(made) and not any(one.session for one in made)
+    code = UnreadableInput.exit_code if refused or is_fruitless else 0
     if options.as_json:
         print_json({"sessions": [dataclasses.asdict(one) for one in made], "refused": [str(error) for error in refused]})
-        return UnreadableInput.exit_code if refused else 0
+        return code
     for one in made:
         _print_imported(one)
     for error in refused:
         say(f"not imported: {error}")
-    if not (made or refused):
-        say("No transcript found.")
-    return UnreadableInput.exit_code if refused else 0
+    if not any(one.session for one in made):
+        say("Nothing was imported." if made or refused else "No transcript found.")
+    return code
 
 
 session_verb.add_command(list_verb)
