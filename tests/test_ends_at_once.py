@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,19 @@ def test_of_two_ends_at_once_neither_has_a_conflict(place: Path) -> None:
     assert sorted(out.split()[0] for out, _ in told) in (["ended", "unchanged"], ["corrected", "unchanged"], ["unchanged", "unchanged"])
     assert sum("1 created" in out for out, _ in told) == 1
     assert [line for _, errors in told for line in errors.splitlines() if "left" in line] == []
+
+
+def test_a_stage_that_another_session_entered_meanwhile_is_no_conflict(place: Path) -> None:
+    """The second looks which stage it is only when it may write, and goes on from there."""
+    with open_at(place) as one, open_at(place) as other, ThreadPoolExecutor(1) as pool:
+        with one._writing():
+            late = pool.submit(other.stage_set, "implementation")
+            with pytest.raises(TimeoutError):
+                late.result(timeout=0.5)
+            assert one.stage_set("planning").run.changes
+        report = late.result(timeout=60)
+    assert (report.before, report.stage, report.run.conflicts) == ("planning", "implementation", ())
+    assert (place / "vault/memory/.current-stage").read_text() == "implementation\n"
 
 
 def test_a_preview_waits_for_nobody(place: Path, run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,10 @@ class Keeping(Running):
     def _memories(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they stand now, in path order."""
         return self._reading(lambda index: self._entries.read(index, filters).memories)
+
+    def _planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
+        """Hold the vault's lock from reading to writing, so that two at once count both."""
+        return nullcontext() if dry_run else self._writing()
 
     def _carry_out(self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.

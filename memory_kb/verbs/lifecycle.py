@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -119,14 +118,15 @@ class Lifecycle(Keeping):
         from memory_kb.reports import RunReport, StageReport
 
         path = self._stage_file(place)
-        data = read_if_there(path, self.vault.resolve(path))
-        before = self.stage_show(place.job) if data else UNKNOWN
-        if stage in (UNKNOWN, before) or not self.vault.memory:
-            return StageReport(before, before if stage == UNKNOWN else stage, notice, RunReport(None, "stage"))
-        ended = Transition(before, stage).ends
-        reason = f"The stage is {stage} now."
-        mark = create_file(path, f"{stage}\n", reason) if data is None else write_file(NoteText(path, data), f"{stage}\n", reason)
-        run = self._carry_out("stage", lambda memories: (mark, *(plan_retirements(memories, ended, place) if ended else ())), dry_run=dry_run)
+        with self._planning(dry_run=dry_run):
+            data = read_if_there(path, self.vault.resolve(path))
+            before = self.stage_show(place.job) if data else UNKNOWN
+            if stage in (UNKNOWN, before) or not self.vault.memory:
+                return StageReport(before, before if stage == UNKNOWN else stage, notice, RunReport(None, "stage"))
+            ended = Transition(before, stage).ends
+            reason = f"The stage is {stage} now."
+            mark = create_file(path, f"{stage}\n", reason) if data is None else write_file(NoteText(path, data), f"{stage}\n", reason)
+            run = self._carry_out("stage", lambda memories: (mark, *(plan_retirements(memories, ended, place) if ended else ())), dry_run=dry_run)
         return StageReport(before, stage, notice, run)
 
     def _stage_file(self, place: Location) -> str:
@@ -142,7 +142,7 @@ class Lifecycle(Keeping):
         from memory_kb.learning.upkeep.promote import plan_global_promotion, plan_job_promotion
 
         now = self._clock()
-        with nullcontext() if dry_run else self._writing():
+        with self._planning(dry_run=dry_run):
             memories = self._memories()
             rising = plan_job_promotion(memories, now)
             chosen, notices = ((), ()) if dry_run else self._judge(memories)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,10 +159,6 @@ class Rules(Keeping):
 
         listed = {(rule.path, rule.id) for rule in self.rules_list(**filters)}
         return export_rules(memory for memory in load_merged(self._memories(_visible(EVERYTHING))) if (memory.path, memory.id) in listed)
-
-    def _planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
-        """Hold the vault's lock from reading to writing, so that two at once count both."""
-        return nullcontext() if dry_run else self._writing()
 
     def _find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.
