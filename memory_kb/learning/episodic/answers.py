@@ -23,9 +23,9 @@ _TEST_FAILED = re.compile(
 _COUNTS = (
     re.compile(r"^=+ (.*?\b(?:passed|failed|errors?)\b.*?)(?: in [\d.:]+s?.*)? =+\s*$", re.MULTILINE),
     re.compile(r"^((?:\d+ (?:passed|failed|skipped|errors?|warnings?|xfailed|deselected),? ?)+?)(?: in [\d.]+s.*)?$", re.MULTILINE),
-    re.compile(r"^\s*Tests:?\s+(.*\b(?:passed|failed)\b.*)$", re.MULTILINE),
+    re.compile(r"^[^\S\n]*Tests:?\s+(.*\b(?:passed|failed)\b.*)$", re.MULTILINE),
     re.compile(r"^test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)", re.MULTILINE),
-    re.compile(r"^\s*(\d+ (?:passing|failing))\b", re.MULTILINE),
+    re.compile(r"^[^\S\n]*(\d+ (?:passing|failing))\b", re.MULTILINE),
     re.compile(r"^(Ran \d+ tests?)\b", re.MULTILINE),
     re.compile(r"^(Found \d+ errors?(?: in \d+ files?)?)", re.MULTILINE),
 )

@@ -242,7 +242,7 @@ def _is_aside(part: str) -> bool:
 
 
 def _read_simple(part: str, cwd: str | None) -> Call:
-    part = re.sub(r"\s+\d?>{1,2}\s*(?:&\d|\S+)", "", part).strip()
+    part = re.sub(r"(?<!\s)\s+\d?>{1,2}\s*(?:&\d|\S+)", "", part).strip()
     bare = bare_command(part)
     try:
         words = shlex.split(bare)

@@ -31,7 +31,7 @@ _SOURCED = 2
 _STARTUP = lazy_compile(r"(?:^|/)\.(?:bash_?\w*|zsh\w*|profile)$")
 # How options begin; a plus chooses the toolchain of cargo.
 _SIGNS = ("-", "+")
-_REDIRECTION = lazy_compile(r"\s*(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|\s*<\s*[^\s<;|&]+")
+_REDIRECTION = lazy_compile(r"(?<!\s)\s*(?:(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|<\s*[^\s<;|&]+)")
 # What a command is put in for, and what stands for it while the line is cut into words.
 _PUT_IN, _HELD = lazy_compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)"), "\ufffc"
 _NO_COMMAND = word_set(
@@ -212,7 +212,7 @@ def parse_line(line: str) -> tuple[Command, ...]:
 
 def _undirected(text: str) -> str:
     """Return a command without redirections."""
-    return _REDIRECTION.sub("", text).strip() if "'" not in text and '"' not in text else re.sub(r"\s*2>&1\s*$", "", text)
+    return _REDIRECTION.sub("", text).strip() if "'" not in text and '"' not in text else re.sub(r"(?<!\s)\s*2>&1\s*$", "", text)
 
 
 def _words(text: str) -> list[str] | None:

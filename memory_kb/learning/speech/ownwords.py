@@ -29,14 +29,14 @@ _QUOTED = lazy_compile(
 )
 _BLOCK_QUOTE = lazy_compile(r"^[ \t]*>[^\n]*$", re.MULTILINE)
 _CODE_LINE = lazy_compile(
-    r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^\s*(?://|/\*|\*/|--\s*\w+\s*$|[^\n]*[;{}]\s*$"
+    r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[^\S\n]*(?://|/\*|\*/|--\s*\w+\s*$|[^\n]*[;{}]\s*$"
     r"|(?:def|class|import|from|const|let|var|function|assert|export|public|private|func|fn)\s[^\n]*[(){};=:'][^\n]*$)[^\n]*",
     re.MULTILINE,
 )
 _TAG = lazy_compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 # A paragraph with such a line came out of a terminal.
 _LOG_LINE = lazy_compile(
-    r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
+    r"^[^\S\n]*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most|File \"[^\"\n]+\", line \d"
     r"|(?:Fatal |Uncaught |Unhandled )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
     r"|(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: "
