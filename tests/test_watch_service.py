@@ -27,7 +27,7 @@ from memory_kb.index.comparing import needs_writing
 from memory_kb.index.keeper import IndexKeeper
 from memory_kb.index.marks import Marks
 from memory_kb.index.signals import Signals, open_signals
-from memory_kb.model import Problem, Region
+from memory_kb.model import Location, Problem, Region
 from memory_kb.notes.vault import Vault, find_vault
 from memory_kb.notes.walk import Reach, walk, walk_region
 
@@ -132,6 +132,21 @@ def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) ->
     for name in ("drafts", ".git", "node_modules", "link", "gone", "jobs/j/tasks/t/worktree/docs", "a.md"):
         region = Region(f"memory/{name}/", str(folder / "memory" / name), is_deep=True)
         assert list(walk_region(found, region, ignore, problems)) == []
+
+
+@pytest.mark.parametrize("place", [Location(), Location("global"), Location("job", "j"), Location("task", "j", "t"), Location("job", "none")])
+def test_the_regions_of_a_scope_are_all_but_other_jobs(vault: MakeVault, home: Path, open_kb: Open, place: Location) -> None:
+    names = ["MEMORY.md", "memory/a.md", "memory/deep/a.md", "memory/jobs/x.md", "memory/jobs.md", "memory/jobs0/a.md", "../home/g.md"]
+    names += ["memory/jobs/j/a.md", "memory/jobs/j/tasks/t/a.md", "memory/jobs/k/a.md", "memory/jobs/k/tasks/t/a.md", "memory/jobs/j2/a.md"]
+    folder = vault(dict.fromkeys(names, "x") | {"memory/config.yaml": ""})
+    kb = open_kb(folder)
+    kb.sync()
+    regions = kb.vault.regions_of(place)
+    assert regions is not None
+    mine = f"memory/jobs/{place.job}/"
+    wanted = [file for file in walk(kb.vault, (), []) if file.path.count("/") < 3 or file.path[:12] != "memory/jobs/" or file.path.startswith(mine)]
+    assert sorted(file for region in regions for file in walk_region(kb.vault, region, (), [])) == sorted(wanted)
+    assert sorted(known.path for region in regions for known in kb._keeper.index.known_in(region)) == sorted(file.path for file in wanted)
 
 
 def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_kb: Open) -> None:

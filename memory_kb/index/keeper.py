@@ -152,8 +152,8 @@ class IndexKeeper:
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
-    def refresh(self, progress: Progress | None = None) -> Refreshed:
-        """Bring the index up to date before reading from it.
+    def refresh(self, progress: Progress | None = None, regions: tuple[Region, ...] | None = None) -> Refreshed:
+        """Bring the index up to date before reading from it, in some regions or everywhere.
 
         It waits long for nobody.
         """
@@ -162,11 +162,12 @@ class IndexKeeper:
         if self._settled and not is_new:
             return Refreshed()
         problems: list[Problem] = []
+        reach = self._again._replace(regions=regions)
         is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, self._again, problems)):
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:
-            report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress)
+            report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress, reach)
         except VaultBusy:
             return self._behind(index, "another process is indexing")
         except (OSError, sqlite3.OperationalError) as exc:
@@ -237,15 +238,15 @@ class IndexKeeper:
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.stale_because(self._fingerprint) is not None
 
-    def _sync_soon(self, progress: Progress | None) -> SyncReport:
+    def _sync_soon(self, progress: Progress | None, reach: Reach) -> SyncReport:
         """Bring the index up to date unless another process keeps it busy."""
         try:
-            return self._sync(0, self._again, progress=progress)
+            return self._sync(0, reach, progress=progress)
         except VaultBusy:
             from memory_kb.index.indexer import survey
 
             pending = survey(self._vault, self.index, self._settings).pending
-            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), self._again, progress=progress)
+            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), reach, progress=progress)
 
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
         from memory_kb.index.indexer import survey

@@ -127,7 +127,7 @@ class SqliteIndex:
         return dict(self._connection.execute("SELECT path, hash FROM file_meta ORDER BY path").fetchall())
 
     def known_in(self, region: Region) -> Iterator[KnownFile]:
-        folder, _, is_deep = region
+        folder, _, is_deep, without = region
         if is_deep and not folder:
             return self.known_files(is_global=False)
         if region.is_file:
@@ -136,9 +136,10 @@ class SqliteIndex:
         # "0" follows the slash in code point order.
         inside = "path >= :folder AND path < :end" if folder else "true"
         direct = "" if is_deep else "AND instr(substr(path, :inner), '/') = 0"
+        apart = "AND NOT (path >= :without AND path < :apart)" if without else ""
+        places = {"folder": folder, "end": folder[:-1] + "0", "inner": len(folder) + 1, "without": without, "apart": f"{(without or '')[:-1]}0"}
         cursor = self._connection.execute(
-            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside} {direct} ORDER BY path",
-            {"folder": folder, "end": folder[:-1] + "0", "inner": len(folder) + 1},
+            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside} {direct} {apart} ORDER BY path", places
         )
         return map(KnownFile._make, cursor)
 

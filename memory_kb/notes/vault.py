@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.model import Location
+from memory_kb.model import Location, Region
 
 MACHINE = ".memory-kb"
 GLOBAL_PREFIX = "~global/"
@@ -83,6 +83,23 @@ class Vault(NamedTuple):
         if task is not None:
             base = base / "tasks" / task
         return base
+
+    def regions_of(self, place: Location) -> tuple[Region, ...] | None:
+        """Return where the notes of a scope lie and of those around it; None for everywhere.
+
+        The notes of other jobs are not among them.
+        """
+        if self.memory is None or self.home in (self.folder, self.memory):
+            return None
+        jobs = self.memory / "jobs"
+        mine = (Region(f"memory/jobs/{place.job}/", str(jobs / place.job), is_deep=True),) if place.job else ()
+        return (
+            Region("", str(self.folder)),
+            Region("memory/", str(self.memory), is_deep=True, without="memory/jobs/"),
+            Region("memory/jobs/", str(jobs)),
+            *mine,
+            Region(GLOBAL_PREFIX, str(self.home), is_deep=True),
+        )
 
     def show(self, file: Path) -> str:
         """Return the path in output of a file of this vault."""

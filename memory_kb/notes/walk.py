@@ -160,7 +160,7 @@ class _Walker:
         if not self._reaches(region):
             return iter(())
         if region.is_deep:
-            return self._files_below(region.location, region.path)
+            return self._files_below(region.location, region.path, region.without)
         return (item for item in self._list(region.location, region.path) if isinstance(item, FileStat))
 
     def _files_at(self, region: Region) -> list[FileStat]:
@@ -204,7 +204,7 @@ class _Walker:
         """Tell whether a folder of notes is walked, going by its name."""
         return location not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
 
-    def _files_below(self, location: str, path: str) -> Iterator[FileStat]:
+    def _files_below(self, location: str, path: str, without: str | None = None) -> Iterator[FileStat]:
         """Yield the files below a folder, depth first.
 
         Folders are sorted as if their name ended in a slash.
@@ -214,7 +214,7 @@ class _Walker:
             item = waiting.pop()
             if isinstance(item, FileStat):
                 yield item
-            else:
+            elif item[0] != without:
                 path, location = item
                 waiting += self._list(location, path)[::-1]
 

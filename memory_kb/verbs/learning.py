@@ -77,7 +77,7 @@ class Learning(Reading, Running):
             raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
         now = self._clock()
         with nullcontext() if dry_run else self._writing(place.scope):
-            twin = self._reading(lambda index: find_twin(index, draft, place)) if not force else None
+            twin = self._reading(lambda index: find_twin(index, draft, place), around=place) if not force else None
             if twin and twin.is_forgotten:
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:

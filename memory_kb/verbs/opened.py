@@ -23,7 +23,7 @@ from memory_kb.settings import LoadedSettings, Settings, load_settings
 if TYPE_CHECKING:
     from memory_kb.filters import FilterWords
     from memory_kb.index.semantics import Semantics
-    from memory_kb.model import Filters
+    from memory_kb.model import Filters, Location
     from memory_kb.ports import Llm
     from memory_kb.reports import WrittenRun
 
@@ -171,11 +171,11 @@ class OpenVault:
             about["session"] = about.get("session") or self._session
             RetrievalLog(self.machine / "log").append(Retrieval(format_time(self._clock()), verb, shown, **about))
 
-    def _reading(self, work: Callable[[SqliteIndex], _T]) -> _T:
-        """Read from the index after looking for changed files."""
+    def _reading(self, work: Callable[[SqliteIndex], _T], around: Location | None = None) -> _T:
+        """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones."""
 
         def read(index: SqliteIndex) -> _T:
-            self._keeper.refresh()
+            self._keeper.refresh(regions=self.vault.regions_of(around) if around else None)
             with index.snapshot():
                 return work(index)
 
