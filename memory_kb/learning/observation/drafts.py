@@ -14,6 +14,8 @@ from memory_kb.learning.observation.forms import SHOWN, cut, name, name_beside, 
 from memory_kb.learning.observation.options import Option, added_options, is_of_one_thing, replaced_value
 from memory_kb.learning.observation.statements import Decision
 from memory_kb.learning.remember import Draft
+from memory_kb.learning.speech.clauses import without_orders_before
+from memory_kb.learning.speech.wording import headline
 from memory_kb.notes.splice import Value
 from memory_kb.text import shorten
 
@@ -112,7 +114,8 @@ def make_draft(finding: Finding, phase: str, task: str | None) -> Draft | None:
     if task and not find_secret(task):
         fields.append(("session_task", task))
     fields.append(("source_events", [str(seq) for seq in dict.fromkeys(finding.seqs)]))
-    return Draft(text, finding.kind, cut(finding.title, TITLE), finding.tags[:_TAGS], None, finding.applies_to, "extracted", tuple(fields))
+    title = cut(finding.title, TITLE) if finding.scope == "corrective" else headline(finding.title)
+    return Draft(text, finding.kind, title, finding.tags[:_TAGS], None, finding.applies_to, "extracted", tuple(fields))
 
 
 def from_fix(fix: Fix) -> Finding:
@@ -212,7 +215,7 @@ def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> F
     category = "Boundary Deviation" if correction.scope == "intent-alignment" else "Corrections" if correction.is_against else "Preferences"
     lines = (
         ("Category", category),
-        ("Signal", correction.signal),
+        ("Signal", without_orders_before(correction.signal, correction.title.rstrip("…"))),
         *((("Context", f"said when the agent had {correction.context}."),) if correction.context else ()),
     )
     lines = tuple((label, words.replace("had refused: ", "was refused to ")) for label, words in lines)

@@ -22,7 +22,7 @@ from memory_kb.learning.intake import Offer
 from memory_kb.learning.observation.chains import find_blamed, find_culprit, output_of, read_chain
 from memory_kb.learning.observation.commandlines import Command, command_of, parse_line
 from memory_kb.learning.observation.corrections import Did
-from memory_kb.learning.observation.drafts import TITLE, Finding, from_correction, from_decision, from_fix, make_draft
+from memory_kb.learning.observation.drafts import Finding, from_correction, from_decision, from_fix, make_draft
 from memory_kb.learning.observation.failures import REFUSED, is_failure, read_failure
 from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_cause
 from memory_kb.learning.observation.remarks import read_remarks
@@ -30,7 +30,8 @@ from memory_kb.learning.observation.statements import find_cause, find_decisions
 from memory_kb.learning.speech.capture import Capture, make_offer
 from memory_kb.learning.speech.ownwords import read_own_text
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
-from memory_kb.learning.speech.telling import points_back
+from memory_kb.learning.speech.telling import is_nameless
+from memory_kb.learning.speech.wording import headline
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import in_own_words, is_own_call, strip
@@ -156,8 +157,11 @@ class Learner:
         remarks = read_remarks(text, did, self._objection, is_opening=is_opening)
         found = remarks.correction
         for mark, capture in remarks.captures:
+            context = self._context_of(capture)
+            if capture.like and not context and is_nameless(capture.span):
+                continue
             offer = make_offer(event, capture, _moment(event), self._place, self._id)
-            yield from self._state(self._offer_capture(offer, mark, event.seq, self._context_of(capture)), capture.text, text)
+            yield from self._state(self._offer_capture(offer, mark, event.seq, context), capture.text, text)
         said = said_by_person(text)
         if found and found.scope == "observations" and not (said and _APPROVAL.match(said[0])):
             self._decided.clear()
@@ -214,7 +218,7 @@ class Learner:
     def _put_right(self, offer: Offer, doubt: Doubt, text: str) -> Iterator[Offer]:
         """Yield a statement as it stands once a part of it was put right."""
         if offer.draft.source != "extracted":
-            draft = replace(offer.draft, text=text, title=shorten(text.rstrip(".! "), TITLE))
+            draft = replace(offer.draft, text=text, title=headline(text.rstrip(".! ")))
             yield replace(offer, draft=draft, key=f"{offer.key}/instead", doubt="doubtful" if doubt == "doubtful" else None)
 
     def _hear_agent(self, event: Event) -> Iterator[Offer]:
@@ -317,7 +321,7 @@ class Learner:
     def _context_of(self, capture: Capture) -> str:
         """Return what the agent said before something that points back to it, where that gives no orders; links and tags in it are none."""
         said = self._agent_said
-        is_open = capture.like and points_back(capture.text) and said and is_sound(said)
+        is_open = capture.is_answer and said and is_sound(said)
         return f"\n**Context:** said when the agent had said: `{said.replace('`', chr(39))}`" if is_open else ""
 
     def _offer_capture(self, offer: Offer, mark: str, seq: int, context: str = "") -> Iterator[Offer]:

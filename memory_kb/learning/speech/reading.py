@@ -12,13 +12,10 @@ from memory_kb.learning.speech import doubts, foreign, phrases, standing
 from memory_kb.learning.speech.general import LEADING, is_for_once, read_general
 from memory_kb.learning.speech.ownwords import OwnText, read_own_text
 from memory_kb.learning.speech.spelling import Respelt, respell
-from memory_kb.learning.speech.wording import strip_wording
-from memory_kb.text import shorten
+from memory_kb.learning.speech.wording import headline, strip_wording
 
 #: The shortest thing that is captured; the longest is in `phrases`.
 MIN_SPAN = 5
-#: The longest title.
-TITLE = 80
 #: So few words that the sentence before them may be needed to understand them.
 _BRIEF, SHORT = 4, 6
 #: So long is what may be asked to remember in any language.
@@ -48,6 +45,7 @@ class Capture:
         text: the whole sentence, or what follows the request, letter for letter.
         span: the thing itself within the text.
         like: the words by which it is like what is kept, where no form decided.
+        is_answer: whether the person objected with it, or pointed at what was said before; the text need not say so.
     """
 
     pattern: str
@@ -55,12 +53,13 @@ class Capture:
     text: str
     span: str
     like: tuple[str, ...] = field(default=(), repr=False)
+    is_answer: bool = field(default=False, repr=False)
 
     @property
     def title(self) -> str:
         """What to call it: the text, of several sentences the telling one, without the words that only lead to it or end it."""
         bare = strip_wording(self.span if self.like else self.text)
-        return shorten(bare[:1].upper() + bare[1:] if bare[:1].islower() and bare.split(" ", 1)[0].isalpha() else bare, TITLE)
+        return headline(bare[:1].upper() + bare[1:] if bare[:1].islower() and bare.split(" ", 1)[0].isalpha() else bare)
 
     @property
     def draft(self) -> Draft:

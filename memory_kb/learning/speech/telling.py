@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
-from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech import doubts, takebacks
 from memory_kb.learning.speech.capture import MAX_MESSAGE, is_question, read_own
+from memory_kb.learning.speech.clauses import begin, end, is_order_alone, names_something
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import Judgement, judge
 from memory_kb.learning.speech.ownwords import OwnText, sentences
@@ -22,6 +23,12 @@ _BESIDE, _NEARLY = -2.0, -0.5
 _POINTS_BACK = lazy_compile(
     r"(?:(?:no|nope|nah|nein|non|nee|yes|yeah|ja|oui|sí|si)[, ]+)?"
     r"(?:that's|that|this|it's|its|it|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b",
+    re.IGNORECASE,
+)
+_NAMELESS = lazy_compile(
+    r"(?:it|its|it's|that's|those|these|they|they're|he|she|c'est|ça|ce sont|es (?:ist|sind|gibt|la|el|un|una)|è|eso|esto|isso|isto)\b(?! that\b)"
+    r"|(?:that|this|that one|this one|das|dies|dat|dit)\b(?= (?:is|was|has|have|must|can|can't|cannot|stays?|goes|comes|runs|lives|needs|will|won't|"
+    r"ist|war|hat|muss|kann|bleibt|läuft|kommt|heißt|geht|moet|blijft|kan|heeft)\b)|(?:それ|これ|あれ)(?:は|が|も)|(?:那|这)(?:是|个是)",
     re.IGNORECASE,
 )
 _PERHAPS = lazy_compile(r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE)
@@ -108,14 +115,50 @@ def points_back(text: str) -> bool:
     return _POINTS_BACK.match(text) is not None or _OBJECTS.match(text) is not None
 
 
+def is_nameless(text: str) -> bool:
+    """Tell whether what a sentence is about is not named in it, but only pointed at.
+
+    Example:
+        >>> is_nameless("it's 30 days for logs"), is_nameless("c'est le mainframe qui l'écrit"), is_nameless("that folder has its own branch")
+        (True, True, False)
+    """
+    return _NAMELESS.match(text) is not None and not names_something(text)
+
+
 def _is_not_meant(masked: str) -> bool:
-    """Tell whether a sentence begins as a guess, or holds what takes it back or an order for now."""
-    return any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO))
+    """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
+    is_guess = any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS))
+    return is_guess or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)) or takebacks.points(masked) is not None
 
 
 def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
     """Return sentences that are kept as one; the thing itself is the strongest that does not point back."""
     best = max(group, key=lambda one: one.judged.margin).judged
+    group = _without_orders(own.masked, group)
     head = max((one for one in group if not one.points_back), default=group[0], key=lambda one: one.judged.margin)
-    text = own.text[group[0].span.start : group[-1].span.end]
-    return Capture(_PATTERNS[best.kind], best.kind, text, own.text[slice(*head.span)], best.words)
+    ends = _thing_itself(own.masked, group[0].span) if len(group) == 1 else _around(own.masked, group)
+    is_answer = points_back(own.masked[slice(*group[0].span)])
+    itself = own.text[slice(*_thing_itself(own.masked, head.span))]
+    return Capture(_PATTERNS[best.kind], best.kind, own.text[slice(*ends)], itself, best.words, is_answer=is_answer)
+
+
+def _around(masked: str, group: Sequence[_Told]) -> Span:
+    return Span(begin(masked, group[0].span).start, end(masked, group[-1].span).end)
+
+
+def _without_orders(masked: str, group: Sequence[_Told]) -> Sequence[_Told]:
+    """Return sentences that go together without orders for now around what is kept."""
+    first, last = 0, len(group)
+    while last - first > 1 and _is_order(masked, group[last - 1]):
+        last -= 1
+    while last - first > 1 and _is_order(masked, group[first]) and not group[first + 1].points_back:
+        first += 1
+    return group[first:last]
+
+
+def _is_order(masked: str, told: _Told) -> bool:
+    return not told.judged.is_lasting and is_order_alone(masked[slice(*told.span)])
+
+
+def _thing_itself(masked: str, span: Span) -> Span:
+    return end(masked, begin(masked, span))

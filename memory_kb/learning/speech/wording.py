@@ -6,7 +6,12 @@ import re
 
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.general import LEADING, OBJECTION
+from memory_kb.learning.speech.orders import OPENING
 from memory_kb.learning.speech.phrases import any_of
+from memory_kb.text import shorten
+
+#: The longest title, and the shortest that a longer one is cut to.
+TITLE, _SHORTEST_TITLE = 80, 30
 
 _I = re.IGNORECASE
 _AGREEING = lazy_compile(r"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*", _I)
@@ -21,6 +26,13 @@ _TRAILING = lazy_compile(
     rf"(?:\s*[,;–—-]?\s*\b(?:{_PARTING}))+\s*$",
     _I,
 )
+# What is not cut apart: code, quotes, what is in brackets.
+_WHOLE = lazy_compile(r"`[^`]*`?|\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|(?<!\w)'[^']*'(?!\w)|[\w$]*\([^()]*\)?|「[^」]*」?")
+_CLAUSE_END = lazy_compile(r"(?<=[^\s,;:.!?–—-])(?=(?:[,;.!?]|(?<!\)):)[,;:.!?]*(?:\s|$)|\s[–—-]+\s|[、，；：。])")
+_BEFORE_CLAUSE = lazy_compile(
+    rf"(?=\s{any_of('because since so_that which unless weil damit sodass wobei parce_que puisque porque ya_que perché poiché omdat zodat')}\b)", _I
+)
+_WORD_END = lazy_compile(r"(?<=\S)(?=\s)")
 
 
 def strip_wording(text: str) -> str:
@@ -33,7 +45,7 @@ def strip_wording(text: str) -> str:
     bare = " ".join(text.split())
     for _ in range(3):
         before = bare
-        for expression in (_AGREEING, LEADING, OBJECTION, _OBJECTING, _FOREIGN_LEAD):
+        for expression in (_AGREEING, LEADING, OBJECTION, _OBJECTING, _FOREIGN_LEAD, OPENING):
             rest = expression.sub("", bare, count=1) if expression.match(bare) else bare
             bare = rest if len(rest.split()) > 1 or (not re.search(r"\s", rest) and len(rest) > 4) else bare
         if bare == before:
@@ -41,3 +53,24 @@ def strip_wording(text: str) -> str:
     bare = bare.rstrip(".!。！ ")
     rest = _TRAILING.sub("", bare)
     return (rest if len(rest) > 4 else bare).rstrip(".!,。！ ")
+
+
+def headline(text: str, limit: int = TITLE) -> str:
+    """Return a title: what is too long ends where a clause does, or a word, and never within code, a quote or brackets.
+
+    Example:
+        >>> headline("Replays have to be deterministic or the ghost races are pointless, so gameplay stays on the fixed tick")
+        'Replays have to be deterministic or the ghost races are pointless…'
+        >>> headline("Run `docker compose up -d --wait` each time before you run `bundle exec rspec spec/models`")
+        'Run `docker compose up -d --wait` each time before you run…'
+    """
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    whole = [found.span() for found in _WHOLE.finditer(line)]
+    for expression in (_CLAUSE_END, _BEFORE_CLAUSE, _WORD_END):
+        places = (found.start() for found in expression.finditer(line, 0, limit))
+        ends = [one for one in places if _SHORTEST_TITLE <= one < limit and not any(start < one < end for start, end in whole)]
+        if ends:
+            return f"{line[: ends[-1]]}…"
+    return shorten(line, limit)
