@@ -12,7 +12,7 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import judge
-from memory_kb.learning.speech.orders import ANSWER, EASTERN_ORDER, HOLDS, LEANING, OPENING, ORDER, REASON
+from memory_kb.learning.speech.orders import ANSWER, CASE, EASTERN_ORDER, HOLDS, LEANING, OPENING, ORDER, REASON
 from memory_kb.learning.speech.ownwords import CODE, read_own_text, sentences
 
 #: Where a clause ends and the next begins.
@@ -70,10 +70,16 @@ def end(masked: str, span: Span) -> Span:
     """
     for start, place in _pauses(masked, span):
         rest, tail = masked[span.start : start], masked[place : span.end]
-        is_other = is_order(tail) and (REASON.search(rest) or not _KANA.search(tail))
+        is_other = is_order(tail) and (REASON.search(rest) or not _KANA.search(tail)) and not _leads_on(rest, masked[start:place])
         if (is_other or ANSWER.match(tail)) and _stands_alone(rest):
             return Span(span.start, start)
     return span
+
+
+def _leads_on(rest: str, pause: str) -> bool:
+    """Tell whether an order behind belongs to what is said before it: steps, what a colon leads to, what is to be done in a case."""
+    parts = _parts(rest)
+    return not {":", "："}.isdisjoint(pause.split()) or any(map(ORDER.match, parts)) or any(map(CASE.match, (parts[0], parts[-1])))
 
 
 def without_orders_before(text: str, itself: str) -> str:

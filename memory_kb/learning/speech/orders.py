@@ -34,12 +34,15 @@ _ANSWER = any_of(
 _BARE = any_of(
     "(?:oh_|yeah_|yes_|ok_|okay_|no_|and_)*(?:btw|by_the_way|fyi) (?:oh_|yeah_|yes_|ok_|okay_)*(?:and|also|but)(?:_also)?(?:_please|_pls)? "
     "(?:please|pls)(?=_(?:always|never|no|don't)\\b) oh_wait hey hm+ uh+ oh ah ugh und(?:_außerdem|_bitte)? außerdem übrigens ach_ja au_fait "
+    "(?:yes|yeah|yep)(?=_(?:we|i|they|you|it|its|it's|that|that's|there|this)\\b) no(?=_(?:we|they|its|it's|that's)_) "
+    "oui(?!_(?:et|ou)\\b) non(?=_(?:on|c'est|nous|ça)\\b) "
+    "(?:ja|nein|nee|nö)(?=_(?:wir|das|die|der|es|ich|da|hier|bei|we|dat|het|ik)\\b) par_contre ok_mais "
     "et_aussi por_cierto además aliás a_proposito inoltre trouwens overigens"
 )
 _EASTERN = (
     r"(?:いやいや|いや|いえいえ|いえ|いいえ|はい|うん|ええ|ああ|あー|あっ|あ|えっと|えー|そうそう|違う違う|違います|違う|おけ|了解(?:です)?|わかりました|"
-    r"あと|それと|すみません|ごめん)[、，,。！!…]+\s*"
-    r"|(?:ちなみに|そういえば)[、，,]?\s*"
+    r"それはそう|あと|それと|すみません|ごめん)[、，,。！!…]+\s*"
+    r"|(?:ちなみに|そういえば|余談(?:ですが|だけど)|先にお伝えしておくと)[、，,]?\s*"
     r"|(?:不用了?|不对|不行|不是|不要|不|好的|好|对了|对|嗯+|是的|可以|行|哦|哎|另外|顺便说一下|顺便|注意|还有|没事)[，,。、！!]+\s*"
 )
 _NOTED = (
@@ -71,13 +74,13 @@ _EN = (
 )
 _EN_SHORT = any_of("fix add drop put swap bump merge rebase push commit check open close mask move run tag write send leave tell ask change")
 _EN_ANY = rf"(?:{_EN_SHORT}|{_EN})"
-_EN_SURE = r"(?:please|pls|(?:please |pls )?(?:can|could|would) you|let'?s(?! (?:stay|keep|use|go with|stick|not)\b))"
+_EN_SURE = r"(?:please|pls|bitte|(?:please |pls )?(?:can|could|would) you|let'?s(?! (?:stay|keep|use|go with|stick|not)\b))"
 _DE = any_of(
     "mach nimm schreib bau änder lösch entfern zieh stell setz pack schau guck prüf korrigier schmeiß wirf tausch benenn verschieb häng hol schick "
     "zeig füg trag leg stell_um ersetz dreh kürz kannst_du können_sie machst_du"
 )
 _FR = any_of(
-    "refais refaites mets mettez enlève enlevez vire virez retire retirez changez corrige corrigez ajoute ajoutez regarde regardez supprime "
+    "refais refaites mets mettez enl[eè]ve enlevez vire virez retire retirez changez corrige corrigez ajoute ajoutez regarde regardez supprime "
     "supprimez renomme renommez remets remettez relance relancez vise convertis fais faites tag prévois prends reprends vérifie tu_peux pouvez-vous"
 )
 # Where a verb reads the same of a third one, a clause behind another may tell what that one does.
@@ -119,7 +122,7 @@ EASTERN_ORDER = lazy_compile(
     r"|^(?:所以)?(?:麻烦|麻煩|请|顺手|顺便|你看|你把|你先|把|去(?![年掉])|换(?!不)|改(?!不)|删(?!不)|挪(?!不)|撤(?!不)|拿(?!不))|(?:一下|拿掉|去掉|删掉|撤掉|挪出去|改掉|换掉|重来|重写)吧?[。.!！]*$|吧[。.!！]*$"
 )
 #: Why it is so, in a language in which the reason stands before the order.
-REASON = lazy_compile(r"(?:から|ので|んで|ため|し|なら|けど|が)$")
+REASON = lazy_compile(r"(?:から|ので|んで|ため|し|けど|が)$")
 #: What holds for longer than the work at hand may be worded as an order too.
 HOLDS = lazy_compile(
     r"\b(?:always|never|ever|every|each|any|all|only|not|no|none|nothing|nobody|unless|except|if|when|whenever|wherever|instead|otherwise|"
@@ -129,7 +132,16 @@ HOLDS = lazy_compile(
     r"siempre|nunca|cada|todos|todas|solo|sólo|sino|salvo|excepto|cuando|porque|antes|"
     r"sempre|todas|só|não|nem|quando|senão|ogni|tutti|tutte|mai|non|solo|tranne|perché|prima|"
     r"altijd|nooit|elke|iedere|niet|geen|alleen|tenzij|als|omdat|anders|voordat)\b|n't\b"
-    r"|必ず|いつも|常に|毎回|だけ|以外|場合|とき|時は|禁止|ないで|しない|一律|必须|总是|每次|不要|不能|不许|只能|除非|如果|否则|别",
+    r"|必ず|いつも|常に|毎回|(?<!そこ)だけ|以外|場合|とき|時は|禁止|ないで|しない|一律|必须|总是|每次|不要|不能|不许|只能|除非|如果|否则|别",
+    _I,
+)
+#: What an order behind it belongs to: a case, or why.
+CASE = lazy_compile(
+    r"(?:and |but |und |et |y |e |en )?(?:if|when|whenever|wherever|where|once|before|after|until|unless|as soon as|as long as|in case|every time|"
+    r"each time|while|for|to|in order to|since|because|as|given|how|wenn|falls|sobald|bevor|nachdem|immer wenn|um|weil|solange|wie|"
+    r"da (?:die|der|das|wir|es|er|sie|man|in|im|auf)|si|quand|lorsque|dès que|avant|après|pour|tant que|comme|puisque|cuando|antes|después|para|"
+    r"siempre que|como|en cuanto|porque|se|quando|depois|assim que|prima|dopo|appena|per|als|zodra|wanneer|voordat|nadat|om|omdat)\b"
+    r"|もし|如果|要是|.*(?:たら|とき|時|場合|前に|後は|なら|れば|えば|すると)は?$|.*(?:时|的时候|的话|之前|之后|以后|前|后)$",
     _I,
 )
 #: What points at something that was named before, or says why.
