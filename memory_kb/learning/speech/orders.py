@@ -20,7 +20,7 @@ _ANSWER = any_of(
     "careful uh_careful watch_out heads_up attention important note fyi hm+ uh+ oh+ ah+ oops wait hold_on well please pls of_course indeed "
     "(?:just_)?one_(?:more_|small_|quick_|little_|last_|other_)*(?:thing|note|point|request) "
     "(?:a_couple_of_|two_|three_|some_|a_few_)(?:more_|small_|quick_|little_|other_)*(?:things|notes|points|requests) "
-    "no_wait wait_no (?:oh_)?god_no oh_no oh_wait hmm+_no uh_no yes_please no_thanks that_won't_(?:work|fly) "
+    "no_no non_non nein_nein no_wait wait_no (?:oh_)?god_no oh_no oh_wait hmm+_no uh_no yes_please no_thanks that_won't_(?:work|fly) "
     "that'?s_(?:wrong|right|fine|expected) not_quite not_really by_the_way btw yeah_no "
     "nein nö nee+ ne ja jo genau stimmt richtig gut prima passt gerne? moment halt stopp achtung vorsicht übrigens wichtig ach_so ach geht_nicht "
     "(?:das_)?geht_(?:so_)?nicht (?:das_)?stimmt_(?:so_)?nicht bloß_nicht lieber_nicht ja_(?:bitte|genau) noch_(?:was|eins) eins_noch "

@@ -136,13 +136,15 @@ def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
     best = max(group, key=lambda one: one.judged.margin).judged
     group = _without_orders(own.masked, group)
     head = max((one for one in group if not one.points_back), default=group[0], key=lambda one: one.judged.margin)
-    ends = _thing_itself(own.masked, group[0].span) if len(group) == 1 else _around(own.masked, group)
     is_answer = points_back(own.masked[slice(*group[0].span)])
     itself = own.text[slice(*_thing_itself(own.masked, head.span))]
-    return Capture(_PATTERNS[best.kind], best.kind, own.text[slice(*ends)], itself, best.words, is_answer=is_answer)
+    return Capture(_PATTERNS[best.kind], best.kind, own.text[slice(*_ends(own.masked, group))], itself, best.words, is_answer=is_answer)
 
 
-def _around(masked: str, group: Sequence[_Told]) -> Span:
+def _ends(masked: str, group: Sequence[_Told]) -> Span:
+    """Return the part of sentences that go together which is kept."""
+    if len(group) == 1:
+        return _thing_itself(masked, group[0].span)
     return Span(begin(masked, group[0].span).start, end(masked, group[-1].span).end)
 
 
