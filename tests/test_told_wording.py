@@ -88,6 +88,26 @@ def test_the_thing_itself_stands_in_what_is_kept() -> None:
     assert found.title == "Our staging database is wiped every sunday night by the platform team"
 
 
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        (
+            "The mobile apps out there were compiled years ago and still send 3 for color, so numbers in orders.proto never get reused or moved.",
+            "Numbers in orders.proto never get reused or moved",
+        ),
+        (
+            "le trésorier ouvre ça dans un vieux Excel, donc chez nous les CSV c'est toujours point-virgule et UTF-8 avec BOM",
+            "Chez nous les CSV c'est toujours point-virgule et UTF-8 avec BOM",
+        ),
+        ("our staging is overwritten from a prod dump every sunday night by the platform team, so nothing survives there", None),
+    ],
+)
+def test_the_title_is_what_follows_where_that_tells_more(message: str, title: str | None) -> None:
+    found = told(message)
+    assert found.text == message
+    assert found.title == (title or "Our staging is overwritten from a prod dump every sunday night by the platform…")
+
+
 ASKED = (("user", "Move the settings screen to compose, please."), ("assistant", "Done. I could raise minSdk to 26 now."))
 
 
@@ -146,7 +166,7 @@ def test_a_correction_is_kept_without_the_order_before_it() -> None:
         ),
         (
             "Every time before somebody runs the whole suite of tests run `docker compose up -d, --wait` first",
-            "Every time before somebody runs the whole suite of tests run…",
+            "Every time before somebody runs the whole suite of tests…",
         ),
         (
             "Yes, but everything that is generated ends up in one of the folders below services/billing/src/generated/money",

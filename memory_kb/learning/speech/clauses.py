@@ -12,7 +12,7 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import judge
-from memory_kb.learning.speech.orders import ANSWER, CASE, EASTERN_ORDER, HOLDS, LEANING, OPENING, ORDER, REASON
+from memory_kb.learning.speech.orders import ANSWER, CASE, EASTERN_ORDER, FOLLOWING, HOLDS, LEANING, OPENING, ORDER, POINTS_AT, REASON
 from memory_kb.learning.speech.ownwords import CODE, read_own_text, sentences
 
 #: Where a clause ends and the next begins.
@@ -26,6 +26,8 @@ _GAP = " \t\n,;:–—-、，；："
 _REST, _ORDER, _FOLLOWS, _PLAIN = -1.5, -1.5, -1.0, -2.2
 #: A sentence of its own is sooner an order than a clause.
 _ALONE = 1.2
+#: So much more a clause must be like what is kept than the one before it, to be told for it.
+_MORE = 1.0
 #: What is left must say something.
 _WIDTH, _WORDS = 22, 4
 
@@ -73,6 +75,25 @@ def end(masked: str, span: Span) -> Span:
         is_other = is_order(tail) and (REASON.search(rest) or not _KANA.search(tail)) and not _leads_on(rest, masked[start:place])
         if (is_other or ANSWER.match(tail)) and _stands_alone(rest):
             return Span(span.start, start)
+    return span
+
+
+def most_telling(masked: str, span: Span) -> Span:
+    """Return a sentence from what it says to follow from its beginning, where that is much more like what is kept.
+
+    Example:
+        >>> text = "the treasurer opens this in an old spreadsheet, so our exports always use semicolons and a BOM"
+        >>> text[slice(*most_telling(text, Span(0, len(text))))]
+        'our exports always use semicolons and a BOM'
+    """
+    first = judge([_parts(masked[slice(*span)])[0]])[0].margin
+    for _, place in _pauses(masked, span):
+        so = FOLLOWING.match(masked, place)
+        rest = Span(so.end(), span.end) if so else span
+        said = masked[slice(*rest)]
+        is_clear = so is not None and _says_something(said) and not LEANING.match(said) and not POINTS_AT.search(_parts(said)[0])
+        if is_clear and judge([_parts(said)[0]])[0].margin > max(0.0, first + _MORE):
+            return rest
     return span
 
 

@@ -113,6 +113,14 @@ ORDER = lazy_compile(
     rf"|(?P<here>(?:{_AND} )?{_DONE_TO})|(?P<plain>(?:{_POLITE}\s+)*{_PLAIN}))",
     _I,
 )
+#: What leads to what follows from something.
+FOLLOWING = lazy_compile(
+    r"(?:so|therefore|hence|also|deshalb|daher|drum|darum|donc|alors|du coup|así que|por eso|entonces|então|por isso|quindi|perciò|dus|daarom) ", _I
+)
+#: It ends by pointing at something.
+POINTS_AT = lazy_compile(
+    r"\b(?:it|that|this|those|these|them|there|das|dies|da|ça|cela|là|eso|esto|ahí|isso|isto|aí|quello|questo|lì|dat|dit|daar)\W*$", _I
+)
 #: How an answer to something else begins, behind what is told.
 ANSWER = lazy_compile(rf"(?:{_AND}) {any_of('no non nein nee não yes oui ja sí sim')}[,:] ", _I)
 #: The same where it is known by its end.

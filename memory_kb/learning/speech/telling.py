@@ -10,11 +10,12 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts, takebacks
 from memory_kb.learning.speech.capture import MAX_MESSAGE, is_question, read_own
-from memory_kb.learning.speech.clauses import begin, end, is_order_alone, names_something
+from memory_kb.learning.speech.clauses import begin, end, is_order_alone, most_telling, names_something
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import Judgement, judge
 from memory_kb.learning.speech.ownwords import OwnText, sentences
 from memory_kb.learning.speech.reading import Capture
+from memory_kb.learning.speech.wording import TITLE
 
 #: What a sentence reads as that is known by what it is like.
 _PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
@@ -137,8 +138,11 @@ def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
     group = _without_orders(own.masked, group)
     head = max((one for one in group if not one.points_back), default=group[0], key=lambda one: one.judged.margin)
     is_answer = points_back(own.masked[slice(*group[0].span)])
-    itself = own.text[slice(*_thing_itself(own.masked, head.span))]
-    return Capture(_PATTERNS[best.kind], best.kind, own.text[slice(*_ends(own.masked, group))], itself, best.words, is_answer=is_answer)
+    itself = _thing_itself(own.masked, head.span)
+    itself = most_telling(own.masked, itself) if itself.end - itself.start > TITLE else itself
+    return Capture(
+        _PATTERNS[best.kind], best.kind, own.text[slice(*_ends(own.masked, group))], own.text[slice(*itself)], best.words, is_answer=is_answer
+    )
 
 
 def _ends(masked: str, group: Sequence[_Told]) -> Span:

@@ -32,6 +32,8 @@ _CLAUSE_END = lazy_compile(r"(?<=[^\s,;:.!?–—-])(?=(?:[,;.!?]|(?<!\)):)[,;:.
 _BEFORE_CLAUSE = lazy_compile(
     rf"(?=\s{any_of('because since so_that which unless weil damit sodass wobei parce_que puisque porque ya_que perché poiché omdat zodat')}\b)", _I
 )
+#: Short words behind which something is missing.
+_LOOSE_END = lazy_compile(r"(?:\s+[a-zà-ÿ]{1,3})+$")
 _WORD_END = lazy_compile(r"(?<=\S)(?=\s)")
 
 
@@ -61,8 +63,8 @@ def headline(text: str, limit: int = TITLE) -> str:
     Example:
         >>> headline("Replays have to be deterministic or the ghost races are pointless, so gameplay stays on the fixed tick")
         'Replays have to be deterministic or the ghost races are pointless…'
-        >>> headline("Run `docker compose up -d --wait` each time before you run `bundle exec rspec spec/models`")
-        'Run `docker compose up -d --wait` each time before you run…'
+        >>> headline("Run `docker compose up -d --wait` each time before somebody starts `bundle exec rspec spec/models`")
+        'Run `docker compose up -d --wait` each time before somebody starts…'
     """
     line = " ".join(text.split())
     if len(line) <= limit:
@@ -72,5 +74,6 @@ def headline(text: str, limit: int = TITLE) -> str:
         places = (found.start() for found in expression.finditer(line, 0, limit))
         ends = [one for one in places if _SHORTEST_TITLE <= one < limit and not any(start < one < end for start, end in whole)]
         if ends:
-            return f"{line[: ends[-1]]}…"
+            title = line[: ends[-1]]
+            return f"{_LOOSE_END.sub('', title) if expression is _WORD_END else title}…"
     return shorten(line, limit)
