@@ -6,8 +6,6 @@ is left stands in the text as it was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.foreign import width
@@ -28,6 +26,8 @@ _REST, _ORDER, _FOLLOWS, _PLAIN = -1.5, -1.5, -1.0, -2.2
 _ALONE = 1.2
 #: So much more a clause must be like what is kept than the one before it, to be told for it.
 _MORE = 1.0
+#: A sentence with more pauses is a list.
+_MOST = 24
 #: What is left must say something.
 _WIDTH, _WORDS = 22, 4
 
@@ -53,7 +53,7 @@ def begin(masked: str, span: Span) -> Span:
         'controllers hold no queries in our services'
     """
     span = without_opening(masked, span)
-    for start, place in reversed(list(_pauses(masked, span))):
+    for start, place in reversed(_pauses(masked, span)):
         first, rest = masked[span.start : start], without_opening(masked, Span(place, span.end))
         said = masked[slice(*rest)]
         # In Japanese an order and a clause that goes on look alike.
@@ -161,8 +161,9 @@ def _says_something(rest: str) -> bool:
     return width(rest) >= _WIDTH and (len(rest.split()) >= _WORDS or width(rest) > len(rest))
 
 
-def _pauses(masked: str, span: Span) -> Iterator[Span]:
-    """Yield the pauses within a sentence, each with the signs around it."""
+def _pauses(masked: str, span: Span) -> list[Span]:
+    """Return the pauses within a sentence, each with the signs around it; none of a list, which has more than a sentence."""
+    found = []
     for pause in _PAUSE.finditer(masked, *span):
         start, end = pause.span()
         while start > span.start and masked[start - 1] in _GAP:
@@ -170,4 +171,5 @@ def _pauses(masked: str, span: Span) -> Iterator[Span]:
         while end < span.end and masked[end] in _GAP:
             end += 1
         if span.start < start and end < span.end:
-            yield Span(start, end)
+            found.append(Span(start, end))
+    return found if len(found) <= _MOST else []

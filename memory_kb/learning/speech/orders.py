@@ -105,7 +105,7 @@ _AND = any_of("and und et y e en und_dann and_then et_puis y_luego")
 _POLITE = any_of("please pls bitte mal stp s'il_te_plaît por_favor porfa per_favore graag alsjeblieft just now")
 _PLEASED = rf"[^.]*\b{any_of('please pls plz bitte stp svp por_favor porfa per_favore alsjeblieft s.il_te_plaît')}[\s.!]*$"
 _HERE = any_of("it them that those these this one both back again there everything what_you you_just your out")
-_DONE_TO = rf"(?:{_EN})(?: ?\w+){{0,4}}? ?\b{_HERE}\b"
+_DONE_TO = rf"(?:{_EN}) ?(?:\w+ ){{0,4}}?{_HERE}\b"
 #: An order for the work at hand; the group `so` where it is said to follow from what stands before it.
 ORDER = lazy_compile(
     rf"(?:(?P<so>(?:{_SO})\s+(?:{_POLITE}\s+)*)(?:{_VERB}|{_EN_SURE})\b"

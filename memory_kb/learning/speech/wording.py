@@ -27,7 +27,7 @@ _TRAILING = lazy_compile(
     _I,
 )
 # What is not cut apart: code, quotes, what is in brackets.
-_WHOLE = lazy_compile(r"`[^`]*`?|\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|(?<!\w)'[^']*'(?!\w)|[\w$]*\([^()]*\)?|「[^」]*」?")
+_WHOLE = lazy_compile(r"`[^`]*`?|\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|(?<!\w)'[^']*'(?!\w)|(?<![\w$])[\w$]*\([^()]*\)?|「[^」]*」?")
 _CLAUSE_END = lazy_compile(r"(?<=[^\s,;:.!?–—-])(?=(?:[,;.!?]|(?<!\)):)[,;:.!?]*(?:\s|$)|\s[–—-]+\s|[、，；：。])")
 _BEFORE_CLAUSE = lazy_compile(
     rf"(?=\s{any_of('because since so_that which unless weil damit sodass wobei parce_que puisque porque ya_que perché poiché omdat zodat')}\b)", _I
