@@ -16,6 +16,7 @@ from memory_kb.notes.events import Event
 CUT = [
     ("", "money is stored as integer cents everywhere in our database", ", so fix the serializer and rerun the tests"),
     ("", "the reporting service is owned by the data team in Lisbon", ", so open a ticket with them please"),
+    ("", "topics are declared in our topology repo, auto create is switched off on the brokers", ", so drop that"),
     ("no, ", "we moved all our services from jenkins to buildkite last spring", ""),
     ("nope, ", "our scanners in the warehouse still run Android 8 and never get updates", ""),
     ("yeah and ", "our customers in Japan are still on version 3 of the api, it stays until 2027", ""),

@@ -128,8 +128,9 @@ def is_nameless(text: str) -> bool:
 
 def _is_not_meant(masked: str) -> bool:
     """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
-    is_guess = any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS))
-    return is_guess or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)) or takebacks.points(masked) is not None
+    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)):
+        return True
+    return takebacks.points(masked) is not None and takebacks.points(masked[slice(*_thing_itself(masked, Span(0, len(masked))))]) is not None
 
 
 def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
