@@ -114,8 +114,19 @@ def make_draft(finding: Finding, phase: str, task: str | None) -> Draft | None:
     if task and not find_secret(task):
         fields.append(("session_task", task))
     fields.append(("source_events", [str(seq) for seq in dict.fromkeys(finding.seqs)]))
-    title = cut(finding.title, TITLE) if finding.scope == "corrective" else headline(finding.title)
+    title = _cut_command(finding.title) if finding.scope == "corrective" else headline(finding.title)
     return Draft(text, finding.kind, title, finding.tags[:_TAGS], None, finding.applies_to, "extracted", tuple(fields))
+
+
+def _cut_command(title: str) -> str:
+    """Return a title with commands that is not too long; one that is cut within ends as code does.
+
+    Example:
+        >>> _cut_command("Run `docker compose -f docker-compose.test.yml up -d --wait` before `bundle exec rspec`")
+        'Run `docker compose -f docker-compose.test.yml up -d --wait` before `bundle…`'
+    """
+    short = cut(title, TITLE - 1)
+    return f"{short}`" if short.count("`") % 2 else cut(title, TITLE)
 
 
 def from_fix(fix: Fix) -> Finding:
