@@ -44,7 +44,7 @@ def read_creations(file: Path, known: Creations | None = None) -> Creations:
     elif known.size == state.st_size:
         return known
     times = dict(known.times)
-    for line in jsonlines.read(file, b'"create"', b'"made"', start=known.size):
+    for line in jsonlines.read(file, b'"create"', b'"made"', start=known.size, until="splices"):
         times.update((entry_id, str(line.get("time") or "")) for entry_id in made_by(line))
     last = _bytes_before(file, state.st_size)
     # Where somebody is writing the last line, all is read again the next time.

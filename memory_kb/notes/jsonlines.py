@@ -60,6 +60,19 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _parse_beginning(line: bytes, until: str) -> Mapping[str, Any] | None:
+    """Return what an object on a whole line holds before a key; within texts a quote is written otherwise.
+
+    Example:
+        >>> _parse_beginning(dump({"id": 'a, "much": ', "much": "x" * 9}), "much")
+        {'id': 'a, "much": '}
+        >>> _parse_beginning(b'{"id": "a", "much": "xx', "much") is None
+        True
+    """
+    beginning, key, _ = line.partition(f', "{until}": '.encode())
+    return parse(beginning + b"}" if key and line.endswith(b"}\n") else line)
+
+
 def mark_of(text: str) -> bytes:
     """Return how a text stands in the lines that hold it.
 
@@ -70,15 +83,16 @@ def mark_of(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def read(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[str, Any]]:
+def read(path: Path, *marks: bytes, start: int = 0, until: str | None = None) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
 
-    With `marks`, lines in which none of them stands are not looked into.
+    With `marks`, lines in which none of them stands are not looked into. With `until`, only what was
+    written before the key of that name is.
     """
-    return (found for _, found in read_raw(path, *marks, start=start))
+    return (found for _, found in read_raw(path, *marks, start=start, until=until))
 
 
-def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+def read_raw(path: Path, *marks: bytes, start: int = 0, until: str | None = None) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
         stream = path.open("rb")
@@ -88,7 +102,7 @@ def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes,
         stream.seek(start)
         for block in _blocks(stream):
             for line in _marked(block, marks) if marks else io.BytesIO(block):
-                found = parse(line)
+                found = parse(line) if until is None else _parse_beginning(line, until)
                 if found is not None:
                     yield line, found
 
