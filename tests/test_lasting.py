@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.observation.findings import find_learnings
 from memory_kb.learning.speech import lasting, telling
-from memory_kb.learning.speech.lasting import AGREED, EVERY, KINDS, TOLD, Judgement, judge, read_weights
+from memory_kb.learning.speech.cues import kind_traits
+from memory_kb.learning.speech.lasting import AGREED, EVERY, KIND, KINDS, TOLD, Judgement, judge, kind_of, read_weights
 from memory_kb.learning.speech.telling import read_told
 from memory_kb.learning.speech.traits import traits
 from memory_kb.model import Location
@@ -26,14 +27,14 @@ from memory_kb.notes.events import Event
 EXAMPLES = Path(__file__).parent.parent / "scripts/sentences"
 
 
-@pytest.mark.parametrize("table", [TOLD, AGREED])
+@pytest.mark.parametrize("table", [TOLD, AGREED, KIND])
 def test_the_weights_are_those_of_the_examples(table: str) -> None:
     examples = b"".join(file.read_bytes() for file in sorted(EXAMPLES.glob("*.jsonl")))
     told = (Path(lasting.__file__).parent / table).read_text("utf-8").splitlines()[0]
     assert told == f"# examples {hashlib.sha256(examples).hexdigest()}", "the examples have changed: run scripts/train"
 
 
-@pytest.mark.parametrize(("table", "columns"), [(TOLD, 1 + len(KINDS)), (AGREED, 1)])
+@pytest.mark.parametrize(("table", "columns"), [(TOLD, 1), (AGREED, 1), (KIND, len(KINDS))])
 def test_a_table_has_a_number_in_every_column(table: str, columns: int) -> None:
     weights = read_weights(table)
     assert {len(row) for row in weights.rows.values()} == {columns}
@@ -77,6 +78,31 @@ def test_what_a_session_tells_is_found_and_little_else() -> None:
     everything = json.loads(measured)["rows"]["all"]
     assert everything["precision"] >= 0.8
     assert everything["recall"] >= 0.3
+    assert everything["kind"] >= 0.55
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("The label printer in hall 3 was replaced in May and speaks only ZPL", "fact"),
+        ("Der Zähler im Keller sendet seit Juni nur noch alle 15 Minuten", "fact"),
+        ("el servidor de la sede tiene 8 GB y un disco lento", "fact"),
+        ("Never call the payment provider from a test, use the fake", "policy"),
+        ("In den Migrationen werden niemals Spalten gelöscht, immer erst umbenannt", "policy"),
+        ("ログに電話番号は絶対に出さないこと", "policy"),
+        ("I'd rather see one short answer than five options", "preference"),
+        ("je préfère des réponses courtes, sans tableau", "preference"),
+        ("we went with sqlite because postgres was too much for a single box", "decision"),
+        ("nos quedamos con svelte, probamos react y era demasiado", "decision"),
+    ],
+)
+def test_what_is_told_plainly_has_its_kind(sentence: str, kind: str) -> None:
+    assert kind_of(sentence) == kind
+
+
+def test_what_stands_for_a_word_is_the_same_in_all_languages() -> None:
+    cues = [{one for one in kind_traits(said) if one.startswith("#1 ")} for said in ("never", "niemals", "jamais", "nunca", "mai", "nooit", "禁止")]
+    assert all("#1 never" in one for one in cues)
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from memory_kb.learning.speech.cues import kind_traits
 from memory_kb.learning.speech.traits import UNSPACED, shown_word, traits
 
-#: The tables of weights beside this module: for what people tell, and for what agents repeat as agreed.
-TOLD, AGREED = "told.tsv", "agreed.tsv"
-#: What a kept sentence may be, in the order of the columns of the table.
+#: The tables of weights beside this module: for what people tell, for what agents repeat as agreed, and for the kind of what people tell.
+TOLD, AGREED, KIND = "told.tsv", "agreed.tsv", "kind.tsv"
+#: What a kept sentence may be, in the order of the columns of the table of kinds.
 KINDS = ("fact", "policy", "preference", "decision")
 #: So many words are shown of those that speak for a sentence.
 _SHOWN = 3
@@ -39,10 +40,11 @@ class Judgement(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What each trait counts: for being kept, and then for each of the kinds.
+    """What each trait counts: for being kept, or for each of the kinds.
 
     `enough` is what all of them must come to: within a session in scripts with spaces and in those
-    without, and then the same for the first message of a session, which tells the task.
+    without, and then the same for the first message of a session, which tells the task. Of kinds the
+    largest counts, and nothing is enough by itself.
     """
 
     enough: tuple[float, ...]
@@ -62,11 +64,26 @@ def judge(sentences: Sequence[str], table: str = TOLD, *, is_opening: bool = Fal
     for place, sentence in enumerate(sentences):
         before = sentences[place - 1] if place else None
         found = traits(sentence, before, sentences[place + 1] if place + 1 < len(sentences) else None)
-        keep, *kinds = _weigh(found, weights.rows)
-        kind = KINDS[kinds.index(max(kinds))] if kinds else "decision"
+        (keep,) = _weigh(found, weights.rows)
         margin = keep - weights.enough[(UNSPACED in found) + 2 * is_opening]
-        judged.append(Judgement(margin, kind, _strongest(found, weights.rows) if margin >= 0 else ()))
+        if margin < 0:
+            judged.append(Judgement(margin, KINDS[0]))
+        else:
+            judged.append(Judgement(margin, kind_of(sentence) if table == TOLD else "decision", _strongest(found, weights.rows)))
     return judged
+
+
+def kind_of(sentence: str) -> str:
+    """Return the kind of a sentence of a masked text that is kept; in doubt no policy, which agents are told to obey.
+
+    Example:
+        >>> kind_of("never commit to main, releases are cut from there"), kind_of("the scanner in hall 2 has no wifi")
+        ('policy', 'fact')
+        >>> kind_of("I'd rather have short answers, please")
+        'preference'
+    """
+    kinds = _weigh(kind_traits(sentence), read_weights(KIND).rows)
+    return KINDS[kinds.index(max(kinds))]
 
 
 def _weigh(found: frozenset[str], rows: Mapping[str, tuple[float, ...]]) -> list[float]:
