@@ -20,8 +20,10 @@ from memory_kb.model import FileStat
 #: A file, or a folder as its path and its location.
 Item: TypeAlias = FileStat | tuple[str, str]
 
-#: How long before its listing a folder must have changed last; the coarsest clock of a file system.
-_SETTLED_NS = 2_000_000_000
+#: How long before its listing a folder must have changed last: the tick of a file system's clock, and that
+#: of one which counts in seconds.
+_TICK_NS, _COARSE_NS = 50_000_000, 2_000_000_000
+_SECOND_NS = 1_000_000_000
 #: For how many seconds a listing is good.
 _GOOD_FOR = 10.0
 #: So many files and folders are remembered, some eight megabytes of them.
@@ -43,8 +45,14 @@ class FolderState(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the last change lies so far back that the next one will show."""
-        return max(self.mtime_ns, self.ctime_ns) < self.at - _SETTLED_NS
+        """Whether the last change lies so far back that the next one will show.
+
+        Example:
+            >>> [FolderState(0, 0, changed, changed, 5_000_000_000).is_settled for changed in (2_000_000_000, 4_000_000_000, 4_900_000_001)]
+            [True, False, True]
+        """
+        last = max(self.mtime_ns, self.ctime_ns)
+        return last < self.at - (_TICK_NS if last % _SECOND_NS else _COARSE_NS)
 
 
 class _Listing(NamedTuple):
