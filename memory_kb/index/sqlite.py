@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
 from memory_kb.index.conditions import is_narrow, visible, where
@@ -267,22 +267,26 @@ class SqliteIndex:
             values,
         )
         width = len(StoredEntry._fields)
-        memory: StoredMemory | None = None
+        first: tuple[Any, ...] = ()
         pieces: list[str] = []
         end = 0
+
+        def put_together() -> StoredMemory:
+            digest, job, task, learning_type = first[width : width + 4]
+            return StoredMemory(StoredEntry._make(first[:width]), digest, job, task, learning_type, "".join(pieces))
+
         for row in rows:
-            digest, job, task, learning_type, content, part, offset = row[width:]
+            content, part, offset = row[width + 4 :]
             if part == 0:
-                if memory:
-                    yield memory._replace(text="".join(pieces))
-                memory = StoredMemory(StoredEntry._make(row[:width]), digest, job, task, learning_type, "")
-                pieces = [content]
+                if first:
+                    yield put_together()
+                first, pieces = row, [content]
             else:
                 # Where a piece begins inside the one before, their texts overlap.
                 pieces.append(content[end - offset :] if offset < end else f"\n\n{content}")
             end = offset + len(content)
-        if memory:
-            yield memory._replace(text="".join(pieces))
+        if first:
+            yield put_together()
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
         rows = self._connection.execute(

@@ -62,8 +62,9 @@ def find_contradictions(
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
     for store in stores.values():
-        ages = list(map(_age, store))
-        for pair in sorted(_pairs(store, is_new)):
+        pairs = sorted(_pairs(store, is_new))
+        ages = list(map(_age, store)) if pairs else []
+        for pair in pairs:
             older, newer = store[pair.one], store[pair.other]
             if ages[pair.other] < ages[pair.one]:
                 older, newer = newer, older
@@ -81,10 +82,11 @@ def find_contradictions(
 
 
 def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> Iterator[Pair]:
+    new = [place for place, memory in enumerate(store) if is_new is None or is_new(memory)]
+    if not new:
+        return iter(())
     sets = [word_set(memory.text) for memory in store]
-    if is_new is None:
-        return near_pairs(sets, CONTRADICTION_FROM)
-    return pairs_with(sets, [place for place, memory in enumerate(store) if is_new(memory)], CONTRADICTION_FROM)
+    return near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
 
 
 def _may_be_weighed(memory: Memory) -> bool:
