@@ -117,6 +117,8 @@ _KEY_BODY = (
     r"(?:(?:\\r|\\n|\s)*(?:[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info):[^\n]*|[A-Za-z0-9+/=]{1,76}(?=(?:\\r|\\n|\s)*-----END)))*"
     r"(?:(?:\\r|\\n|\s)*-----END (?:[A-Z]+ )*PRIVATE KEY-----)?"
 )
+#: How what stands for a credential begins.
+_MARK = "[redacted: "
 
 
 class Redacted(NamedTuple):
@@ -142,8 +144,18 @@ def redact(text: str) -> Redacted:
     return Redacted(text, tuple(found))
 
 
+def is_redacted(text: str) -> bool:
+    """Tell whether a credential was taken out of a text.
+
+    Example:
+        >>> is_redacted(redact("export DB_PASSWORD=hunter2hunter; make").text), is_redacted("[redacted]")
+        (True, False)
+    """
+    return _MARK in text
+
+
 def _blank(match: re.Match[str], what: str) -> str:
     """Return a match with its value replaced."""
     whole, start = match.group(), match.start()
     first, last = match.span("value") if "value" in match.re.groupindex else match.span()
-    return f"{whole[: first - start]}[redacted: {what}]{whole[last - start :]}"
+    return f"{whole[: first - start]}{_MARK}{what}]{whole[last - start :]}"

@@ -139,3 +139,13 @@ def test_what_a_person_forgot_stays_away_even_when_asked_again(folder: Path, ope
     kb.forget(learning)
     kb.extract("s1", again=True)
     assert {memory.status for memory in kb._memories() if memory.kind == "preference"} == {"retired"}
+
+
+def test_a_message_with_a_credential_teaches_nothing_though_that_was_taken_out(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    said = ("Mend the plan.", "Always use my key for the staging plan: AWS_ACCESS_KEY_ID=AKIAX7EXAMPLEKEY4QZ2", "Never apply to production by hand.")
+    kb.session_append([Event(ts=format_time(NOW), session="s1", role="user", content=text) for text in said])
+    kb.session_end("s1", outcome="success")
+    texts = [kb.show(entry.id).text or "" for entry in kb.list(kind=["policy", "preference", "fact"])]
+    assert any("Never apply to production" in text for text in texts)
+    assert not any("AWS_ACCESS_KEY_ID" in text or "staging plan" in text for text in texts)

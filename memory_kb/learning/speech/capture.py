@@ -13,7 +13,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import find_secret, is_redacted
 from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.intake import Offer
@@ -122,6 +122,8 @@ def read_own(message: str) -> tuple[OwnText | None, str]:
     secret = find_secret(message)
     if secret:
         return None, f"it holds what looks like {secret}"
+    if is_redacted(message):
+        return None, "a credential was taken out of it"
     own = read_own_text(message)
     return (None, "it is a prompt for an agent") if own.boilerplate else (own, "")
 
