@@ -137,6 +137,31 @@ def test_what_stands_beside_a_kept_sentence_goes_with_it(message: str, kept: lis
     assert [one.text for one in read_told(message)] == kept
 
 
+@pytest.mark.parametrize(
+    ("sentence", "is_kept"),
+    [
+        ("If we ever move to Oracle we would rewrite all 5.", False),
+        ("All of this could be one view if one day we drop shard 5.", False),
+        ("If you ever change the schema, bump the version in pages 5.", True),
+        ("Logs are kept for one day, then they go to bucket 5.", True),
+        ("Wenn wir irgendwann mal umsteigen, könnte man das alles packen in 5.", False),
+        ("Falls der Vorstand eines Tages Lastschrift einführt, müsste man vieles umbauen ab 5.", False),
+        ("Wenn der Import abbricht, muss man die Tabelle leeren vor 5.", True),
+        ("Si un jour on passe à Oracle, il faudrait tout refaire en 5.", False),
+        ("Si algún día cambiamos de banco habría que tocar los 5.", False),
+        ("Se um dia mudarmos de banco teria que refazer os 5.", False),
+        ("Se un giorno cambiamo banca dovremmo rifare i 5.", False),
+        ("Als we ooit overstappen zou dit allemaal anders moeten in 5.", False),
+        ("将来は全部作り直しかもしれないですね、その数は 5.", False),
+        ("要是以后做支付宝版,这组件估计得重写 5.", False),
+        ("如果金额为空,必须按零处理,字段号是 5.", True),
+    ],
+)
+@pytest.mark.usefixtures("judged")
+def test_what_would_be_one_day_is_not_kept(sentence: str, is_kept: bool) -> None:
+    assert bool(read_told(sentence)) == is_kept
+
+
 @pytest.mark.usefixtures("judged")
 def test_the_title_is_a_sentence_that_does_not_point_back() -> None:
     (told,) = read_told("That would cost us 9. The oven stays at 5.")

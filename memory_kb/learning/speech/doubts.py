@@ -116,6 +116,22 @@ NOT_MEANT = _search(
     r"\bthen (?:nothing|nobody|no one|everything) (?:can|will|could|would)\b|^(?:oh )?sure,? (?:always|never) just\b",
     r"(?<!\S)/s(?!\S)|[🙄😂🤣😅😉🙃]",
 )
+#: What would be if something came about one day: an idea, no rule. What is to be done in a case is one.
+SOMEDAY = _search(
+    r"\bif\b[^.;!?]*\b(?:ever|one day|some ?day)\b[^.;!?]*\b(?:would|could|might|probably|(?:we|i|it|they|you)'d)\b",
+    r"\b(?:would|could|might)\b[^.;!?]*\bif\b[^.;!?]*\b(?:ever|one day|some ?day)\b",
+    (
+        r"\b(?:wenn|falls|sollten?)\b[^.;!?]*\b(?:irgendwann|eines tages|jemals)\b[^.;!?]*"
+        r"\b(?:könnten?|müssten?|würden?|wären?|bräuchten?|vermutlich|wahrscheinlich)\b"
+    ),
+    r"\bsi (?:un jour|jamais)\b[^.;!?]*\b(?:faudrait|pourrait|devrait|serait|aurait|pourrions|devrions)\b",
+    r"\bsi (?:algún día|alguna vez)\b[^.;!?]*\b(?:habría|podría\w*|tendría\w*|sería|seguramente)\b",
+    r"\bse (?:um dia|algum dia)\b[^.;!?]*\b(?:teria\w*|poderia\w*|seria|daria|provavelmente)\b",
+    r"\bse (?:un giorno|mai)\b[^.;!?]*\b(?:dovremmo|potremmo|potrebbe|sarebbe|bisognerebbe|probabilmente)\b",
+    r"\bals\b[^.;!?]*\booit\b[^.;!?]*\b(?:zou|zouden|waarschijnlijk)\b",
+    r"(?:いつか|将来|そのうち)[^。！？]*(?:かもしれ|かも|だろう|でしょう)",
+    r"(?:要是|如果|万一|以后|将来|哪天)[^。；！？]*(?:以后|将来|哪天|有一天)?[^。；！？]*(?:估计|可能|也许|大概)(?:要|得|会|需要)",
+)
 #: After a rule: what is to be done about it now.
 NOW_TO_DO = lazy_compile(
     rf",? (?:and |so |then |please )*\b{any_of('add write create fix make put do move remove delete change update rename mend include')} "

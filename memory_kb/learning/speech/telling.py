@@ -128,7 +128,8 @@ def is_nameless(text: str) -> bool:
 
 def _is_not_meant(masked: str) -> bool:
     """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
-    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)):
+    is_guessed = any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS))
+    if is_guessed or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO, doubts.SOMEDAY)):
         return True
     return takebacks.points(masked) is not None and takebacks.points(masked[slice(*_thing_itself(masked, Span(0, len(masked))))]) is not None
 
