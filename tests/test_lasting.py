@@ -77,8 +77,8 @@ def test_what_a_session_tells_is_found_and_little_else() -> None:
     ).stdout
     everything = json.loads(measured)["rows"]["all"]
     assert everything["precision"] >= 0.8
-    assert everything["recall"] >= 0.3
-    assert everything["kind"] >= 0.55
+    assert everything["recall"] >= 0.4
+    assert everything["kind"] >= 0.6
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_what_stands_for_a_word_is_the_same_in_all_languages() -> None:
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentences are judged by the number that they end with, in tenths."""
 
-    def judge_by_number(sentences: list[str], *, is_opening: bool = False) -> list[Judgement]:
-        return [Judgement(int(sentence.rstrip(".!?").rsplit(" ", 1)[1]) / 10 - 20 * is_opening, "fact", ("word",)) for sentence in sentences]
+    def judge_by_number(sentences: list[str], *, answered: str | None = "") -> list[Judgement]:
+        return [Judgement(int(sentence.rstrip(".!?").rsplit(" ", 1)[1]) / 10 - 20 * (answered is None), "fact", ("word",)) for sentence in sentences]
 
     monkeypatch.setattr(telling, "judge", judge_by_number)
 
@@ -170,8 +170,8 @@ def test_the_title_is_a_sentence_that_does_not_point_back() -> None:
 
 @pytest.mark.usefixtures("judged")
 def test_the_first_message_of_a_session_must_be_more_like_what_is_kept() -> None:
-    assert read_told("The old oven in there says 5.", is_opening=True) == ()
-    assert len(read_told("The old oven in there says 205.", is_opening=True)) == 1
+    assert read_told("The old oven in there says 5.", answered=None) == ()
+    assert len(read_told("The old oven in there says 205.", answered=None)) == 1
 
 
 def test_what_points_back_is_kept_with_what_it_answers() -> None:

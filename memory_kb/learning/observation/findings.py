@@ -112,6 +112,7 @@ class Learner:
         self._objection = ""
         self._unanswered = ""
         self._agent_said = ""
+        self._last_message = ""
         self._has_looked = False
         self._retractions = Retractions()
         #: What the person said that is kept, letter for letter, by the keys of its entries.
@@ -154,7 +155,8 @@ class Learner:
         did = tuple(self._did) or ((Did("looked"),) if self._has_looked else ())
         self._has_looked = False
         self._unanswered = "" if is_opening else text
-        remarks = read_remarks(text, did, self._objection, is_opening=is_opening)
+        remarks = read_remarks(text, did, self._objection, answered=None if is_opening else self._last_message)
+        self._last_message = text
         found = remarks.correction
         for mark, capture in remarks.captures:
             context = self._context_of(capture)
@@ -222,8 +224,9 @@ class Learner:
             yield replace(offer, draft=draft, key=f"{offer.key}/instead", doubt="doubtful" if doubt == "doubtful" else None)
 
     def _hear_agent(self, event: Event) -> Iterator[Offer]:
-        self._retractions.answer(strip(event.content or ""))
-        said = said_by_agent(strip(event.content or ""))
+        self._last_message = strip(event.content or "")
+        self._retractions.answer(self._last_message)
+        said = said_by_agent(self._last_message)
         cause = find_cause(said)
         if self._ready:
             self._ready = [with_cause(fix, cause) for fix in self._ready]

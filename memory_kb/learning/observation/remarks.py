@@ -43,14 +43,14 @@ class Remarks(NamedTuple):
     main: Capture | None = None
 
 
-def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, is_opening: bool = False) -> Remarks:
+def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, answered: str | None = "") -> Remarks:
     """Return what a message says that is worth keeping; sentences about one thing are kept together.
 
     Args:
         text: what the person wrote.
         did: what the agent did since they spoke last.
         objection: what they wrote just before, where that only objects.
-        is_opening: whether it is their first message, which tells the task.
+        answered: the message before it; None where it is the first, which tells the task.
 
     Example:
         >>> said = read_remarks("no, we use uv here. `uv add`, never pip", (Did("ran", "pip install httpx", 4, is_refused=True),))
@@ -68,7 +68,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, is_ope
         apart = [one for one in captures if not _is_related(one, text, did)]
         more = find_correction(_without(message, apart), did) if apart else found
         found = more or found
-    captures = _with_told(captures, text, found, is_opening=is_opening)
+    captures = _with_told(captures, text, found, answered=answered)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
     kept = tuple(("" if one == main else f"/{_digest(one.text)}", one) for one in captures if one not in held)
@@ -82,23 +82,23 @@ def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]
     return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
 
 
-def _with_told(captures: tuple[Capture, ...], text: str, correction: Correction | None, *, is_opening: bool) -> tuple[Capture, ...]:
+def _with_told(captures: tuple[Capture, ...], text: str, correction: Correction | None, *, answered: str | None) -> tuple[Capture, ...]:
     """Return what is said together with what a message tells of how things are here, in the order of the text."""
     known = " ".join(_plain(one.text) for one in captures)
     told = [one for one in meant(said_by_person(text)) if one in text and one not in known and not one.endswith("?") and is_told(one)]
     told = [one for one in told if not is_from_elsewhere(one)]
     found = (*captures, *(Capture("correction", "fact", one, one) for one in told))
-    like = (one for one in _like_kept(text, found, is_opening=is_opening) if correction is None or not _is_mostly_held(one, correction))
+    like = (one for one in _like_kept(text, found, answered=answered) if correction is None or not _is_mostly_held(one, correction))
     return tuple(sorted((*found, *like), key=lambda one: text.find(one.text)))
 
 
-def _like_kept(text: str, known: tuple[Capture, ...], *, is_opening: bool) -> Iterator[Capture]:
+def _like_kept(text: str, known: tuple[Capture, ...], *, answered: str | None) -> Iterator[Capture]:
     """Yield what is like sentences that are worth keeping, and is neither known nor a decision that is found with its reason."""
     said = said_by_person(text)
     sure = frozenset(meant(said))
     out = [_plain(one) for one in said if one not in sure]
     out += [_plain(one.text) for one in known] + [_plain(one.sentence) for one in find_decisions(said, is_person=True)]
-    yield from (one for one in read_told(text, out, is_opening=is_opening) if not is_from_elsewhere(one.text))
+    yield from (one for one in read_told(text, out, answered=answered) if not is_from_elsewhere(one.text))
 
 
 def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:

@@ -245,7 +245,7 @@ def _read_agreement(said: tuple[str, ...], number: int, answered: str) -> Decisi
         return None
     if any(one.search(sentence) for one in (_OWN_STEP, _FOR_NOW, _REPORT)):
         return None
-    judged = judge([read_own_text(one).masked for one in said[: number + 2]], AGREED)
+    judged = judge([read_own_text(one).masked for one in said[: number + 2]], AGREED, answered=answered)
     return Decision(sentence) if judged[number].is_lasting else None
 
 

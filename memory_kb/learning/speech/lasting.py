@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.learning.speech.cues import kind_traits
-from memory_kb.learning.speech.traits import UNSPACED, shown_word, traits
+from memory_kb.learning.speech.traits import UNSPACED, place_traits, shown_word, traits
 
 #: The tables of weights beside this module: for what people tell, for what agents repeat as agreed, and for the kind of what people tell.
 TOLD, AGREED, KIND = "told.tsv", "agreed.tsv", "kind.tsv"
@@ -51,8 +51,14 @@ class Weights(NamedTuple):
     rows: Mapping[str, tuple[float, ...]]
 
 
-def judge(sentences: Sequence[str], table: str = TOLD, *, is_opening: bool = False) -> list[Judgement]:
-    """Return the judgement on each sentence of a masked text, which may be the first message of a session.
+def judge(sentences: Sequence[str], table: str = TOLD, *, answered: str | None = "") -> list[Judgement]:
+    """Return the judgement on each sentence of a masked text.
+
+    Args:
+        sentences: all of the text.
+        table: which weights.
+        answered: the message before it; None where the text is the first message of a session, which
+            tells the task, so that it must be more like what is kept.
 
     Example:
         >>> judged = judge(["New tables go under the reporting schema, the public schema is frozen.", "Can you run it again?"])
@@ -64,8 +70,9 @@ def judge(sentences: Sequence[str], table: str = TOLD, *, is_opening: bool = Fal
     for place, sentence in enumerate(sentences):
         before = sentences[place - 1] if place else None
         found = traits(sentence, before, sentences[place + 1] if place + 1 < len(sentences) else None)
+        found |= place_traits(answered, place, len(sentences))
         (keep,) = _weigh(found, weights.rows)
-        margin = keep - weights.enough[(UNSPACED in found) + 2 * is_opening]
+        margin = keep - weights.enough[(UNSPACED in found) + 2 * (answered is None)]
         if margin < 0:
             judged.append(Judgement(margin, KINDS[0]))
         else:

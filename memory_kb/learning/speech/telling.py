@@ -40,7 +40,7 @@ _WIDTH = 22
 _LONGEST_TOLD = 360
 
 
-def read_told(message: str, known: Iterable[str] = (), *, is_opening: bool = False) -> tuple[Capture, ...]:
+def read_told(message: str, known: Iterable[str] = (), *, answered: str | None = "") -> tuple[Capture, ...]:
     """Return what a message tells in words that no form is known for, by what such sentences are like.
 
     What follows a kept sentence in its line is kept with it, unless it is quite unlike one; what
@@ -49,8 +49,8 @@ def read_told(message: str, known: Iterable[str] = (), *, is_opening: bool = Fal
     Args:
         message: what the person wrote.
         known: sentences that are kept already, or are not meant.
-        is_opening: whether it is the first message of a session; that tells the task, so that it must
-            be more like what is kept.
+        answered: the message before it; None where it is the first of a session, which tells the task,
+            so that it must be more like what is kept.
 
     Example:
         >>> [one.text for one in read_told("New tables go under the reporting schema, the public schema is frozen. Can you run it again?")]
@@ -65,7 +65,7 @@ def read_told(message: str, known: Iterable[str] = (), *, is_opening: bool = Fal
         return ()
     out = [plain for one in known if (plain := " ".join(one.split()))]
     told: list[_Told] = []
-    for span, masked, judged in zip(spans, texts, judge(texts, is_opening=is_opening), strict=True):
+    for span, masked, judged in zip(spans, texts, judge(texts, answered=answered), strict=True):
         plain = " ".join(own.text[slice(*span)].split())
         if not (is_question(masked) or _is_not_meant(masked) or any(plain in one or one in plain for one in out)):
             told.append(_Told(span, judged, _POINTS_BACK.match(masked) is not None))

@@ -1,4 +1,4 @@
-"""What a sentence is made of, as far as it tells whether it is worth keeping: words, their order, their places.
+"""What a sentence is made of, as far as it tells whether it is worth keeping: words, their order, their places, what it answers.
 
 The same traits are counted when weights are learned and when a sentence is weighed.
 """
@@ -26,6 +26,9 @@ _YEAR_DIGITS = 4
 #: Longer words count by their beginnings and endings too.
 _LONG_WORD, _BEGINNING, _ENDING = 4, 4, 3
 _LENGTH_STEP, _LENGTH_STEPS = 3, 8
+_QUESTION_MARKS = ("?", "？")
+#: Messages of more sentences are alike, and so are places further back.
+_MOST_SENTENCES, _LAST_PLACE = 5, 3
 
 
 def traits(sentence: str, before: str | None = None, after: str | None = None) -> frozenset[str]:
@@ -51,6 +54,23 @@ def traits(sentence: str, before: str | None = None, after: str | None = None) -
     found.update(_beside("<", before))
     found.update(_beside(">", after))
     return frozenset(found)
+
+
+def place_traits(answered: str | None, place: int, count: int) -> frozenset[str]:
+    """Return the traits of a sentence that tell where it stands: in the session, and in its message.
+
+    Args:
+        answered: the message before its message; None for the first of a session.
+        place: how many sentences of its message stand before it.
+        count: how many sentences its message has.
+
+    Example:
+        >>> sorted(place_traits("Keep the old names?", 0, 1)), sorted(place_traits(None, 1, 3))
+        (['@ answer', '@ last', '@ of 1', '@ place 0'], ['@ of 3', '@ opening', '@ place 1'])
+    """
+    turn = "opening" if answered is None else "answer" if answered.rstrip().endswith(_QUESTION_MARKS) else "remark"
+    found = {f"@ {turn}", f"@ of {min(_MOST_SENTENCES, count)}", f"@ place {min(_LAST_PLACE, place)}"}
+    return frozenset(found | {"@ last"} if place == count - 1 else found)
 
 
 def shown_word(trait: str) -> str:
@@ -93,5 +113,5 @@ def _beside(side: str, neighbour: str | None) -> Iterator[str]:
         word = re.search(r"\w+", neighbour)
         if word:
             yield f"{side} {word[0].lower()}"
-        if neighbour.rstrip().endswith(("?", "？")):
+        if neighbour.rstrip().endswith(_QUESTION_MARKS):
             yield f"{side} ?"
