@@ -7,6 +7,41 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# How people introduce a credential in their own words, and what it is made of then.
+_FOR = (
+    r"(?:(?:for|on|there|here|of|to|auf|für|zu[rm]?|pour|du|de|para|do|da|del|per|voor|van)(?:\s(?:the|my|our|der|die|das|le|la|el|o|il))?"
+    r"(?:\s[\w@.-]{1,40}){0,2}\s)?"
+)
+_IS = rf"[\"'`]?(?:\s{{0,9}}[:=：→]\s{{0,9}}|\s{{1,3}}{_FOR}(?:is|lautet|ist|est|c'est|es|é|è)\s{{1,3}}|\s?(?:は|是|为)\s?)[\"'`]?"
+_BY_NAME = (
+    r"(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|passcode|pass|pw|pwd|passwort|kennwort|mot de passe|mdp|contraseña|senha|wachtwoord)(?![\w-])"
+    r"|パスワード|合言葉|密码|密碼|口令)"
+)
+_TERSE = r"(?i:(?<![A-Za-z0-9])(?:pw|mdp)(?![\w-]))"
+_PAIR = (
+    r"(?i:(?<![A-Za-z0-9])(?:credentials?|creds|login|zugangsdaten|identifiants|credenciales|credenciais|credenziali|inloggegevens)(?![\w-]))"
+    r"(?:\s{0,3}[:=：]|\s{1,3}(?:is|are|sind|sont|son|são|sono|zijn))?\s{1,3}[\"'`]?[\w.@-]{1,60}[\"'`]?\s?[/:]\s?[\"'`]?"
+)
+_PIN = r"(?i:(?<![A-Za-z0-9])(?:pin|pin[ -]?code|passcode|code pin)(?![\w-])|暗証番号)"
+_OF = r"(?:api|access|auth|secret|licen[cs]e|deploy)[ _-]?"
+_TOKEN = (
+    rf"(?i:(?<![A-Za-z0-9])(?:(?:{_OF})?(?:token|secret)|{_OF}key|(?:api|zugangs)[ -]?schlüssel|jeton|clé (?:d['’])?api|clave (?:de )?api"
+    r"|chave (?:de |da )?api|chiave api|api[ -]?sleutel)(?![\w-])|トークン|(?:API|シークレット)キー|令牌|密钥)"
+)
+#: A word with a number behind it is the name of a thing; letters and digits in turns, or signs, are none.
+_RANDOM = r"(?:(?=[^\s\"'`]{0,80}\d[A-Za-z])(?=[^\s\"'`]{0,80}[A-Za-z]\d)|(?=[^\s\"'`]{0,80}[!#%^&*])|(?=[^\s\"'`]{0,80}-\d{4}(?![\w-])))"
+_NO_VALUE = (
+    r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|(?i:oauth|auth|utf|https?:|field|step|v?\d+\.\d)|[\w.-]{1,80}[(/]"
+    r"|\S{0,80}(?:hashed|encoded|encrypted|based|characters?|digits?)\b)"
+)
+_SIGNS_OF_ONE = "A-Za-z0-9+/_!@#%^&*~=$-"
+_VALUE = (
+    rf"{_NO_VALUE}(?=[^\s\"'`]{{0,200}}[0-9])(?=[^\s\"'`]{{0,200}}[A-Za-z])"
+    rf"(?P<value>[{_SIGNS_OF_ONE}][{_SIGNS_OF_ONE}.]{{4,200}}[{_SIGNS_OF_ONE}])"
+)
+_COUNTED = r"\s?(?:digits?|characters?|chars?|numbers?|times|rows|Ziffern|Stellen|Zeichen|chiffres|dígitos|cifre|cijfers|桁|位)"
+_NUMBER = rf"(?P<value>\d{{4,8}})(?![A-Za-z0-9_%]|[.,:/-]\d|{_COUNTED})"
+
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("a private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
     ("an AWS access key", r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
@@ -48,15 +83,12 @@ _SHAPES: tuple[tuple[str, str], ...] = (
             r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=-]{8,})"
         ),
     ),
-    (
-        "a password",
-        (
-            r"(?i)(?<![A-Za-z0-9])(?:password|passwd|passphrase|passwort|pwd)[\"'`]?\s{1,3}"
-            r"(?:(?:for|on|there|here|of|to|auf|für)(?:\s(?:the|my|our|der|die|das))?(?:\s[\w@.-]{1,40}){0,2}\s)?(?:is|lautet|ist)\s{1,3}[\"'`]?"
-            r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|\S{0,80}(?:hashed|encoded|encrypted|based|characters?)\b)"
-            r"(?=[^\s\"'`]{0,200}[0-9])(?=[^\s\"'`]{0,200}[A-Za-z])(?P<value>[A-Za-z0-9+/_.!@#%^&*~=$-]{8,}[A-Za-z0-9+/_!@#%^&*~=$-])"
-        ),
-    ),
+    ("a password", rf"{_BY_NAME}{_IS}{_VALUE}"),
+    ("a password", rf"{_BY_NAME}\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}"),
+    ("a password", rf"{_PAIR}{_RANDOM}{_VALUE}"),
+    ("a password", rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}"),
+    ("a passcode", rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}"),
+    ("a token", rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?){_RANDOM}(?P<value>[A-Za-z0-9_+=-]{{10,200}})(?![A-Za-z0-9_./(])"),
 )
 #: What a text must hold, letter for letter, for a shape to be worth looking for.
 _SIGNS = {
@@ -81,7 +113,28 @@ _SIGNS = {
 _WORDS = {
     "a bearer token": ("bearer",),
     "a password or key": ("password", "passwd", "pwd", "secret", "token", "key"),
-    "a password": ("password", "passwd", "passphrase", "passwort", "pwd"),
+    "a password": (
+        "pass",
+        "cred",
+        "login",
+        "zugangsdaten",
+        "identifiants",
+        "inloggegevens",
+        "pwd",
+        "pw",
+        "kennwort",
+        "mdp",
+        "contraseña",
+        "senha",
+        "wachtwoord",
+        "パスワード",
+        "合言葉",
+        "密码",
+        "密碼",
+        "口令",
+    ),
+    "a passcode": ("pin", "passcode", "暗証番号"),
+    "a token": ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥"),
 }
 
 
