@@ -12,6 +12,7 @@ from memory_kb.learning.intake import Offer, settle
 from memory_kb.learning.observation.corrections import Did
 from memory_kb.learning.observation.findings import find_learnings
 from memory_kb.learning.observation.remarks import read_remarks
+from memory_kb.learning.speech.clauses import is_for_now
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 
@@ -24,7 +25,7 @@ SEVERAL = [
     ),
     (
         "remember that the demo tenant is called blue-fox. And never seed tenants from production data.",
-        ["the demo tenant is called blue-fox.", "And never seed tenants from production data."],
+        ["the demo tenant is called blue-fox.", "never seed tenants from production data."],
     ),
     (
         "Fix the footer. Never use inline styles. From now on use the design tokens.",
@@ -118,3 +119,34 @@ def test_the_end_of_a_session_keeps_each_once(folder: Path, open_kb: Open) -> No
     assert len(before) == 3
     assert kb.capture(session="s").run.run is None
     assert sorted(one.text for one in kb._memories()) == before
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "enlève le cache du coup, il sert à rien et ça fausse nos mesures par rapport au papier",
+        "push everything, not the fixtures tho, theyre huge, gitignore em",
+        "cool. can u make me a table of the slowest queries per service, not the nightly ones",
+        "Open the pull request, assign Piotr, label with team OPS-12",
+        "nice! while ur at it raise the minimum node to 22, the fastify docs say its faster",
+        "eh never mind, it says 3 replicas so its fine",
+        "kannst du noch die tabelle pro standort rausgeben, nicht die vom lager",
+        "ya que estás sube minSdk a 26, la documentación dice que va mejor",
+    ],
+)
+def test_what_is_for_the_work_at_hand_is_not_kept(message: str) -> None:
+    assert read_remarks(message, ()) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_it"),
+    [
+        ("put the migrations into db/migrate, the runner reads nothing else", False),
+        ("stripe test mode runs on the account of our bookkeeper", False),
+        ("can you always squash before merging", False),
+        ("remove that flag, it does nothing", True),
+        ("could u rename that flag", True),
+    ],
+)
+def test_an_order_that_tells_more_than_its_reason_is_not_for_now(sentence: str, is_it: bool) -> None:
+    assert is_for_now(sentence) is is_it

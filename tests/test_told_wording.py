@@ -194,7 +194,37 @@ def test_a_title_ends_where_a_clause_or_a_word_does(text: str, title: str) -> No
         "Bitte merken Sie sich außerdem: ",
         "au fait ",
         "ちなみに",
+        "much better :) ",
+        "haha yes, ",
+        "nee ",
+        "B. ",
+        "F2 then, ",
+        "the second one, ",
+        "die zweite, ",
+        "dus hoe het werkt: ",
+        "so here's how it works: ",
+        "第二个，",
     ],
 )
 def test_a_title_does_not_begin_with_what_says_nothing(opening: str) -> None:
     assert strip_wording(f"{opening}the depot runs on local time") == "the depot runs on local time"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("no no dont touch the seeds", "dont touch the seeds"),
+        ("attends ne vide pas la table", "ne vide pas la table"),
+        ("wait thats the vendor's copy", "thats the vendor's copy"),
+        ("yes always pack before upload", "always pack before upload"),
+        ("no actually revert, the kiosks run iOS 15", "revert, the kiosks run iOS 15"),
+        ("wait for the lock before writing", "wait for the lock before writing"),
+        ("no tests in CI", "no tests in CI"),
+        ("B and C share a volume", "B and C share a volume"),
+        ("C: is mounted read only there", "C: is mounted read only there"),
+        ("3 replicas, never less", "3 replicas, never less"),
+        ("the second replica is read only", "the second replica is read only"),
+    ],
+)
+def test_a_title_loses_only_what_leads_to_it(said: str, title: str) -> None:
+    assert strip_wording(said) == title

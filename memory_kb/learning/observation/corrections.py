@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import TOOLS
 from memory_kb.learning.observation.norms import NAME, TASTE, is_norm
 from memory_kb.learning.observation.statements import said_by_person
 from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech.clauses import begin
+from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.phrases import GROUND
 from memory_kb.learning.speech.unmeant import meant
 
@@ -331,12 +334,14 @@ def _bare(sentence: str) -> str:
     """Return a sentence without the interjections at its beginning."""
     previous = None
     while previous != sentence:
-        previous, sentence = sentence, _OBJECTION.sub("", sentence, count=1)
+        opening = OPENING.match(sentence)
+        previous, sentence = sentence, _OBJECTION.sub("", sentence[opening.end() if opening else 0 :], count=1)
     return sentence
 
 
 def _title(sentence: str) -> str:
-    bare = _bare(sentence).rstrip(".! ")
+    bare = _bare(sentence)
+    bare = bare[begin(bare, Span(0, len(bare))).start :].rstrip(".! ")
     first = bare.split(" ", maxsplit=1)[0]
     is_name = bare[:1] in "`'\"" or first in TOOLS or any(sign in first for sign in "/._`")
     return bare if is_name else bare[:1].upper() + bare[1:]

@@ -14,6 +14,8 @@ from memory_kb.learning.observation.corrections import Correction, Did, find_cor
 from memory_kb.learning.observation.norms import is_told
 from memory_kb.learning.observation.statements import find_decisions, said_by_person
 from memory_kb.learning.speech.capture import Capture, read_all, read_message
+from memory_kb.learning.speech.clauses import begins_as_order, is_for_now
+from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.retractions import stemmed_words
 from memory_kb.learning.speech.telling import read_told
 from memory_kb.learning.speech.unmeant import meant
@@ -71,7 +73,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, answer
     captures = _with_told(captures, text, found, answered=answered)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
-    kept = tuple(("" if one == main else f"/{_digest(one.text)}", one) for one in captures if one not in held)
+    kept = tuple(("" if one == main else f"/{_digest(one.text)}", _without_opening(one)) for one in captures if one not in held)
     return Remarks(kept, found, main if main in held else None)
 
 
@@ -79,7 +81,14 @@ def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]
     said = said_by_person(text) if captures else ()
     sure = frozenset(meant(said))
     out = [one for one in said if one not in sure]
-    return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
+    kept = (one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
+    return tuple(one for one in kept if one.pattern == "request" or not _is_for_now(one, said))
+
+
+def _is_for_now(one: Capture, said: tuple[str, ...]) -> bool:
+    """Tell whether a capture is an order for the work at hand, or the beginning of one."""
+    itself = _plain(one.text)
+    return begins_as_order(itself) and is_for_now(next((sentence for sentence in said if itself in sentence), itself))
 
 
 def _with_told(captures: tuple[Capture, ...], text: str, correction: Correction | None, *, answered: str | None) -> tuple[Capture, ...]:
@@ -98,7 +107,8 @@ def _like_kept(text: str, known: tuple[Capture, ...], *, answered: str | None) -
     sure = frozenset(meant(said))
     out = [_plain(one) for one in said if one not in sure]
     out += [_plain(one.text) for one in known] + [_plain(one.sentence) for one in find_decisions(said, is_person=True)]
-    yield from (one for one in read_told(text, out, answered=answered) if not is_from_elsewhere(one.text))
+    told = read_told(text, out, answered=answered)
+    yield from (one for one in told if not (is_from_elsewhere(one.text) or _is_for_now(one, said)))
 
 
 def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
@@ -115,6 +125,13 @@ def _cut_apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
         before = next((other.text for other in captures if other is not one and one.text.startswith(other.text)), "")
         rest = one.text[len(before) :].strip()
         yield replace(one, text=rest) if before and one.span in rest else one
+
+
+def _without_opening(one: Capture) -> Capture:
+    """Return a capture without words that only lead to what it says."""
+    opening = OPENING.match(one.text) if one.pattern != "request" else None
+    rest = one.text[opening.end() :] if opening else ""
+    return replace(one, text=rest) if rest and one.span in rest else one
 
 
 def _is_related(one: Capture, text: str, did: tuple[Did, ...]) -> bool:

@@ -10,7 +10,8 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import judge
-from memory_kb.learning.speech.orders import ANSWER, CASE, EASTERN_ORDER, FOLLOWING, HOLDS, LEANING, OPENING, ORDER, POINTS_AT, REASON
+from memory_kb.learning.speech.openings import OPENING
+from memory_kb.learning.speech.orders import ANSWER, CASE, EASTERN_ORDER, FOLLOWING, FOR_NOW, HOLDS, LASTS, LEANING, ORDER, POINTS_AT, REASON
 from memory_kb.learning.speech.ownwords import CODE, read_own_text, sentences
 
 #: Where a clause ends and the next begins.
@@ -26,6 +27,8 @@ _REST, _ORDER, _FOLLOWS, _PLAIN = -1.5, -1.5, -1.0, -2.2
 _ALONE = 1.2
 #: So much more a clause must be like what is kept than the one before it, to be told for it.
 _MORE = 1.0
+#: How unlike what is kept a clause behind an order may be that tells something of its own.
+_ADDS = -2.0
 #: A sentence with more pauses is a list.
 _MOST = 24
 #: What is left must say something.
@@ -122,6 +125,44 @@ def without_orders_before(text: str, itself: str) -> str:
 def is_order_alone(sentence: str) -> bool:
     """Tell whether a sentence is an order for the work at hand; it is sooner one than a clause, unless it shows how something is done."""
     return CODE not in sentence and is_order(sentence, slack=_ALONE)
+
+
+def is_for_now(sentence: str) -> bool:
+    """Tell whether a sentence is for the work at hand alone: an order or a request, with no more than its reason.
+
+    Example:
+        >>> is_for_now("can u rename that button, its too long"), is_for_now("can u always rename the old one")
+        (True, False)
+        >>> is_for_now("remove the retries again, they only hide it"), is_for_now("retries are capped at 3 by the bank's gateway")
+        (True, False)
+    """
+    said = _without_opening(sentence)
+    if LASTS.search(said):
+        return False
+    first, *rest = _parts(said)
+    # In Japanese an order and a clause that goes on look alike.
+    return FOR_NOW.match(said) is not None or (not _KANA.search(said) and is_order(first) and not any(map(_adds, rest)))
+
+
+def begins_as_order(part: str) -> bool:
+    """Tell whether something begins as an order or a request does, whatever it goes on to say.
+
+    Example:
+        >>> begins_as_order("assign it to Pat"), begins_as_order("retries are capped at 3")
+        (True, False)
+    """
+    said = _without_opening(part)
+    return any(one.match(said) for one in (FOR_NOW, ORDER)) or EASTERN_ORDER.search(_parts(said)[0]) is not None
+
+
+def _without_opening(sentence: str) -> str:
+    opening = OPENING.match(sentence)
+    return sentence[opening.end() :] if opening else sentence
+
+
+def _adds(part: str) -> bool:
+    """Tell whether a clause behind an order tells something of its own."""
+    return ORDER.match(part) is None and judge([part])[0].margin >= (0 if LEANING.match(part) else _ADDS)
 
 
 def is_order(clause: str, *, slack: float = 0.0) -> bool:

@@ -1,4 +1,4 @@
-"""What may be cut off what somebody tells: words that only lead to it, and orders for the work at hand.
+"""What may be cut off what somebody tells: orders for the work at hand.
 
 An order is known by how it begins, in Japanese and Chinese by how it ends. What would hold for
 longer too, as it bears a condition, a limit or a choice, is none. Sentences are masked as for `phrases`.
@@ -13,68 +13,23 @@ from memory_kb.learning.speech.phrases import any_of
 
 _I = re.IGNORECASE
 
-# -- openings ------------------------------------------------------------------------------
-
-_ANSWER = any_of(
-    "no+ nope nah yes yeah yep yup ok okay okey sure right correct exactly true agreed good great fine nice perfect cool thanks thx thank_you "
-    "careful uh_careful watch_out heads_up attention important note fyi hm+ uh+ oh+ ah+ oops wait hold_on well please pls of_course indeed "
-    "(?:just_)?one_(?:more_|small_|quick_|little_|last_|other_)*(?:thing|note|point|request) "
-    "(?:a_couple_of_|two_|three_|some_|a_few_)(?:more_|small_|quick_|little_|other_)*(?:things|notes|points|requests) "
-    "no_no non_non nein_nein no_wait wait_no (?:oh_)?god_no oh_no oh_wait hmm+_no uh_no yes_please no_thanks that_won't_(?:work|fly) "
-    "that'?s_(?:wrong|right|fine|expected) not_quite not_really by_the_way btw yeah_no "
-    "nein nö nee+ ne ja jo genau stimmt richtig gut prima passt gerne? moment halt stopp achtung vorsicht übrigens wichtig ach_so ach geht_nicht "
-    "(?:das_)?geht_(?:so_)?nicht (?:das_)?stimmt_(?:so_)?nicht bloß_nicht lieber_nicht ja_(?:bitte|genau) noch_(?:was|eins) eins_noch "
-    "non oui si ouais d'accord attention exact voilà surtout_pas pas_du_tout au_fait ah_(?:oui|non|bon) (?:ah_)?oui_normal non_merci hmm+_non "
-    "euh bon bah ben parfait merci "
-    "sí vale de_acuerdo claro ojo exacto perfecto gracias cuidado atención espera por_cierto así_no uy ay bueno no_hace_falta ah_claro uy_no "
-    "sim não isso certo claro perfeito obrigad[oa] cuidado espera aliás a_propósito opa ah_não ó "
-    "sì esatto giusto perfetto grazie attenzione aspetta no_guarda guarda ecco a_proposito va_bene "
-    "klopt precies goed prima bedankt dank_je let_op wacht overigens trouwens niet_doen mooi"
-)
-_BARE = any_of(
-    "(?:oh_|yeah_|yes_|ok_|okay_|no_|and_)*(?:btw|by_the_way|fyi) (?:oh_|yeah_|yes_|ok_|okay_)*(?:and|also|but)(?:_also)?(?:_please|_pls)? "
-    "(?:please|pls)(?=_(?:always|never|no|don't)\\b) oh_wait hey hm+ uh+ oh ah ugh und(?:_außerdem|_bitte)? außerdem übrigens ach_ja au_fait "
-    "(?:yes|yeah|yep)(?=_(?:we|i|they|you|it|its|it's|that|that's|there|this)\\b) no(?=_(?:we|they|its|it's|that's)_) "
-    "oui(?!_(?:et|ou)\\b) non(?=_(?:on|c'est|nous|ça)\\b) "
-    "(?:ja|nein|nee|nö)(?=_(?:wir|das|die|der|es|ich|da|hier|bei|we|dat|het|ik)\\b) par_contre ok_mais "
-    "et_aussi por_cierto además aliás a_proposito inoltre trouwens overigens"
-)
-_EASTERN = (
-    r"(?:いやいや|いや|いえいえ|いえ|いいえ|はい|うん|ええ|ああ|あー|あっ|あ|えっと|えー|そうそう|違う違う|違います|違う|おけ|了解(?:です)?|わかりました|"
-    r"それはそう|あと|それと|すみません|ごめん)[、，,。！!…]+\s*"
-    r"|(?:ちなみに|そういえば|余談(?:ですが|だけど)|先にお伝えしておくと)[、，,]?\s*"
-    r"|(?:不用了?|不对|不行|不是|不要|不|好的|好|对了|对|嗯+|是的|可以|行|哦|哎|另外|顺便说一下|顺便|注意|还有|没事)[，,。、！!]+\s*"
-)
-_NOTED = (
-    r"(?:(?:also|and|so|please|pls|bitte|und|por favor|per favore|s'il te plaît) )*(?:remember|keep in mind|merken? sie sich|merke? dir|"
-    r"souviens-toi|souvenez-vous|retiens|note bien|recuerda|ten en cuenta|lembre?(?:-se)?|lembra|ricorda(?:ti)?|tieni presente|onthoud)"
-    r"\b[^,:;.\n]{0,40}:\s+"
-)
-#: What leads to what is said and says nothing itself, as many pieces as there are.
-OPENING = lazy_compile(
-    rf"(?:(?:{_ANSWER})\b(?:\s*[,:;.!…]+\s+|\s+[–—-]+\s+)|(?:{_BARE})\s*[,:]?\s+(?=\w)(?!(?:then|if|when|that)\b)|{_NOTED}|{_EASTERN})+",
-    _I,
-)
-
-# -- orders --------------------------------------------------------------------------------
-
 # Verbs that are names of things too, and what shows that they are none.
 _EN_BOTH = (
     r"(?:add|fix|drop|put|swap|bump|merge|rebase|push|commit|check|look|open|close|mask|split|cut|skip|try|run|start|ping|show|paste|reset|restore"
     r"|clean|pull|switch|turn|set|park|patch|test|tag|change|update|move|file|branch|write|send|leave|give|tell|ask)"
     r" (?=(?:the|an?|it|them|that|this|those|these|my|your|his|her|him|me|us|both|one|some|to|in|on|for|from|with|at|into|back|out|up|off|down|again"
-    r"|what|how|why|\d)\b)"
+    r"|what|how|why|everything|\d)\b)"
 )
 _EN = (
     any_of(
         "rename rerun re-run redo remove delete revert undo rework rewrite replace squash amend strip restart convert correct adjust clean_up "
-        "regenerate retry wrap get_rid make_(?:it|them|that|this|the|sure) let_me"
+        "regenerate retry wrap get_rid assign gitignore make_(?:it|them|that|this|the|sure) let_me"
     )
-    + rf"|{_EN_BOTH}"
+    + rf"(?!\w)|{_EN_BOTH}"
 )
 _EN_SHORT = any_of("fix add drop put swap bump merge rebase push commit check open close mask move run tag write send leave tell ask change")
 _EN_ANY = rf"(?:{_EN_SHORT}|{_EN})"
-_EN_SURE = r"(?:please|pls|bitte|(?:please |pls )?(?:can|could|would) you|let'?s(?! (?:stay|keep|use|go with|stick|not)\b))"
+_EN_SURE = r"(?:please|pls|bitte|(?:please |pls )?(?:can|could|would) (?:you|u)|let'?s(?! (?:stay|keep|use|go with|stick|not)\b))"
 _DE = any_of(
     "mach nimm schreib bau änder lösch entfern zieh stell setz pack schau guck prüf korrigier schmeiß wirf tausch benenn verschieb häng hol schick "
     "zeig füg trag leg stell_um ersetz dreh kürz kannst_du können_sie machst_du"
@@ -111,6 +66,28 @@ ORDER = lazy_compile(
     rf"(?:(?P<so>(?:{_SO})\s+(?:{_POLITE}\s+)*)(?:{_VERB}|{_EN_SURE})\b"
     rf"|(?P<polite>(?:{_AND} )?(?:{_EN_SURE}\b|(?=(?:{_POLITE} )*{_VERB}\b{_PLEASED})))"
     rf"|(?P<here>(?:{_AND} )?{_DONE_TO})|(?P<plain>(?:{_POLITE}\s+)*{_PLAIN}))",
+    _I,
+)
+_AT_IT = (
+    r"(?:(?:and|und|et|y|e|en) )?(?:(?:while|since) (?:you'?re|you are|ur|u are|we'?re) (?:at it|there|on it)|(?:wo|wenn) du schon (?:dabei|da) bist|"
+    r"(?:tant que|pendant que) tu y es|ya que (?:estás|estamos)|já que (?:você )?(?:está|tá) (?:aí|nisso)|già che ci sei|"
+    r"(?:nu|als) je toch bezig bent)"
+    r",? (?!(?:the|we|our|i|it|its|it's|they|there|this|that|das|die|der|wir|le|la|les|on|el|los|las|o|a|il|het|de)\b)"
+)
+_NEVER_MIND = any_of(
+    "never_?mind nvm forget_(?:it|about_it) no_worries vergiss_es egal schon_gut laisse_tomber tant_pis pas_grave da_igual no_importa déjalo "
+    "deixa_(?:pra_lá|quieto) esquece lascia_(?:stare|perdere) non_importa fa_niente laat_maar maakt_niet_uit"
+)
+#: What is asked for, or done without, at this moment, in so many words.
+FOR_NOW = lazy_compile(
+    rf"(?:(?:please|pls|and|also|hey|bitte) )*(?:can|could|would|will) (?:you|u|ya)\b|{_AT_IT}|{_NEVER_MIND}\b"
+    r"|ついでに|気にしないで|やっぱりいい|顺手|算了|没关系",
+    _I,
+)
+#: What would hold for the next time too.
+LASTS = lazy_compile(
+    r"\b(?:always|never(?! ?mind)|from now on|every time|each time|in (?:the )?future|immer|nie|niemals|ab jetzt|künftig|toujours|jamais|désormais|"
+    r"siempre|nunca|de ahora en adelante|sempre|d'ora in poi|altijd|nooit|voortaan)\b|必ず|いつも|毎回|今後|总是|每次|以后|永远|一律|必须",
     _I,
 )
 #: What leads to what follows from something.

@@ -6,7 +6,7 @@ import re
 
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.general import LEADING, OBJECTION
-from memory_kb.learning.speech.orders import OPENING
+from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.phrases import any_of
 from memory_kb.text import shorten
 
