@@ -81,8 +81,7 @@ def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]
     said = said_by_person(text) if captures else ()
     sure = frozenset(meant(said))
     out = [one for one in said if one not in sure]
-    kept = (one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
-    return tuple(one for one in kept if one.pattern == "request" or not _is_for_now(one, said))
+    return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
 
 
 def _is_for_now(one: Capture, said: tuple[str, ...]) -> bool:

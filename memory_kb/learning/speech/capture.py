@@ -18,6 +18,7 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.speech import doubts, phrases
+from memory_kb.learning.speech.clauses import is_asked_for_now
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
 from memory_kb.learning.speech.reading import ORDER, SHORT, Capture, read_about_it, read_note, read_request, read_request_back, read_sentence
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
@@ -154,6 +155,8 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
                 found = replace(found, text=own.text[before.start : span.end]) if before else None
             elif found and before and not kept and not request and len(found.text.split()) <= SHORT and phrases.GROUND.match(own.masked, *before):
                 found = replace(found, text=own.text[before.start : span.end])
+            if found and not request and is_asked_for_now(masked):
+                found = None
             if found:
                 yield _Candidate(-1 if found.pattern == "request" else ORDER.index(found.pattern), place, found)
         has_order = has_order or doubts.ORDER.match(masked) is not None

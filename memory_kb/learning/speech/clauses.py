@@ -137,11 +137,21 @@ def is_for_now(sentence: str) -> bool:
         (True, False)
     """
     said = _without_opening(sentence)
-    if LASTS.search(said):
-        return False
     first, *rest = _parts(said)
     # In Japanese an order and a clause that goes on look alike.
-    return FOR_NOW.match(said) is not None or (not _KANA.search(said) and is_order(first) and not any(map(_adds, rest)))
+    is_plain_order = not (LASTS.search(said) or _KANA.search(said)) and is_order(first) and not any(map(_adds, rest))
+    return is_plain_order or is_asked_for_now(sentence)
+
+
+def is_asked_for_now(sentence: str) -> bool:
+    """Tell whether a sentence asks for something at this moment, or does without it, in so many words.
+
+    Example:
+        >>> is_asked_for_now("nvm, that's enough"), is_asked_for_now("could u check the logs"), is_asked_for_now("never log the body")
+        (True, True, False)
+    """
+    said = _without_opening(sentence)
+    return FOR_NOW.match(said) is not None and not LASTS.search(said)
 
 
 def begins_as_order(part: str) -> bool:
