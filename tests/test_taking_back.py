@@ -139,3 +139,29 @@ def test_what_gets_another_choice_in_its_place_does_not_stand(said: tuple[str, s
 @pytest.mark.parametrize("said", STANDS, ids=[one[2] for one in STANDS])
 def test_what_is_said_of_something_else_takes_nothing_back(said: tuple[str, str, str]) -> None:
     assert judge(*said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "done", "then", "doubt"),
+    [
+        (
+            "our kiosk build wants minSdk 26 from here",
+            "build.gradle minSdk = 26",
+            "hm no actually revert, the tablets in the halls run 8",
+            "withdrawn",
+        ),
+        ("die Exporte laufen bei uns mit Semikolon", "export.py delimiter Semikolon", "ach doch nicht, mach das wieder rückgängig", "withdrawn"),
+        ("notre cache Redis dure 60 secondes", "settings.py Redis cache 60", "finalement remets comme avant", "withdrawn"),
+        ("el worker va con 8 hilos en el nodo grande", "worker.yml hilos: 8", "mejor revierte eso", "withdrawn"),
+        ("キャッシュは Redis に置く方針です", "settings.py Redis", "やっぱり元に戻して", "withdrawn"),
+        ("our kiosk build wants minSdk 26 from here", "build.gradle minSdk = 26", "put it back please", "doubtful"),
+        ("our kiosk build wants minSdk 26 from here", "README.md typo", "hm no actually revert", None),
+        ("never edit minSdk by hand", "build.gradle minSdk = 26", "hm no actually revert", None),
+        ("our kiosk build wants minSdk 26 from here", "build.gradle minSdk = 26", "the revert button is gone", None),
+    ],
+)
+def test_what_was_done_for_it_and_put_back_takes_it_back(said: str, done: str, then: str, doubt: str | None) -> None:
+    session = Retractions()
+    assert not list(session.state("a", said, said))
+    session.do(done)
+    assert settle(session.hear(then)).get("a") == doubt

@@ -261,6 +261,7 @@ class Learner:
             self._watch.refused()
             return
         self._note_deed(call)
+        self._retractions.do(" ".join((*call.files, call.added, call.line)))
         self._has_looked = True
         if call.files:
             if event.ok is not False:

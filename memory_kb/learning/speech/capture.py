@@ -193,9 +193,11 @@ def hear(events: Iterable[Event]) -> Iterator[Heard]:
     stated: dict[str | None, Retractions] = {}
     taken: list[Taken] = []
     for event in events:
+        before = stated.setdefault(event.session, Retractions())
+        if event.type == "tool_call":
+            before.do(" ".join(one for one in (event.args or {}).values() if isinstance(one, str)))
         if event.type != "message" or not event.content or event.injected == "whole":
             continue
-        before = stated.setdefault(event.session, Retractions())
         if event.role == "assistant":
             before.answer(event.content)
         elif event.role == "user":

@@ -37,6 +37,8 @@ def stemmed_words(words: str) -> frozenset[str]:
 _I = re.IGNORECASE
 #: So many statements are kept in mind; a longer message takes nothing back.
 _MOST, _LONGEST, _SENTENCES = 40, 600, 4
+#: So much of what was done since is kept in mind.
+_DONE = 4_000
 #: An answer of more words that shares none with a statement is about something else.
 _BRIEF = 12
 _CHANGED = lazy_compile(r"\bon second thoughts?\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b", _I)
@@ -47,6 +49,13 @@ _AGAIN = lazy_compile(
     r"no,? wait|wait,? no|(?:hold|hang) on|wait|actually|you(?:'re| are|r) (?:right|correct)|true|fair (?:point|enough)|good point|right|"
     r"my (?:mistake|bad|fault|error)|i was (?:wrong|mistaken)|i misspoke|correction|on second thoughts?|thinking about it again|"
     r"i(?:'ve| have)? changed my mind|(?:scratch|scrap|strike|disregard|forget|ignore|never ?mind) (?:that|it|this)|i take (?:that|it) back)\b",
+    _I,
+)
+# How somebody begins who wants it otherwise than they said, in words that object to nothing else.
+_THINKS_AGAIN = lazy_compile(
+    rf"{_AGAIN.pattern}|(?:(?:hm+|uh|oh|ah|eh|mm+)[\s,.!…]+)*(?:(?:no|nah|nope),? )?(?:actually|on second thoughts?|hm+|mm+)\b"
+    r"|(?:(?:ach|nein),? )?doch (?:nicht|lieber)\b|(?:finalement|en fait|mejor|al final|melhor|pensando bem|meglio|anzi|ripensandoci)\b"
+    r"|toch (?:maar )?(?:niet|weer)\b|やっぱり?|やはり|还是|算了",
     _I,
 )
 _AFTER_ALL = lazy_compile(rf"\b(?:after all|no longer|any ?more)\b|{_CHANGED.pattern}", _I)
@@ -139,6 +148,8 @@ class _Statement:
     is_alone: bool
     #: What agents answered since, up to the person's next message; how many messages of theirs came since.
     answered: str = ""
+    #: What agents did since, likewise.
+    done: str = ""
     age: int = 0
 
     @property
@@ -163,6 +174,10 @@ class Retractions:
     def answer(self, said: str) -> None:
         """Take in what an agent says."""
         self._stated = [one if one.is_old else replace(one, answered=f"{one.answered} {said}"[:2_000]) for one in self._stated]
+
+    def do(self, done: str) -> None:
+        """Take in what an agent does: the words of an edit or of a command."""
+        self._stated = [one if one.is_old else replace(one, done=f"{one.done} {done}"[:_DONE]) for one in self._stated]
 
     def state(self, key: str, text: str, message: str) -> Iterator[Taken]:
         """Take in a statement of a message; yield it where the rest of the message takes it back."""
@@ -209,8 +224,15 @@ def _judge(one: _Statement, said: tuple[str, ...], *, is_last: bool = False) -> 
         return Taken(one.key, _doubt_of(one), instead or None)
     if is_again and any(_replaces(one.text, words, text) for text in told):
         return Taken(one.key, _doubt_of(one))
-    doubt = _of_pointing(one, words, told, is_first=is_first)
+    doubt = _of_undoing(one, words, told) or _of_pointing(one, words, told, is_first=is_first)
     return Taken(one.key, doubt) if doubt else None
+
+
+def _of_undoing(one: _Statement, words: frozenset[str], told: list[str]) -> Doubt | None:
+    """Judge a statement by what was done for it, where somebody has that put back; what somebody does not want is not done for them."""
+    if not any(map(takebacks.undoes, told[:2])) or _NOT.search(one.text) or words.isdisjoint(stemmed_set(one.done) - _IDLE):
+        return None
+    return "withdrawn" if _THINKS_AGAIN.match(told[0]) else "doubtful"
 
 
 def _of_pointing(one: _Statement, words: frozenset[str], told: list[str], *, is_first: bool) -> Doubt | None:

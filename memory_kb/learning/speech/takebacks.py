@@ -1,6 +1,6 @@
 """How people take back what they said: by name, by pointing at their own words, by telling of a mix-up.
 
-English, German, French, Spanish and Japanese.
+English, German, French, Spanish and Japanese; what was just done is put back in ten languages.
 """
 
 from __future__ import annotations
@@ -100,6 +100,23 @@ _THAT = lazy_compile(
     r"|やっぱり(?:いい|やめ|なし|無し)|^忘れて|なしで[。お]?",
     _I,
 )
+# How somebody has put back what was just done, in ten languages.
+_BEFORE_UNDO = (
+    r"(?:(?:please|pls|so|then|ok(?:ay)?|just|no|hm+|uh|oh|ah|eh|mm+|wait|actually|nah|nope|bitte|nein|nee|ach|doch|also|non|finalement|en fait"
+    r"|mejor|al final|não|melhor|meglio|anzi|toch|いや|やっぱり?|还是|不|算了)\b[\s,.!…、，]*)*+"
+)
+_UNDO = lazy_compile(
+    rf"^{_BEFORE_UNDO}(?:(?:revert|undo|roll(?: (?:it|that|this))? back|(?:put|change|switch|set|turn) (?:it|that|this|them) back"
+    r"|back to (?!work\b|the (?:old|previous) )\S|take (?:it|that|this|them) (?:back )?out\b)"
+    r"|(?:mach|nimm|stell|dreh|setz|bau) (?:das|es|die|den)(?: \w+){0,2}? (?:rückgängig|zurück|raus|aus)\b"
+    r"|(?:wieder )?(?:rückgängig|zurück (?:auf|zu))\b"
+    r"|(?:remets|remettez|annule|annulez|reviens|revenez)\b|enl[eè]ve[sz]?[- ](?:le|la|les|ça)\b"
+    r"|(?:revierte|revertí|deshaz|deshacé|vuelve a|volvé a|quítal[oa]|déjal[oa] como estaba)\b"
+    r"|(?:reverte|desfaz|desfaça|volta (?:pra|para|ao?)|tira isso|annulla|ripristina|rimetti|torna a|toglil[oa])\b"
+    r"|(?:zet|draai|haal|maak) (?:het|dat|die)(?: \w+){0,2}? (?:terug|weg|eruit|ongedaan)\b"
+    r"|[^。、]{0,12}(?:元に戻|戻して|戻そう|取り消)|(?:还原|恢复|改回|撤销|回退|撤回))",
+    _I,
+)
 #: A sentence that says nothing but that something comes.
 INTERJECTION = lazy_compile(
     r"(?:(?:oh|ah|hm+|uh|um|ugh|argh|oops|wait|no+|nope|yes|right|ok(?:ay)?|well|sorry|damn|actually|true|good point|really|you(?:'re| are) right"
@@ -157,6 +174,16 @@ def points(sentence: str) -> Pointing | None:
         ('own', 'mixup', 'that', None)
     """
     return "own" if _OWN.search(sentence) else "mixup" if _MIXUP.search(sentence) else "that" if _THAT.search(sentence) else None
+
+
+def undoes(sentence: str) -> bool:
+    """Tell whether somebody has put back what was just done.
+
+    Example:
+        >>> undoes("hm no actually revert, the kiosks need it"), undoes("nein, mach das wieder rückgängig"), undoes("the revert button is gone")
+        (True, True, False)
+    """
+    return _UNDO.match(sentence) is not None
 
 
 def replace_in(kept: str, sentence: str) -> str | None:
