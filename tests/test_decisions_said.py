@@ -93,3 +93,14 @@ def test_a_title_leaves_out_what_is_said_in_passing(sentence: str, title: str) -
     made = from_decision(found, 1, "the user", None)
     assert made.title == title
     assert dict(made.lines)["Decision"] == sentence
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Two options: keep the index per shard sorted by time and walk both, or cap the shard size at which we try to merge.",
+        "Clock skew is what changes it: the sync compares the time with a threshold, so one second decides whether a row is dropped.",
+    ],
+)
+def test_what_an_agent_offers_or_finds_is_no_decision(said: str) -> None:
+    assert list(find_decisions((said,), is_person=False, answered="the shards get too big")) == []

@@ -12,6 +12,8 @@ from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.verdicts import FOLLOWS, find_argument, find_verdict_words
 from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.lasting import AGREED, judge
+from memory_kb.learning.speech.openings import OPENING
+from memory_kb.learning.speech.orders import FOLLOWING
 from memory_kb.learning.speech.ownwords import read_own_text, sentences
 from memory_kb.learning.speech.unmeant import meant
 
@@ -71,7 +73,18 @@ _QUESTION = lazy_compile(r"[?？][\s\W]*$|か[。\s]*$")
 # What an agent is about to do, has done, or found out about the fault at hand.
 _REPORT = lazy_compile(
     r"^(?:i'll|i will|i'm|i am|i've|i have|i|let me|next|now|first)\b|\broot cause\b|\b(?:the|this) (?:problem|issue|cause|reason|bug|fix|error)\b"
-    r"|\b(?:was|is|were) caused by\b|\bturns out\b",
+    r"|\b(?:was|is|were) caused by\b|\bturns out\b|\bis what (?:\w+ )?(?:changes|causes|breaks|makes|made|broke|caused|changed)\b"
+    r"|\b(?:that|this)(?:'s| is) why\b"
+    r"|\bliegt (?:das |es )?daran\b|\bist der grund\b|\bc'est (?:ce|pour ça) qu|が原因|是因为|导致",
+    _I,
+)
+# What only lays out choices chooses none.
+_OFFER = lazy_compile(
+    r"^(?:(?:there are|i see|we have|es gibt|il y a|hay|há|ci sono|er zijn) )?(?:\w+ )?"
+    r"(?:options|choices|alternatives|possibilities|approaches|optionen|möglichkeiten|varianten|possibilités|opciones|opções|alternativas|opzioni|opties"
+    r"|mogelijkheden|(?<=one )option|(?<=other )option)\b(?: [^:.]{0,40})?"
+    r"(?::| (?:is|are|would|wäre|ist|est|sont|serait|es|son|é|são|è|sono|zijn)\b)"
+    r"|\beither\b.+\bor\b|\bentweder\b.+\boder\b|\bsoit\b.+\bsoit\b|\bofwel\b.+\bofwel\b|要么.+要么|选择：|選択肢|案があ|个(?:方案|选择)",
     _I,
 )
 _VAGUE = lazy_compile(
@@ -243,10 +256,24 @@ def _read_agreement(said: tuple[str, ...], number: int, answered: str) -> Decisi
         return None
     if number >= _FIRST or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not is_sound(sentence):
         return None
-    if any(one.search(sentence) for one in (_OWN_STEP, _FOR_NOW, _REPORT)):
+    if any(one.search(sentence) for one in (_OWN_STEP, _FOR_NOW, _REPORT, _OFFER)):
         return None
     judged = judge([read_own_text(one).masked for one in said[: number + 2]], AGREED, answered=answered)
-    return Decision(sentence) if judged[number].is_lasting else None
+    return Decision(_without_lead(sentence)) if judged[number].is_lasting else None
+
+
+def _without_lead(sentence: str) -> str:
+    """Return a sentence without the words that only answer, or say that it follows.
+
+    Example:
+        >>> _without_lead("Right, so the exports stay nightly.")
+        'The exports stay nightly.'
+    """
+    bare = sentence
+    for expression in (OPENING, FOLLOWING):
+        found = expression.match(bare)
+        bare = bare[found.end() :] if found and len(bare) - found.end() >= _SHORTEST else bare
+    return bare[:1].upper() + bare[1:] if bare != sentence and bare.split(" ", 1)[0].isalpha() else bare
 
 
 def _read_verdict(sentence: str, following: str) -> Decision | None:
