@@ -228,3 +228,25 @@ def test_a_title_does_not_begin_with_what_says_nothing(opening: str) -> None:
 )
 def test_a_title_loses_only_what_leads_to_it(said: str, title: str) -> None:
     assert strip_wording(said) == title
+
+
+def context(*between: Event) -> list[str]:
+    opening = (
+        Event(seq=1, session="s", role="user", content="Fix the map pod."),
+        Event(seq=2, session="s", role="assistant", content="I take the newest compiler for it."),
+        Event(seq=3, session="s", role="user", content="ok go"),
+    )
+    told = Event(seq=9, session="s", role="user", content="thats checked in, our ci boxes are on arm, their path is different")
+    found = [one.draft.text for one in find_learnings((*opening, *between, told), Location())]
+    return [text.partition("Context:** ")[2] for text in found]
+
+
+def test_what_points_at_something_is_kept_with_what_the_agent_did_or_said_since() -> None:
+    edit = (
+        Event(seq=4, session="s", type="tool_call", tool="Edit", call_id="a", args={"file_path": "ios/Podfile", "new_string": "x"}),
+        Event(seq=5, session="s", type="tool_result", call_id="a", ok=True, content="done"),
+    )
+    saying = Event(seq=4, session="s", role="assistant", content="I compile the map pod as C++17.")
+    assert context(*edit) == ["said when the agent had edited `ios/Podfile`."]
+    assert context(saying) == ["said when the agent had said: `I compile the map pod as C++17.`"]
+    assert context() == []

@@ -52,6 +52,7 @@ _APPROVAL = lazy_compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|grea
 # A message that only objects; what follows it says to what.
 _OBJECTION = lazy_compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
 _ADDED_CHARS = 4_000
+_UNMARKED = lazy_compile(r"^(that|it|this)s\b", re.IGNORECASE)
 
 
 class _Call(NamedTuple):
@@ -159,8 +160,8 @@ class Learner:
         self._last_message = text
         found = remarks.correction
         for mark, capture in remarks.captures:
-            context = self._context_of(capture)
-            if capture.like and not context and is_nameless(capture.span):
+            context = self._context_of(capture, did)
+            if not context and _is_pointing(capture):
                 continue
             offer = make_offer(event, capture, _moment(event), self._place, self._id)
             yield from self._state(self._offer_capture(offer, mark, event.seq, context), capture.text, text)
@@ -187,6 +188,7 @@ class Learner:
         self._objection = text.strip() if is_objection else ""
         if not is_objection:
             self._did.clear()
+            self._agent_said = ""
 
     def _drop_if_denied(self, said: tuple[str, ...]) -> None:
         """Forget the agent's decisions where the person answers no."""
@@ -233,7 +235,7 @@ class Learner:
             yield from self._settle()
         if cause:
             self._watch.explained(event.seq, cause)
-        self._agent_said = next((one for one in reversed(said) if len(one) in _CONTEXT_CHARS), "")
+        self._agent_said = next((one for one in reversed(said) if len(one) in _CONTEXT_CHARS), self._agent_said)
         answered, self._unanswered = self._unanswered, ""
         for decision in find_decisions(said, is_person=False, answered=answered):
             self._decided.append(from_decision(decision, event.seq, "the agent", self._task))
@@ -276,7 +278,8 @@ class Learner:
         for file in call.files[:5]:
             self._did.append(Did("edited", file, call.seq, is_refused))
         if call.commands and (is_refused or read_command(call.line).kind != "look"):
-            self._did.append(Did("ran", shorten(call.commands[-1].shown, 80), call.seq, is_refused))
+            done = next((one for one in reversed(call.commands) if read_command(one.shown).kind != "look"), call.commands[-1])
+            self._did.append(Did("ran", shorten(done.shown, 80), call.seq, is_refused))
 
     def _note_outcome(self, call: _Call, event: Event, text: str) -> None:
         links = read_chain(call.line)
@@ -322,11 +325,20 @@ class Learner:
         made = key or f"{self._id or _digest(draft.text)}/{finding.scope}/{finding.seqs[0]}{finding.mark}"
         yield Offer(draft, place, made, finding.reason, self._id)
 
-    def _context_of(self, capture: Capture) -> str:
-        """Return what the agent said before something that points back to it, where that gives no orders; links and tags in it are none."""
-        said = self._agent_said
-        is_open = capture.is_answer and said and is_sound(said)
-        return f"\n**Context:** said when the agent had said: `{said.replace('`', chr(39))}`" if is_open else ""
+    def _context_of(self, capture: Capture, did: tuple[Did, ...]) -> str:
+        """Return what something that points back is about: what the agent said since the person spoke, as far as it gives no orders, else did last.
+
+        Links and tags in what it said are none.
+        """
+        said, done = self._agent_said, next((one for one in reversed(did) if one.target), None)
+        if said and is_sound(said) and (capture.is_answer or _is_pointing(capture)):
+            return f"\n**Context:** said when the agent had said: `{said.replace('`', chr(39))}`"
+        if done and not said and _is_pointing(capture):
+            verb = (
+                "been refused to " + {"edited": "edit", "ran": "run"}[done.verb] if done.is_refused else {"edited": "edited", "ran": "run"}[done.verb]
+            )
+            return f"\n**Context:** said when the agent had {verb} `{done.target}`."
+        return ""
 
     def _offer_capture(self, offer: Offer, mark: str, seq: int, context: str = "") -> Iterator[Offer]:
         text = offer.draft.text
@@ -338,6 +350,11 @@ class Learner:
         more += [("source_events", [str(seq)])] if seq else []
         draft = replace(offer.draft, text=f"{text}{context}", fields=(*offer.draft.fields, *more))
         yield replace(offer, draft=draft, key=f"{offer.key}{mark}")
+
+
+def _is_pointing(capture: Capture) -> bool:
+    """Tell whether a capture names not what it is about; an apostrophe may be missing."""
+    return bool(capture.like) and is_nameless(_UNMARKED.sub(r"\1's", capture.span))
 
 
 def _moment(event: Event) -> datetime:

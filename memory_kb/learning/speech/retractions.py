@@ -73,6 +73,9 @@ _NOT = lazy_compile(
     r"avoid|won't|cannot|can't|mustn't|shouldn't)\b",
     _I,
 )
+_FORBIDS = lazy_compile(
+    rf"{_NOT.pattern}|\b(?:no|nicht|kein\w*|nie|niemals|ne|pas|jamais|nunca|não|non|mai|niet|geen|nooit)\b|ない|禁止|不|别|勿", _I
+)
 _MAY = lazy_compile(
     r"\b(?:is|are|was|were|'s) (?:all |totally |perfectly |quite |just )?(?:fine|ok(?:ay)?|allowed|good|alright|all right|possible|right|correct)\b|"
     r"\b(?:you|we) (?:can|may|should)\b|\bfeel free\b|\bgo ahead\b|^(?:then |please |and |so |just )*do (?!not\b)\w",
@@ -230,7 +233,7 @@ def _judge(one: _Statement, said: tuple[str, ...], *, is_last: bool = False) -> 
 
 def _of_undoing(one: _Statement, words: frozenset[str], told: list[str]) -> Doubt | None:
     """Judge a statement by what was done for it, where somebody has that put back; what somebody does not want is not done for them."""
-    if not any(map(takebacks.undoes, told[:2])) or _NOT.search(one.text) or words.isdisjoint(stemmed_set(one.done) - _IDLE):
+    if not any(map(takebacks.undoes, told[:2])) or _FORBIDS.search(one.text) or words.isdisjoint(stemmed_set(one.done) - _IDLE):
         return None
     return "withdrawn" if _THINKS_AGAIN.match(told[0]) else "doubtful"
 

@@ -105,15 +105,20 @@ _BEFORE_UNDO = (
     r"(?:(?:please|pls|so|then|ok(?:ay)?|just|no|hm+|uh|oh|ah|eh|mm+|wait|actually|nah|nope|bitte|nein|nee|ach|doch|also|non|finalement|en fait"
     r"|mejor|al final|não|melhor|meglio|anzi|toch|いや|やっぱり?|还是|不|算了)\b[\s,.!…、，]*)*+"
 )
+# That, and no other thing by name.
+_IT = (
+    r"(?=\s*(?:$|[.,;:!?…—–-]|(?:it|that|this|them|please|pls|again|all|everything|das|es|bitte|ça|cela|tout|comme|stp|eso|todo|como|por|isso|tudo|tutto"
+    r"|come|per)\b))"
+)
 _UNDO = lazy_compile(
-    rf"^{_BEFORE_UNDO}(?:(?:revert|undo|roll(?: (?:it|that|this))? back|(?:put|change|switch|set|turn) (?:it|that|this|them) back"
-    r"|back to (?!work\b|the (?:old|previous) )\S|take (?:it|that|this|them) (?:back )?out\b)"
-    r"|(?:mach|nimm|stell|dreh|setz|bau) (?:das|es|die|den)(?: \w+){0,2}? (?:rückgängig|zurück|raus|aus)\b"
-    r"|(?:wieder )?(?:rückgängig|zurück (?:auf|zu))\b"
-    r"|(?:remets|remettez|annule|annulez|reviens|revenez)\b|enl[eè]ve[sz]?[- ](?:le|la|les|ça)\b"
-    r"|(?:revierte|revertí|deshaz|deshacé|vuelve a|volvé a|quítal[oa]|déjal[oa] como estaba)\b"
-    r"|(?:reverte|desfaz|desfaça|volta (?:pra|para|ao?)|tira isso|annulla|ripristina|rimetti|torna a|toglil[oa])\b"
-    r"|(?:zet|draai|haal|maak) (?:het|dat|die)(?: \w+){0,2}? (?:terug|weg|eruit|ongedaan)\b"
+    rf"^{_BEFORE_UNDO}(?:(?:revert|undo|roll(?: (?:it|that|this))? back)\b{_IT}|(?:put|change|switch|set|turn) (?:it|that|this|them) back\b"
+    r"|back to (?!work\b|the (?:old|previous) )\S|take (?:it|that|this|them) (?:back )?out\b"
+    rf"|(?:mach|nimm|stell|dreh|setz|bau) (?:das|es)(?: (?:bitte|wieder|mal|doch))* (?:rückgängig|zurück|raus)\b"
+    rf"|(?:wieder )?(?:rückgängig{_IT}|zurück auf)\b"
+    rf"|(?:remets|remettez|annule|annulez|reviens|revenez)\b(?:[- ](?:le|la|les))?{_IT}|enl[eè]ve[sz]?[- ](?:le|la|les|ça)\b{_IT}"
+    rf"|(?:revierte|revertí|deshaz|deshacé|quítal[oa]|déjal[oa]|reverte|desfaz|desfaça|tira|annulla|ripristina|rimettil[oa]|toglil[oa])\b{_IT}"
+    r"|(?:vuelve|volvé|torna) a \d|volta (?:pra|para) \d"
+    r"|(?:zet|draai|haal|maak) (?:het|dat)(?: (?:weer|maar|even))* (?:terug|weg|eruit|ongedaan)\b"
     r"|[^。、]{0,12}(?:元に戻|戻して|戻そう|取り消)|(?:还原|恢复|改回|撤销|回退|撤回))",
     _I,
 )
