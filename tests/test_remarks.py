@@ -150,3 +150,10 @@ def test_what_is_for_the_work_at_hand_is_not_kept(message: str) -> None:
 )
 def test_an_order_that_tells_more_than_its_reason_is_not_for_now(sentence: str, is_it: bool) -> None:
     assert is_for_now(sentence) is is_it
+
+
+def test_neighbours_that_say_one_thing_are_kept_as_one_and_called_by_what_says_more() -> None:
+    message = "utf-16 not utf-8! the label printers in hall 3 only read utf-16, with utf-8 they print boxes. thanks"
+    ((mark, found),) = read_remarks(message, ()).captures
+    assert (mark, found.text) == ("", message.removesuffix(" thanks"))
+    assert found.title.startswith("The label printers in hall 3 only read utf-16")

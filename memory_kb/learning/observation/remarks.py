@@ -17,13 +17,15 @@ from memory_kb.learning.speech.capture import Capture, read_all, read_message
 from memory_kb.learning.speech.clauses import begins_as_order, is_for_now
 from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.retractions import stemmed_words
-from memory_kb.learning.speech.telling import read_told
+from memory_kb.learning.speech.telling import points_back, read_told
 from memory_kb.learning.speech.unmeant import meant
 from memory_kb.retrieval.similarity import overlap, stemmed_set
 
 _IDLE = stemmed_words("use always never please must should not here repo project code codebase want need prefer just do make only instead no yes")
 
 _FEW = 2
+#: So long are neighbours that are kept as one.
+_LONGEST = 360
 #: So much of the shorter of two is in the other where they say the same.
 _MOSTLY = 0.6
 # What is a rule wherever it stands.
@@ -73,8 +75,8 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, answer
     captures = _with_told(captures, text, found, answered=answered)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
-    kept = tuple(("" if one == main else f"/{_digest(one.text)}", _without_opening(one)) for one in captures if one not in held)
-    return Remarks(kept, found, main if main in held else None)
+    kept = [("" if one == main else f"/{_digest(one.text)}", _without_opening(one)) for one in captures if one not in held]
+    return Remarks(tuple(_put_together(kept, text)), found, main if main in held else None)
 
 
 def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]:
@@ -124,6 +126,38 @@ def _cut_apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
         before = next((other.text for other in captures if other is not one and one.text.startswith(other.text)), "")
         rest = one.text[len(before) :].strip()
         yield replace(one, text=rest) if before and one.span in rest else one
+
+
+def _put_together(kept: list[tuple[str, Capture]], text: str) -> Iterator[tuple[str, Capture]]:
+    """Yield what is kept, neighbours that say one thing as one; it is called by what says more, and keeps the key of the message."""
+    before: tuple[str, Capture] | None = None
+    for mark, one in kept:
+        whole = _as_one(before[1], one, text) if before else None
+        if before and whole:
+            before = (min(before[0], mark, key=len), whole)
+            continue
+        if before:
+            yield before
+        before = (mark, one)
+    if before:
+        yield before
+
+
+def _as_one(first: Capture, second: Capture, text: str) -> Capture | None:
+    """Return two neighbouring sentences as one where they are about the same, or the second points back, and not both are rules.
+
+    What both are known for by their form is told apart there.
+    """
+    start, place = text.find(first.text), text.find(second.text)
+    whole = text[start : place + len(second.text)]
+    gap = text[start + len(first.text) : place]
+    is_beside = 0 <= start < place and not gap.strip(" .!,;。！") and "\n" not in gap and len(whole) <= _LONGEST
+    is_open = bool(first.like) != bool(second.like) and "request" not in (first.pattern, second.pattern)
+    is_same = points_back(second.text) or not (stemmed_set(first.text) - _IDLE).isdisjoint(stemmed_set(second.text))
+    if not (is_beside and is_open and is_same) or (_RULE.search(first.text) and _RULE.search(second.text)):
+        return None
+    more = max((first, second), key=lambda one: (len(stemmed_set(one.text)), one is first))
+    return replace(more, text=whole, span=more.span if more.like else more.text, like=first.like or second.like, is_answer=first.is_answer)
 
 
 def _without_opening(one: Capture) -> Capture:
