@@ -122,3 +122,11 @@ def test_when_to_ask_is_kept_with_what_is_known_of_the_person() -> None:
     fields = dict(offer.draft.fields)
     assert (fields["extraction_scope"], fields["type"], offer.place.learning_type) == ("escalation", "directive", "proxy")
     assert "**Direction:** More autonomous, Escalate more" in offer.draft.text
+
+
+def test_what_to_run_instead_is_kept_with_a_correction() -> None:
+    said = "no no no. never bare tox, it takes my .env. thats why the guard is there, i lost a day once. bin/check does it right. commit then"
+    found = find_correction(said, (Did("ran", "tox -e py312", 3),))
+    assert found is not None
+    assert found.signal.startswith("never bare tox")
+    assert found.signal.endswith("bin/check does it right.")

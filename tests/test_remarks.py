@@ -25,7 +25,7 @@ SEVERAL = [
     ),
     (
         "remember that the demo tenant is called blue-fox. And never seed tenants from production data.",
-        ["the demo tenant is called blue-fox.", "never seed tenants from production data."],
+        ["the demo tenant is called blue-fox.", "And never seed tenants from production data."],
     ),
     (
         "Fix the footer. Never use inline styles. From now on use the design tokens.",

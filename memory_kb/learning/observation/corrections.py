@@ -11,7 +11,7 @@ from memory_kb.learning.observation.commandlines import TOOLS
 from memory_kb.learning.observation.norms import NAME, TASTE, is_norm
 from memory_kb.learning.observation.statements import said_by_person
 from memory_kb.learning.speech import doubts
-from memory_kb.learning.speech.clauses import begin
+from memory_kb.learning.speech.clauses import begin, begins_as_order
 from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.phrases import GROUND
 from memory_kb.learning.speech.unmeant import meant
@@ -253,7 +253,10 @@ def _about_work(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | Non
     start = min(first, lasting[0])
     if start and len(said[start].split()) <= _BRIEF and GROUND.match(said[start - 1]):
         start -= 1
-    kept = list(said[start : max(lasting) + 2])
+    stop = max(lasting) + 2
+    while stop < len(said) and NAME.match(said[stop]) and not begins_as_order(said[stop]):
+        stop += 1
+    kept = list(said[start:stop])
     if len(kept) > 1 and kept[-1] != said[max(lasting)] and _NEXT.match(kept[-1]):
         kept.pop()
     while len(" ".join(kept)) > _SIGNAL and len(kept) > 1:

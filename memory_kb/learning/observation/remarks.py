@@ -15,7 +15,6 @@ from memory_kb.learning.observation.norms import is_told
 from memory_kb.learning.observation.statements import find_decisions, said_by_person
 from memory_kb.learning.speech.capture import Capture, read_all, read_message
 from memory_kb.learning.speech.clauses import begins_as_order, is_for_now
-from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.retractions import stemmed_words
 from memory_kb.learning.speech.telling import points_back, read_told
 from memory_kb.learning.speech.unmeant import meant
@@ -75,7 +74,7 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, answer
     captures = _with_told(captures, text, found, answered=answered)
     held = [one for one in captures if found and _is_held(one, found)]
     main = _main(text, captures)
-    kept = [("" if one == main else f"/{_digest(one.text)}", _without_opening(one)) for one in captures if one not in held]
+    kept = [("" if one == main else f"/{_digest(one.text)}", one) for one in captures if one not in held]
     return Remarks(tuple(_put_together(kept, text)), found, main if main in held else None)
 
 
@@ -158,13 +157,6 @@ def _as_one(first: Capture, second: Capture, text: str) -> Capture | None:
         return None
     more = max((first, second), key=lambda one: (len(stemmed_set(one.text)), one is first))
     return replace(more, text=whole, span=more.span if more.like else more.text, like=first.like or second.like, is_answer=first.is_answer)
-
-
-def _without_opening(one: Capture) -> Capture:
-    """Return a capture without words that only lead to what it says."""
-    opening = OPENING.match(one.text) if one.pattern != "request" else None
-    rest = one.text[opening.end() :] if opening else ""
-    return replace(one, text=rest) if rest and one.span in rest else one
 
 
 def _is_related(one: Capture, text: str, did: tuple[Did, ...]) -> bool:
