@@ -267,13 +267,12 @@ def _without_lead(sentence: str) -> str:
 
     Example:
         >>> _without_lead("Right, so the exports stay nightly.")
-        'The exports stay nightly.'
+        'the exports stay nightly.'
     """
-    bare = sentence
     for expression in (OPENING, FOLLOWING):
-        found = expression.match(bare)
-        bare = bare[found.end() :] if found and len(bare) - found.end() >= _SHORTEST else bare
-    return bare[:1].upper() + bare[1:] if bare != sentence and bare.split(" ", 1)[0].isalpha() else bare
+        found = expression.match(sentence)
+        sentence = sentence[found.end() :] if found and len(sentence) - found.end() >= _SHORTEST else sentence
+    return sentence
 
 
 def _read_verdict(sentence: str, following: str) -> Decision | None:
