@@ -79,3 +79,17 @@ def test_what_is_put_in_and_too_long_for_a_title_stands_whole_in_the_recovery() 
     offer = fix("npm ci", "npm error code E401\nnpm error Unable to authenticate, need: Basic", f"NODE_AUTH_TOKEN={value} npm ci")
     assert offer.draft.title == "`npm ci` needs `NODE_AUTH_TOKEN=…`"
     assert offer.draft.text.endswith(f"**Recovery:** `NODE_AUTH_TOKEN={value} npm ci` worked.")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://mirror.example.org/simple", "https://mirror.example.org/simple"),
+        ("https://mirror.example.org,direct", "https://mirror.example.org,direct"),
+        ("https://kim:pw@mirror.example.org/simple", "…"),
+        ("https://hooks.example.org/services/T0A1/B93kd82jd", "…"),
+        ("postgres://kim@localhost/ledger", "…"),
+    ],
+)
+def test_an_address_is_hidden_only_where_it_may_hold_a_secret(value: str, shown: str) -> None:
+    assert plain(f"KIT_URL={value} kit build", 110) == f"KIT_URL={shown} kit build"

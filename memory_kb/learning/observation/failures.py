@@ -19,8 +19,9 @@ _MESSAGE = 160
 _I = re.IGNORECASE
 _COLOUR = lazy_compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LEAD = lazy_compile(
-    r"^(?:\s|E {2,}|[>●│|×✖✗❌]\s|npm (?:ERR!|error)\s(?:code )?|ERR_PNPM_\S+\s+|➤ YN\d+: [^\w]*|\[\d\d:\d\d:\d\d\]\s|(?:ERROR|FATAL|"
-    r"CRITICAL)\s+\[[\w.]+\]\s*)*"
+    r"^(?:\s|E {2,}|[>●│|×✖✗❌]\s|npm (?:ERR!|error)\s(?:code )?|ERR_PNPM_\S+\s+|➤ YN\d+: [^\w]*|"
+    r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]?\s|"
+    r"(?:ERROR|FATAL|CRITICAL)\s+\[[\w.]+\]\s*)*"
 )
 _SHELL_LEAD = lazy_compile(r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d*:? ?")
 _EXIT_HEAD = lazy_compile(r"\AExit code:? (?P<code>-?\d+)\n(?:Wall time:[^\n]*\n)?(?:Output:\n)?")
@@ -65,12 +66,19 @@ _ADVICE = lazy_compile(
 _LEAST = 15
 #: Stands for the message of what comes and goes.
 _NAMELESS = "passing"
-_EMPTY = lazy_compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b", _I)
+_EMPTY = lazy_compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b|(?:\d+/\d+ )?Test +#\d+:|FAIL\W*$", _I)
+# What only announces an error that the next line names, and a line of code that a traceback shows.
+_HEAD = lazy_compile(
+    r"(?:CMake Error at \S+ \(\w+\):|"
+    r"(?:\w+ ){0,3}encountered (?:an? |the following )?(?:error|problem)s?:?|(?:an? )?errors?(?: occurred)?:|\w+ Error)$",
+    _I,
+)
+_CODE = lazy_compile(r"(?:raise|throw) (?:new )?[\w.]+\(|(?:from [\w.]+ )?import \w")
 # What says no more than that something failed.
 _BARE = lazy_compile(
     r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed", _I
 )
-_WARNING = lazy_compile(r"(?:\S+: |npm )?[\[(]?(?:warn(?:ing)?|deprecat(?:ed|ion)(?: warning)?|notice)\b[\])]?(?:[:\s]|$)", _I)
+_WARNING = lazy_compile(r"-- (?!.*\berror)|(?:\S+: |npm )?[\[(]?(?:warn(?:ing)?|deprecat(?:ed|ion)(?: warning)?|notice)\b[\])]?(?:[:\s]|$)", _I)
 _QUOTED = lazy_compile(r"(?<!\w)([`'\"])([a-z][\w.-]*(?: [\w@:=./-]+){1,5})\1")
 _QUOTED_OPTION = lazy_compile(
     r"\b(?:use|using|try|pass(?:ing)?|add(?:ing)?|with|specify(?:ing)?|(?:re)?run|set)\b[^`'\"]{0,40}([`'\"])(--?[a-z][\w-]+)\b[^`'\"]*\1", _I
@@ -80,6 +88,8 @@ _TOLD = lazy_compile(
     r"[`'\"]?(?:the |a )?((?:\./)?[a-z][\w.+-]*(?:/[\w.+-]+)*(?: [\w@:=./+-]+){0,5})"
 )
 _NAMED_SETTING = lazy_compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9_]{3,40}=(?:1|true|on|yes)\b")
+# What a tool says it does is no advice.
+_DOES = lazy_compile(r"^\s*(?:Running|Executing|Invoking|Calling)\b")
 _ADVISED, _LONGEST_LINE = 8, 2_000
 _SECRETIVE = lazy_compile(r"\[redacted: ")
 _PARTS = (
@@ -191,15 +201,20 @@ def _clean_whole(line: str) -> str:
 
 def _advice(output: str) -> tuple[str, ...]:
     """Return the commands that an output names in quotes, and the settings it names, in lines that give agents no orders."""
-    lines = [line for line in both_ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line)]
+    lines = _advising(output)
     named = [found[2] for line in lines for found in _QUOTED.finditer(line)]
     named += [found[2] for line in lines for found in _QUOTED_OPTION.finditer(line)]
     return tuple(dict.fromkeys((*named, *(found for line in lines for found in _NAMED_SETTING.findall(line)))))[:_ADVISED]
 
 
+def _advising(output: str) -> list[str]:
+    lines = both_ends(output).splitlines()
+    return [line for line in lines if len(line) < _LONGEST_LINE and not (_ORDERS.search(line) or _DOES.match(line))]
+
+
 def _hints(output: str) -> tuple[str, ...]:
     """Return what an output tells to run, without knowing where it ends, in lines that give agents no orders."""
-    lines = (line for line in both_ends(output).splitlines() if len(line) < _LONGEST_LINE and not _ORDERS.search(line))
+    lines = _advising(output)
     return tuple(dict.fromkeys(found[1] for line in lines for found in _TOLD.finditer(line)))[:_ADVISED]
 
 
@@ -208,7 +223,7 @@ def _read_failure(output: str, seq: int) -> Failure | None:
     if (head and head["code"] in _BROKEN_CODES) or _BROKEN_OFF.search(both_ends(output)):
         return Failure("broken off", "passing", seq)
     raw = dict.fromkeys(both_ends(output[head.end() :] if head else output).splitlines()[-_LINES:])
-    lines = [line for line in dict.fromkeys(map(_clean, raw)) if line]
+    lines = _unheaded([line for line in dict.fromkeys(map(_clean, raw)) if line and not _CODE.match(line)])
     setup = None
     sure = _without_warnings(lines)
     for line in filter(ANY_SETUP.search, sure):
@@ -228,6 +243,28 @@ def _read_failure(output: str, seq: int) -> Failure | None:
         library = next((line for line in telling if re.match(r"[a-z_]\w+(?:\.\w+)+(?:Error|Exception|\b)\S*: ", line)), None)
         return Failure(quote(library), "other", seq) if library else Failure(quote(telling[0]) if telling else "a check failed", "change", seq)
     return Failure(quote(telling[0]), "other", seq) if telling else None
+
+
+def _unheaded(lines: list[str]) -> list[str]:
+    """Return the lines of an output without those that only announce an error, each with the rest of its sentence.
+
+    Example:
+        >>> _unheaded(["Encountered an error:", "Parsing Error", "No profile", "named 'kit'"]), _unheaded(["Encountered an error:"])
+        (["error: No profile named 'kit'"], ['Encountered an error:'])
+    """
+    found: list[str] = []
+    place = 0
+    while place < len(lines):
+        start = place
+        while place < len(lines) - 1 and _HEAD.match(lines[place]):
+            place += 1
+        line = lines[place]
+        while place > start and place < len(lines) - 1 and lines[place + 1][:1].islower() and len(line) < _MESSAGE and line[-1] not in ".!?:":
+            place += 1
+            line = f"{line} {lines[place]}"
+        found.append(f"error: {line}" if place > start and not _ERROR_WORD.search(line) else line)
+        place += 1
+    return found
 
 
 def _without_warnings(lines: list[str]) -> list[str]:

@@ -33,9 +33,10 @@ _IN_FRONT = 6
 _LOOKING = word_set("sinfo squeue sacct lsusb lsblk lspci dmesg whoami hostname uname id nproc")
 _ASKING = word_set("list ls show info status describe search history help logs log inspect view doctor outdated why explain")
 _ASKING_FLAGS = word_set("--help -h --version -V --list")
-# A setting whose value is a secret, or of this machine alone.
+# A setting whose value is a secret, or of this machine alone; an address is where it may hold a user or a token.
 _LONG_VALUE = lazy_compile(
-    r"(?<!\S)([A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\w*|[A-Za-z_]\w*(?==[^\s=]*://)|"
+    r"(?<!\S)([A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\w*|"
+    r"[A-Za-z_]\w*(?==[^\s=]*://)(?!=['\"]?https?://[a-z0-9.-]+(?::\d+)?(?:/[a-z][a-z._-]{0,30})*/?(?:,\w+)?['\"]?(?:\s|$))|"
     r"[A-Za-z_]\w*(?==\S{41}))=(?P<value>\"[^\"]*\"|'[^']*'|(?:\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\S)+)"
 )
 # A value that stands elsewhere: a variable, or what a command answers that is not itself given the value.

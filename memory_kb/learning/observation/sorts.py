@@ -12,7 +12,8 @@ _ABOUT_SETUP = (
     (
         "missing program",
         (
-            r"command not found|: not found$|is not recognized as an internal|executable file not found|No such file or directory: '[\w-]+'$|"
+            r"command not found|(?:^|: )[\w.+/-]+: not found$|is not recognized as an internal|"
+            r"executable file not found|No such file or directory: '[\w-]+'$|"
             r"program not found|could not find (?:protoc )?plugin|\bfork/exec \S+: no such file or directory|"
             r"\b(?:program|executable|binary) [`'\"]?[\w.+-]+[`'\"]? (?:was |is |could )?not (?:be )?found\b"
         ),
@@ -32,7 +33,8 @@ _ABOUT_SETUP = (
         "missing service",
         (
             r"connection refused|ECONNREFUSED|could not connect to (?:server|the docker daemon|redis)|Cannot connect to the Docker daemon|"
-            r"Can't connect to (?:local )?MySQL|is the server running|No such container|error communicating with database|Error connecting to|"
+            r"Can't connect to (?:local )?MySQL|is the server running|No such container|service \"?[\w-]+\"? is not running|"
+            r"error communicating with database|Error connecting to|"
             r"dial tcp \S+: connect:"
         ),
     ),
@@ -106,7 +108,8 @@ _ABOUT_SETUP = (
     (
         "not allowed",
         (
-            r"permission denied|Read-only file system|EACCES|EPERM|operation not permitted|externally-managed-environment|access denied|"
+            r"permission denied|LIBUSB_ERROR_ACCESS|"
+            r"Read-only file system|EACCES|EPERM|operation not permitted|externally-managed-environment|access denied|"
             r"Protected branch|"
             r"self[- ]signed certificate|certificate verify failed"
         ),
