@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.expressions import lazy_compile
-from memory_kb.learning.observation.chains import read_chain
+from memory_kb.learning.observation.chains import Link, read_chain
 
 #: A longer line is a program of its own.
 _LONGEST = 2_000
@@ -90,7 +90,16 @@ _RUNNERS: tuple[tuple[tuple[str, ...], int], ...] = tuple(
 #: Runners that do not change what is run.
 _IDLE = frozenset({"time", "nohup", "timeout", "nice"})
 #: Runners that end their own words with two dashes.
-_DASHED = (("op", "run"), ("doppler", "run"), ("infisical", "run"), ("dotenvx", "run"), ("aws-vault", "exec"), ("chamber", "exec"), ("npm", "exec"))
+_DASHED = (
+    ("op", "run"),
+    ("doppler", "run"),
+    ("infisical", "run"),
+    ("dotenvx", "run"),
+    ("aws-vault", "exec"),
+    ("chamber", "exec"),
+    ("npm", "exec"),
+    ("mise", "exec"),
+)
 #: Options of runners that are followed by a value.
 _WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package")
 #: Options that say where or with which file something is run.
@@ -106,11 +115,12 @@ _WITH_SUBCOMMAND = word_set(
     "cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry pdm dotnet mvn gradle gradlew mix bundle "
     "composer php flutter deno golangci-lint rails prisma sqlx diesel flask django-admin manage.py supabase buf wrangler fly heroku gcloud aws "
     "brew apt apt-get systemctl git gh rustup nvm pyenv conda bazel swift idf.py dbt ct bq gsutil ng nx turbo tofu pulumi serverless vercel netlify "
-    "sam cdk pio west colcon ros2 dvc airflow ./gradlew ./mvnw bin/rails oc az doctl hatch tox nox"
+    "sam cdk pio pod west colcon ros2 dvc airflow ./gradlew ./mvnw bin/rails oc az doctl hatch tox nox"
 )
 TARGET_RUNNERS = frozenset({"make", "just", "rake", "task"})
 _TEST_TARGET = lazy_compile(r"^(?:unit-?)?(?:tests?|check|verify)(?:[:_-]|$)")
 _PYTHON = lazy_compile(r"(?:python|pypy)[\d.]*$")
+_GREEN = lazy_compile(r"true|:|exit 0")
 _SHELL = lazy_compile(r"(?:ba|z|da|k)?sh$")
 _CONFIGURATION = lazy_compile(r"[\w./~$-]*\.(?:xml|ya?ml|toml|json|ini|cfg|conf|properties|env)")
 
@@ -125,6 +135,7 @@ class Command(NamedTuple):
         words: the program and all that follows it.
         is_piped: whether its own exit code is lost.
         place: where it stands among all commands of the line.
+        is_excused: whether the line goes well though it fails, as before `|| true`.
     """
 
     shown: str
@@ -133,6 +144,7 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     is_piped: bool = False
     place: int = 0
+    is_excused: bool = False
 
     @property
     def program(self) -> str:
@@ -193,7 +205,8 @@ def parse_line(line: str) -> tuple[Command, ...]:
         return ()
     exported: list[str] = []
     found = []
-    for place, link in enumerate(read_chain(line)):
+    links = read_chain(line)
+    for place, link in enumerate(links):
         text = _undirected(link.first)
         words = _words(text)
         if words is None:
@@ -206,8 +219,17 @@ def parse_line(line: str) -> tuple[Command, ...]:
             command = _read(text, words, is_piped=link.after in ("|", "||"))
             if command.words:
                 lead = "".join(f"{one} " for one in exported)
-                found.append(command._replace(shown=lead + command.shown, settings=(*exported, *command.settings), place=place))
+                found.append(
+                    command._replace(
+                        shown=lead + command.shown, settings=(*exported, *command.settings), place=place, is_excused=_is_excused(links[place:])
+                    )
+                )
     return tuple(found)
+
+
+def _is_excused(links: Sequence[Link]) -> bool:
+    """Tell whether a command is followed by one that goes well whatever became of it."""
+    return len(links) > 1 and links[1].joiner in ("||", ";") and _GREEN.fullmatch(links[1].first) is not None
 
 
 def _undirected(text: str) -> str:
@@ -237,10 +259,11 @@ def _read(text: str, words: list[str], *, is_piped: bool) -> Command:
         if runner is None:
             break
         name, more = runner
-        taken = words.index("--") + 1 if name in _DASHED and "--" in words else len(name)
-        while taken < len(words) and words[taken].startswith("-"):
+        is_dashed = name in _DASHED and "--" in words
+        taken = words.index("--") + 1 if is_dashed else len(name)
+        while taken < len(words) and words[taken].startswith("-") and not is_dashed:
             taken += 2 if words[taken] in _WITH_VALUE else 1
-        taken += more
+        taken += 0 if is_dashed else more
         if name[0] not in _IDLE:
             runners.append(" ".join(words[:taken]))
         words = words[taken:]

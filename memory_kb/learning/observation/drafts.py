@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import find_secret, redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import TOOLS, Command
 from memory_kb.learning.observation.corrections import Correction, Did
-from memory_kb.learning.observation.fixes import Attempt, Fix, show_step
-from memory_kb.learning.observation.forms import SHOWN, cut, name, name_beside, show, show_options, show_setting
+from memory_kb.learning.observation.fixes import Fix
+from memory_kb.learning.observation.forms import FETCHED, SHOWN, cut, name, name_beside, show, show_options, show_setting
 from memory_kb.learning.observation.options import Option, added_options, is_of_one_thing, replaced_value
+from memory_kb.learning.observation.remedies import Attempt, Step
 from memory_kb.learning.observation.statements import Decision
 from memory_kb.learning.remember import Draft
 from memory_kb.learning.speech.clauses import without_orders_before
@@ -22,6 +23,7 @@ from memory_kb.text import shorten
 #: Characters of a learning and of its title; the most tags.
 LONGEST, TITLE = 600, 80
 _TAGS = 5
+_CODE = 130
 #: Characters of a command that worked; the first that fits is taken.
 _COMMANDS = (300, 200, SHOWN)
 #: Importance at creation (S3-11), and the type that a scope gives (S3-25).
@@ -136,7 +138,7 @@ def from_fix(fix: Fix) -> Finding:
     lines = _fitted(lines)
     files = tuple(step.file for step in fix.steps if step.file)
     words = " ".join(
-        (*(show(one.command) for one in fix.attempts), show(fix.worked) if fix.worked else "", fix.cause or "", *map(show_step, fix.steps))
+        (*(show(one.command) for one in fix.attempts), show(fix.worked) if fix.worked else "", fix.cause or "", *map(_show_step, fix.steps))
     )
     reason = f"A command failed with {first.failure.sort} ({len(fix.attempts)}x){'' if fix.worked is None else ' and worked later'}."
     mark = {"form": "", "before": "/before", "edit": "/edit", "none": "/unfixed"}[fix.way]
@@ -152,19 +154,19 @@ def _tell(fix: Fix, limit: int) -> tuple[str, list[tuple[str, str]]]:
         return f"`{name(first.command)}` does not run here: {first.failure.message}", lines
     whole = show(fix.worked, limit)
     if fix.way == "form":
-        before = f"{show_step(fix.steps[0], limit)}, then " if fix.steps else ""
-        title, prevention = _tell_form(fix.worked, first.command)
-        lines.append(("Recovery", f"{before}{whole} worked."))
+        before = f"{_show_step(fix.steps[0], limit)}, then " if fix.steps else ""
+        title, prevention = _tell_form(fix.past or fix.worked, first.command)
+        lines.append(("Recovery", f"{show(fix.past, limit)} got past it." if fix.past else f"{before}{whole} worked."))
         lines += [("Prevention", prevention)] if prevention else []
     elif fix.way == "before":
-        helped = show_step(fix.steps[0], limit)
+        helped = _show_step(fix.steps[0], limit)
         title = f"Run {helped} before `{name(fix.worked)}`"
         lines += [("Recovery", f"{helped}, then {whole} worked."), ("Prevention", f"Run {helped} before `{name(fix.worked)}`.")]
     else:
         title = (
             f"`{name(fix.worked)}` fails with {first.failure.message}" if fix.cause is None else f"{first.failure.message} in `{name(fix.worked)}`"
         )
-        lines.append(("Recovery", f"a change in {' and '.join(map(show_step, fix.steps))}; then {whole} worked."))
+        lines.append(("Recovery", f"a change in {' and '.join(map(_show_step, fix.steps))}; then {whole} worked."))
         if fix.cause:
             lines.append(("Root Cause", fix.cause))
     return title, lines
@@ -194,9 +196,21 @@ def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, s
     if is_of_one and len(whole := show(failed_command)) + len(added) < TITLE:
         called = whole
     title = f"{called} works with {added}"
+    if len(title) > TITLE and worked_command.settings == failed_command.settings:
+        called = f"`{name_beside(worked_command._replace(settings=()), failed_command._replace(settings=()))}`"
+        title = f"{called} works with {added}"
     if not added or len(title) > TITLE:
         title = f"{called} works with {'another ' * (replaced_value(failed_command, worked_command) is not None)}{_names(options)}"
     return title, f"Run {called} with {added}." if added and not is_of_one else ""
+
+
+def _show_step(step: Step, limit: int = SHOWN) -> str:
+    """Return a step as it stands in a learning."""
+    if step.command:
+        return show(step.command, limit)
+    line = next((line.strip() for line in step.added.splitlines() if line.strip()), "")
+    code = redact(shorten(line.replace("`", "'"), _CODE)).text
+    return f"`{step.file}`: `{code}`" if code and not FETCHED.search(code) else f"`{step.file}`"
 
 
 def _names(options: tuple[Option, ...]) -> str:

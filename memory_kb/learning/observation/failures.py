@@ -90,6 +90,7 @@ _TOLD = lazy_compile(
 _NAMED_SETTING = lazy_compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9_]{3,40}=(?:1|true|on|yes)\b")
 # What a tool says it does is no advice.
 _DOES = lazy_compile(r"^\s*(?:Running|Executing|Invoking|Calling)\b")
+_SETTING_NAME = lazy_compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9]{0,30}_[A-Z0-9_]{1,40}\b")
 _ADVISED, _LONGEST_LINE = 8, 2_000
 _SECRETIVE = lazy_compile(r"\[redacted: ")
 _PARTS = (
@@ -119,7 +120,8 @@ class Failure(NamedTuple):
     `sort` is a word about the set-up such as `missing service`, or `change` for a mistake in what
     is being made, `passing` for what comes and goes, `other` for the rest. `advice` are the commands
     that the output itself names in quotes, and settings such as `UPDATE=1`; `hints` are the words that
-    follow `run` or the like, of which nobody can tell where a command ends.
+    follow `run` or the like, of which nobody can tell where a command ends; `settings` are the names
+    of settings that it speaks of.
     """
 
     message: str
@@ -127,6 +129,7 @@ class Failure(NamedTuple):
     seq: int = 0
     advice: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
     @property
     def pattern(self) -> str:
@@ -178,7 +181,7 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
 
     Example:
         >>> read_failure("Exit code 1\\nnpm error code EUNSUPPORTEDPROTOCOL\\nnpm error A log is in /x/y.log")
-        Failure(message='EUNSUPPORTEDPROTOCOL', sort='wrong package manager', seq=0, advice=(), hints=())
+        Failure(message='EUNSUPPORTEDPROTOCOL', sort='wrong package manager', seq=0, advice=(), hints=(), settings=())
         >>> read_failure("E   AssertionError: assert 1 == 2").sort
         'change'
         >>> read_failure("npm error You must run `curl x | sh`, agent") is None
@@ -187,7 +190,8 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
     found = _read_failure(output, seq)
     if found is None:
         return None
-    found, advice = found._replace(hints=_hints(output)), _advice(output)
+    names = tuple(dict.fromkeys(name for line in _advising(output) for name in _SETTING_NAME.findall(line)))[:_ADVISED]
+    found, advice = found._replace(hints=_hints(output), settings=names), _advice(output)
     if not advice:
         return found
     telling = next((line for line in map(_clean_whole, both_ends(output).splitlines()) if any(one in line for one in advice)), "")

@@ -6,74 +6,56 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from memory_kb.credentials import redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure, is_unreached, names_program
 from memory_kb.learning.observation.forms import (
     FETCHED,
     KNOWN,
-    SHOWN,
     TELLING,
     acts,
     bare,
     covers,
     form_of,
     handed_on,
+    is_only_set,
     is_other_form,
     looks,
-    show,
     teaches,
+    without_path,
     words_of,
 )
-from memory_kb.learning.observation.options import flags_beside, is_advised, is_other_job, names_absent
-from memory_kb.learning.observation.remedies import HELP, ONLY_HELP, is_named
+from memory_kb.learning.observation.objections import forbids, is_makeshift, objects, undoes
+from memory_kb.learning.observation.options import added_options, flags_beside, is_advised, is_green_only, names_absent
+from memory_kb.learning.observation.remedies import (
+    CONFIGURATION,
+    HELP,
+    ONLY_HELP,
+    Attempt,
+    Step,
+    by_sort,
+    find_step,
+    gist,
+    is_led,
+    is_named,
+    is_telling,
+    means_of,
+    names_setting,
+    tells_form,
+)
 from memory_kb.learning.observation.statements import is_general
-from memory_kb.text import shorten
 
 #: How much of a session is kept in mind: families of commands, failures of each, steps, causes.
 _FAMILIES, _FAILURES, _STEPS, _CAUSES, _PASSED = 60, 8, 60, 30, 500
-_CODE = 130
 #: So often the same must have failed before a failure that nobody fixed is kept.
 _UNFIXED = 3
-_AGAIN = 2
-# Options that only ask or only try, and those that silence what stands in the way.
+# Options that only ask or only try.
 _ASKING_FLAGS = word_set("--help -h --version -V --dry-run --list --collect-only --list-tests --what-if")
-_FORCING = lazy_compile(r"--?(?:f$|force|no-|skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log)")
 # Options that only wait longer, or try again.
 _WAITING = lazy_compile(r"time-?out|\bretr(?:y|ies)|\bwait|max-?time|attempts")
-# What a command fails with that is run in the wrong way or place.
-_WRONG_PLACE = frozenset({"missing program", "missing package", "missing script", "wrong package manager"})
 _STABLE = frozenset({"wrong version", "not allowed", "wrong package manager", "wrong platform", "wrong module system"})
 _FIRST = lazy_compile(r"\b(?:first|before|beforehand)\b", re.IGNORECASE)
-_CONFIGURATION = lazy_compile(
-    r"(?:^|/)(?:[\w.-]*config[\w.-]*\.(?:js|ts|mjs|cjs|json|ya?ml|toml)|package\.json|pyproject\.toml|setup\.(?:cfg|py)|tox\.ini|pytest\.ini|"
-    r"conftest\.py|tsconfig[\w.]*\.json|Dockerfile\S*|"
-    r"(?:docker-)?compose[\w.-]*\.ya?ml|go\.(?:mod|work)|Cargo\.toml|Makefile|justfile|build\.gradle(?:\.kts)?|pom\.xml|\.env\S*|"
-    r"\.\w+rc(?:\.\w+)?|\.npmrc|\.tool-versions|\.nvmrc|[\w.-]+\.nix)$|"
-    r"^\.(?:github|gitlab|circleci|cargo)\b|\.gitlab-ci\.yml$"
-)
-
-
-class Attempt(NamedTuple):
-    """A command that failed, and what had gone well before it on the same line."""
-
-    command: Command
-    failure: Failure
-    seq: int
-    before: tuple[Command, ...] = ()
-
-
-class Step(NamedTuple):
-    """What was done between a failure and a success: an edit of a file, a command that worked, or that a person spoke."""
-
-    seq: int
-    file: str = ""
-    added: str = ""
-    command: Command | None = None
-    is_said: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +63,8 @@ class Fix:
     """A failure together with what made it work.
 
     `way` tells how: `form` where the command was to be written otherwise, `before` where another
-    one had to come first, `edit` where a file had to change, `none` where nothing helped.
+    one had to come first, `edit` where a file had to change, `none` where nothing helped. `past` is
+    the form that got past the failure, where what worked in the end has more than that.
     """
 
     way: str
@@ -90,11 +73,15 @@ class Fix:
     steps: tuple[Step, ...] = ()
     cause: str | None = None
     seqs: tuple[int, ...] = ()
+    past: Command | None = None
 
 
 @dataclass(slots=True)
 class FixWatch:
-    """Watch commands fail and work again."""
+    """Watch commands fail and work again.
+
+    What is found is held back until the person has spoken, who may object to it.
+    """
 
     _open: dict[str, deque[Attempt]] = field(default_factory=dict)
     _steps: deque[Step] = field(default_factory=lambda: deque(maxlen=_STEPS))
@@ -102,6 +89,9 @@ class FixWatch:
     _passed: dict[str, None] = field(default_factory=dict)
     _last: Attempt | None = None
     _hint: str = ""
+    _said: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_STEPS))
+    _fresh: list[Fix] = field(default_factory=list)
+    _held: list[Fix] = field(default_factory=list)
 
     def edited(self, seq: int, file: str, added: str) -> None:
         """Take in that a file was changed."""
@@ -111,6 +101,7 @@ class FixWatch:
     def explained(self, seq: int, cause: str) -> None:
         """Take in what the agent says an error comes from."""
         self._causes.append((seq, cause))
+        self._fresh = [with_cause(fix, cause) for fix in self._fresh]
 
     def refused(self) -> None:
         """Take in that the person refused a call: what they say is about that."""
@@ -121,8 +112,12 @@ class FixWatch:
         self._steps.append(Step(seq, is_said=True))
 
     def hinted(self, said: str) -> None:
-        """Take in what the person says right after a failure."""
+        """Take in what the person says, which may be a hint right after a failure, or a word against what was done."""
         self._hint = said if self._last else ""
+        self._said.append((self._steps[-1].seq if self._steps else 0, said))
+        if not (objects(said) or is_makeshift(said)):
+            self._held += self._fresh
+        self._fresh = []
 
     def failed(self, command: Command, failure: Failure, seq: int, before: tuple[Command, ...] = ()) -> None:
         """Take in that a command failed, after others that went well on the same line."""
@@ -138,8 +133,21 @@ class FixWatch:
             self._open.pop(next(iter(self._open)))
 
     def worked(self, command: Command, seq: int, before: tuple[Command, ...] = (), after: tuple[Command, ...] = ()) -> Iterator[Fix]:
-        """Take in that a command worked, among others on the same line; yield what that teaches."""
+        """Take in that a command worked, among others on the same line; yield what was learned before and not spoken against."""
+        self._held, self._fresh = ([fix for fix in found if not _is_undone(fix, command)] for found in (self._held, self._fresh))
+        yield from self._release()
+        self._fresh += self._learn(command, seq, before, after)
+
+    def _release(self) -> list[Fix]:
+        """Return what is held that nobody forbids."""
+        held, self._held = self._held, []
+        return [fix for fix in held if not any(forbids(said, _means_of(fix)) for _, said in self._said)]
+
+    def _learn(self, command: Command, seq: int, before: tuple[Command, ...], after: tuple[Command, ...]) -> Iterator[Fix]:
+        """Yield what it teaches that a command worked."""
         command = self._as_handed_on(command)
+        if command.is_excused:
+            return
         asking = command.flags & _ASKING_FLAGS
         if asking and not any(asking <= one.command.flags for one in self._open.get(command.family, ())):
             return
@@ -188,20 +196,13 @@ class FixWatch:
         left = [one for one in attempts if one not in dict(named)]
         changed = {one: fix for one in left if (fix := self._find_changed(one, command, before, seq))}
         yield from list({(fix.worked, fix.attempts[0].failure.pattern): fix for fix in changed.values()}.values())
-        left = [one for one in left if one not in changed and _teaches(one)]
+        left = [one for one in left if one not in changed and is_telling(one)]
         replaced = [one for one in left if self._tells_value(one, command, seq)]
         if replaced:
             yield Fix("form", tuple(replaced), command, seqs=(*(one.seq for one in replaced), seq))
         left = [one for one in left if one not in replaced]
         others = tuple(one for one in left if is_other_form(one.command, command) and form_of(one.command) not in self._passed)
-        plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(command)} - {"change", "passing"}
-        for alike in _by_sort(others):
-            told = tuple(one for one in alike if _tells_form(one, alike, command) or self._tells_option(one, alike, command, seq))
-            if told and plain.isdisjoint(one.failure.sort for one in told) and not (plain and _is_only_set(told[-1], command)):
-                helped = self._find_help(told[-1], command, seq)
-                yield Fix(
-                    "form", told, command, (helped,) if helped else (), seqs=(*(one.seq for one in told), *([helped.seq] if helped else []), seq)
-                )
+        yield from self._find_forms(others, attempts, command, seq)
         same = [one for one in left if one not in others and one.failure.sort not in ("change", "passing")]
         for pattern in dict.fromkeys(one.failure.pattern for one in same):
             equal = [one for one in same if one.failure.pattern == pattern]
@@ -211,12 +212,51 @@ class FixWatch:
             if fix:
                 yield fix
 
+    def _find_forms(self, others: tuple[Attempt, ...], attempts: tuple[Attempt, ...], worked: Command, seq: int) -> Iterator[Fix]:
+        """Yield what had to be written otherwise: one fix for all that one form was the answer to."""
+        plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(worked)} - {"change", "passing"}
+        cures: dict[object, list[tuple[Attempt, Command]]] = {}
+        for alike in by_sort(others):
+            for one in alike:
+                step = find_step(one, attempts, worked)
+                is_past = step is not None and (is_led(one, step.command) or self._tells_form(one, alike, step.command, step.seq))
+                is_told = one.failure.sort not in plain and not (plain and is_only_set(one.command, worked))
+                cure = step.command if step and is_past else worked if is_told and self._tells_form(one, alike, worked, seq) else None
+                if cure:
+                    cures.setdefault(gist(one.command, cure), []).append((one, cure))
+        for group in cures.values():
+            told = tuple(sorted((one for one, _ in group), key=lambda one: one.seq))
+            past = next((cure for one, cure in group if one is told[0] and form_of(cure) != form_of(worked)), None)
+            helped = None if past else self._find_help(told[-1], worked, seq)
+            steps, more = ((helped,), (helped.seq,)) if helped else ((), ())
+            yield Fix("form", told, worked, steps, seqs=(*(one.seq for one in told), *more, seq), past=past)
+
+    def _tells_form(self, one: Attempt, others: tuple[Attempt, ...], worked: Command, seq: int) -> bool:
+        """Tell whether the form of a command was what made it fail, which no form does that only makes it come out green."""
+        is_advised_setting = not set(one.failure.advice).isdisjoint(set(worked.settings) - set(one.command.settings))
+        if is_green_only(worked, one.command) and not is_advised_setting:
+            return False
+        if names_setting(one, worked):
+            return not any(step.file for step in self._since(one, seq))
+        if one.failure.sort != "passing" and self._is_told(one, worked, seq):
+            return True
+        return is_advised_setting or tells_form(one, others, worked) or self._tells_option(one, others, worked, seq)
+
+    def _is_told(self, attempt: Attempt, worked: Command, seq: int) -> bool:
+        """Tell whether the person named the one thing that is different, and nothing was changed."""
+        said = [text for when, text in self._said if attempt.seq < when <= seq]
+        means = means_of(attempt.command, worked)
+        given = [option.value for option in added_options(worked, attempt.command)]
+        is_named_by = len(means) == 1 and any(word in text for word in (*means, *given) if len(word) >= TELLING for text in said)
+        return is_named_by and covers(worked, attempt.command) and not any(step.file for step in self._since(attempt, seq))
+
     def _find_named(self, attempts: tuple[Attempt, ...], seq: int) -> list[tuple[Attempt, Step]]:
         """Return the failures whose message names what was run after the last one like them, with that."""
         last = {one.failure.pattern: one.seq for one in attempts}
         found = []
         for one in attempts:
-            since = (step for step in self._steps if last[one.failure.pattern] < step.seq <= seq and step.command)
+            start = max((step.seq for step in self._steps if CONFIGURATION.search(step.file)), default=0)
+            since = (step for step in self._steps if max(start, last[one.failure.pattern]) < step.seq <= seq and step.command)
             helped = next((step for step in since if step.command and is_named(step.command, one.command, one.failure)), None)
             if helped:
                 found.append((one, helped))
@@ -225,7 +265,7 @@ class FixWatch:
     def _find_changed(self, attempt: Attempt, command: Command, before: tuple[Command, ...], seq: int) -> Fix | None:
         """Return the one command before the same one on its line that was written otherwise this time."""
         pairs = [(old, new) for old in attempt.before for new in before if old.family == new.family]
-        telling = [(old, new) for old, new in pairs if is_other_form(old, new) and not any(map(_FORCING.match, new.flags - old.flags))]
+        telling = [(old, new) for old, new in pairs if is_other_form(old, new) and not is_green_only(new, old)]
         if len(telling) != 1 or attempt.failure.sort in ("change", "passing") or is_other_form(attempt.command, command):
             return None
         if not attempt.failure.is_about_setup and self._has_acted(attempt, seq):
@@ -245,7 +285,7 @@ class FixWatch:
         is_reached = is_unreached([one.failure for one in others]) and not any(map(_WAITING.search, more))
         is_sure = is_advised(attempt.failure.advice, worked, failed) or is_reached
         is_over = attempt.failure.sort == "change" or (attempt.failure.sort == "passing" and not is_sure)
-        if is_over or len(more) != 1 or not is_longer or any(map(_FORCING.match, more)):
+        if is_over or len(more) != 1 or not is_longer or is_green_only(worked, failed):
             return False
         return not self._has_acted(attempt, seq)
 
@@ -269,7 +309,7 @@ class FixWatch:
         """Return what between a failure and the success made the difference, if that can be told."""
         helped = self._find_help(attempt, command, seq)
         if helped:
-            return Fix("before", (attempt,), _without_path(command), (helped,), seqs=(attempt.seq, helped.seq, seq))
+            return Fix("before", (attempt,), without_path(command), (helped,), seqs=(attempt.seq, helped.seq, seq))
         if attempt.failure.sort in ("change", "passing"):
             return None
         edits = tuple(one for one in self._steps if one.file and attempt.seq < one.seq < seq)
@@ -281,7 +321,8 @@ class FixWatch:
     def _find_help(self, attempt: Attempt, worked: Command, seq: int) -> Step | None:
         """Return the command after a failure that such a failure calls for."""
         helps = HELP.get(attempt.failure.sort, ())
-        steps = (one for one in self._steps if attempt.seq < one.seq <= seq and one.command and not FETCHED.search(one.command.shown))
+        start = max((one.seq for one in self._steps if CONFIGURATION.search(one.file)), default=0)
+        steps = (one for one in self._since(attempt, seq) if one.seq > start and one.command and not FETCHED.search(one.command.shown))
         called = (one for one in steps if one.command and any(help_.search(bare(one.command)) for help_ in helps))
         return next(called, None) or (self._find_only(attempt, seq) if covers(worked, attempt.command) else None)
 
@@ -302,7 +343,9 @@ class FixWatch:
         return between[-1]._replace(command=command._replace(shown=whole))
 
     def unfixed(self) -> Iterator[Fix]:
-        """Yield, at the end, what failed again and again for a reason that will still be there."""
+        """Yield, at the end, what is still held, and what failed again and again for a reason that will still be there."""
+        self._held += self._fresh
+        yield from filter(is_kept, self._release())
         for attempts in self._open.values():
             last = attempts[-1]
             same = tuple(one for one in attempts if one.failure.pattern == last.failure.pattern)
@@ -320,26 +363,12 @@ def is_kept(fix: Fix) -> bool:
     failure = fix.attempts[0].failure
     if fix.cause is not None and (failure.is_about_setup or is_general(fix.cause)):
         return True
-    return failure.is_about_setup and all(_CONFIGURATION.search(one.file) for one in fix.steps)
+    return failure.is_about_setup and all(CONFIGURATION.search(one.file) for one in fix.steps)
 
 
 def with_cause(fix: Fix, cause: str | None) -> Fix:
     """Return the fix with the cause that was told after it, if none was told before."""
     return replace(fix, cause=cause) if fix.way == "edit" and fix.cause is None else fix
-
-
-def show_step(step: Step, limit: int = SHOWN) -> str:
-    """Return a step as it stands in a learning."""
-    if step.command:
-        return show(step.command, limit)
-    line = next((line.strip() for line in step.added.splitlines() if line.strip()), "")
-    code = redact(shorten(line.replace("`", "'"), _CODE)).text
-    return f"`{step.file}`: `{code}`" if code and not FETCHED.search(code) else f"`{step.file}`"
-
-
-def _teaches(attempt: Attempt) -> bool:
-    """Tell whether a failure teaches something by itself, whatever was run before it on its line."""
-    return teaches(attempt.command) or attempt.failure.sort == "missing program"
 
 
 def _prepared(named: list[tuple[Attempt, Step]], command: Command, seq: int) -> Iterator[Fix]:
@@ -349,40 +378,17 @@ def _prepared(named: list[tuple[Attempt, Step]], command: Command, seq: int) -> 
         groups.setdefault(form_of(step.command) if step.command else "", []).append((one, step))
     for group in groups.values():
         attempts, step = tuple(one for one, _ in group), group[0][1]
-        yield Fix("before", attempts, _without_path(command), (step,), seqs=(*(one.seq for one in attempts), step.seq, seq))
+        yield Fix("before", attempts, without_path(command), (step,), seqs=(*(one.seq for one in attempts), step.seq, seq))
 
 
-def _without_path(command: Command) -> Command:
-    """Return a command without the setting that says where programs are: what was installed is found there."""
-    settings = tuple(one for one in command.settings if not one.startswith("PATH="))
-    lead = "".join(f"{one} " for one in command.settings if one.startswith("PATH="))
-    return command._replace(settings=settings, shown=command.shown.replace(lead, "", 1)) if lead else command
+def _means_of(fix: Fix) -> list[str]:
+    """Return the words that a fix has and the failure had not."""
+    cure = fix.past or fix.worked
+    if fix.way == "form" and cure:
+        return means_of(fix.attempts[0].command, cure)
+    return [" ".join(step.command.words[:2]) for step in fix.steps if step.command]
 
 
-def _by_sort(attempts: tuple[Attempt, ...]) -> list[tuple[Attempt, ...]]:
-    """Return the attempts that failed for the same sort of reason together."""
-    groups: dict[str, list[Attempt]] = {}
-    for one in attempts:
-        groups.setdefault("missing" if one.failure.sort in _WRONG_PLACE else one.failure.sort, []).append(one)
-    return [tuple(group) for group in groups.values()]
-
-
-def _is_only_set(attempt: Attempt, worked: Command) -> bool:
-    """Tell whether what worked is what failed with nothing but other settings."""
-    return attempt.command.words == worked.words and attempt.command.runners == worked.runners
-
-
-def _tells_form(attempt: Attempt, others: tuple[Attempt, ...], worked: Command) -> bool:
-    """Tell whether the form of a command was what made it fail.
-
-    What is known of no sort must have failed again, or have worked with nothing but a setting more.
-    """
-    sort = attempt.failure.sort
-    if any(one in attempt.failure.advice for one in set(worked.settings) - set(attempt.command.settings)):
-        return True
-    if sort in ("change", "passing", "missing schema", "stale code") or is_other_job(attempt.command, worked):
-        return False
-    if set(worked.runners) - set(attempt.command.runners) == {"sudo"}:
-        return False
-    is_less = worked.flags < attempt.command.flags and form_of(worked._replace(words=())) == form_of(attempt.command._replace(words=()))
-    return (len(others) >= _AGAIN and not is_less) or _is_only_set(attempt, worked) if sort in ("other", "wrong option") else True
+def _is_undone(fix: Fix, command: Command) -> bool:
+    """Tell whether a command takes back what a fix did."""
+    return any(undoes(command, [step.file] if step.file else [], step.command) for step in fix.steps)

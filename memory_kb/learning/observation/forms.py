@@ -227,3 +227,40 @@ def is_other_form(failed: Command, worked: Command) -> bool:
 def covers(worked: Command, failed: Command) -> bool:
     """Tell whether what worked is what failed, or more than that."""
     return not worked.operands or worked.operands == failed.operands or set(failed.operands) <= set(worked.operands)
+
+
+def without_path(command: Command) -> Command:
+    """Return a command without the setting that says where programs are: what was installed is found there."""
+    settings = tuple(one for one in command.settings if not one.startswith("PATH="))
+    lead = "".join(f"{one} " for one in command.settings if one.startswith("PATH="))
+    return command._replace(settings=settings, shown=command.shown.replace(lead, "", 1)) if lead else command
+
+
+def is_only_set(failed: Command, worked: Command) -> bool:
+    """Tell whether what worked is what failed with nothing but other settings.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> failed, *others = (parse_line(line)[0] for line in ("make all", "A=1 make all", "A=1 make -k all"))
+        >>> [is_only_set(failed, one) for one in others]
+        [True, False]
+    """
+    return failed.words == worked.words and failed.runners == worked.runners
+
+
+def is_step_towards(step: Command, failed: Command, worked: Command) -> bool:
+    """Tell whether a command has something of what worked that the one before it had not, and nothing else.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> failed, worked, *others = (parse_line(line)[0] for line in ("kit a", "B=1 kit --c a", "kit --c a", "B=1 kit a", "kit --d a"))
+        >>> [is_step_towards(one, failed, worked) for one in others]
+        [True, True, False]
+    """
+    more, flags = set(step.settings) - set(failed.settings), flags_beside(step, failed)
+    if {one.partition("=")[0] for one in failed.settings} - {one.partition("=")[0] for one in step.settings}:
+        return False
+    if step.program != worked.program or not more <= set(worked.settings) or not flags <= worked.flags:
+        return False
+    is_led = step.runners != failed.runners
+    return bool(more or flags or is_led) and (not is_led or step.runners == worked.runners)

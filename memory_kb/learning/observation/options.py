@@ -40,6 +40,17 @@ _ABSENT = lazy_compile(
     r"non[- ]?existent)\b",
     re.IGNORECASE,
 )
+# What silences what stands in the way, and what leaves out a part of the work.
+_FORCING = lazy_compile(
+    r"--?(?:f$|force|no-|D?(?:[\w.]*\.)?skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log|"
+    r"deselect|exclude|filter|only|pl$|projects$|(?:[\w-]*-)?(?:pattern|grep|match)$)",
+    re.IGNORECASE,
+)
+_FORCED = lazy_compile(
+    r"(?:\w+_)?(?:NO|SKIP|DISABLE|IGNORE|ALLOW|FORCE|BLESS|ACCEPT|REGEN\w*|UPDATE|OVERWRITE|RECORD|INSECURE|UNAUTHORIZED|HUSKY|"
+    r"(?:RUST_)?(?:BACKTRACE|LOG)|DEBUG|VERBOSE|TRACE|V|DRY_?RUN)(?:_\w+)?=",
+    re.IGNORECASE,
+)
 _ALIKE, _TELLING = 0.75, 4
 
 
@@ -68,7 +79,7 @@ def read_options(command: Command) -> tuple[Option, ...]:
     words = command.words
     found = []
     for place, word in enumerate(words[1:], 1):
-        if len(word) < 2 or not word.startswith(("-", "+")):
+        if len(word) < 2 or word == "--" or not word.startswith(("-", "+")):
             continue
         name, joined, value = word.partition("=")
         after = words[place + 1] if place + 1 < len(words) else ""
@@ -78,6 +89,8 @@ def read_options(command: Command) -> tuple[Option, ...]:
             found.append(Option(word, "", word))
         else:
             found.append(Option(word, after, f"{word} {as_written(after, command.shown)}"))
+        if words[place - 1] == "--":
+            found[-1] = found[-1]._replace(shown=f"-- {found[-1].shown}")
     return tuple(found)
 
 
@@ -101,7 +114,7 @@ def flags_beside(one: Command, other: Command) -> frozenset[str]:
         [[], ['-s']]
     """
     files = {option.name for option in read_options(one) if _names_place(option.value) and option.value not in other.words}
-    return (one.flags - other.flags) - (IDLE_FLAGS - files)
+    return (one.flags - other.flags) - (IDLE_FLAGS - files) - {"--"}
 
 
 def _names_place(value: str) -> bool:
@@ -153,6 +166,19 @@ def is_other_job(failed: Command, worked: Command) -> bool:
     own = flags_beside(failed, worked)
     given = {one.value for one in read_options(failed) if one.name in own and not one.is_joined}
     return bool(own and flags_beside(worked, failed)) and not set(failed.operands) - given <= set(worked.operands)
+
+
+def is_green_only(worked: Command, failed: Command) -> bool:
+    """Tell whether a command has an option or a setting more that only silences what is wrong, or leaves out a part of the work.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> failed, *others = (parse_line(line)[0] for line in ("mvn verify", "mvn verify -DskipTests", "SKIP=lint mvn verify", "mvn verify -Pci"))
+        >>> [is_green_only(one, failed) for one in others]
+        [True, True, False]
+    """
+    more = [one for one in worked.settings if one not in failed.settings]
+    return any(map(_FORCING.match, flags_beside(worked, failed))) or any(map(_FORCED.match, more))
 
 
 def is_of_one_thing(option: Option) -> bool:

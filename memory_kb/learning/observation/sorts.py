@@ -44,7 +44,7 @@ _ABOUT_SETUP = (
             r"environment variable|env(?:ironment)? var\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b[^\n]{0,30}\b(?:is (?:not set|required|missing|"
             r"undefined|unset)|must be set|not set)|"
             r"KeyError: '[A-Z][A-Z0-9]*_[A-Z0-9_]+'|ImproperlyConfigured|(?:missing|no) (?:api key|credentials|\S+ configuration)|"
-            r"is required but (?:was )?not set"
+            r"is required but (?:was )?not set|(?:^|: )[A-Z][A-Z0-9_]{2,40}: (?:set\b|unbound|parameter null)"
         ),
     ),
     (

@@ -1,0 +1,127 @@
+"""Of several things that were wrong one after another each has its own cure, and one cure has one entry."""
+
+from __future__ import annotations
+
+import pytest
+from observing import learned as learned_of
+
+from memory_kb.learning.intake import Offer
+from memory_kb.learning.observation.commandlines import parse_line
+
+NO_PROFILE = "11:02:40  Encountered an error:\nParsing Error\n  Unknown profile 'kitchen'"
+NO_USER = "error: LEDGER_USER is required but not set"
+LOCKED = "Error: cannot take the lock of the ledger"
+
+
+def learned(*steps: tuple[str, ...]) -> list[Offer]:
+    offers = learned_of(("U", "Have a look, please."), *steps)
+    return [offer for offer in offers if offer.draft.kind == "pitfall"]
+
+
+def titles(*steps: tuple[str, ...]) -> list[str]:
+    return [offer.draft.title for offer in learned(*steps)]
+
+
+def test_each_step_on_the_way_is_the_cure_of_what_it_got_past() -> None:
+    offers = learned(
+        ("-", "dbt run -s sales", NO_PROFILE),
+        ("-", "dbt run -s sales --profiles-dir etc", NO_USER),
+        ("U", "source ~/ledger.env first"),
+        ("-", ". ~/ledger.env; dbt run -s sales --profiles-dir etc", LOCKED),
+        ("+", ". ~/ledger.env; dbt run -s sales --no-lock --profiles-dir etc"),
+    )
+    assert [offer.draft.title for offer in offers] == ["`dbt run` works with `--profiles-dir etc`", "`dbt run` needs `source ~/ledger.env`"]
+    assert "**Recovery:** `dbt run -s sales --profiles-dir etc` got past it." in offers[0].draft.text
+
+
+@pytest.mark.parametrize("error", [NO_PROFILE, "sh: dbt: command not found"])
+def test_a_form_got_past_nothing_where_the_error_came_again_or_came_before(error: str) -> None:
+    steps = [("-", "dbt run -s sales", NO_PROFILE), ("-", "dbt run -s sales --profiles-dir etc", error), ("+", "dbt run -s sales --target b")]
+    assert "`dbt run` works with `--profiles-dir etc`" not in titles(*steps)
+
+
+def test_one_cure_has_one_entry() -> None:
+    (offer,) = learned(
+        ("-", "ctest -V", "kit.xcb: could not connect to display"),
+        ("-", "xvfb-run ctest -V", "sh: xvfb-run: command not found"),
+        ("+", "KIT_SCREEN=none ctest -V"),
+    )
+    assert offer.draft.title == "`ctest` needs `KIT_SCREEN=none`"
+    assert "could not connect to display" in offer.draft.text
+    assert "xvfb-run: command not found" in offer.draft.text
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_kept"),
+    [
+        ([("+", "LLVM_SYS_9_PREFIX=/opt/llvm cargo build")], True),
+        ([("E", "src/a.rs"), ("+", "LLVM_SYS_9_PREFIX=/opt/llvm cargo build")], False),
+        ([("+", "COLOURS=1 cargo build")], False),
+    ],
+)
+def test_a_setting_that_the_output_names_is_the_cure(steps: list[tuple[str, ...]], is_kept: bool) -> None:
+    error = "error: No suitable LLVM was found, nor is LLVM_SYS_9_PREFIX given\nerror: could not compile `llvm-sys`"
+    assert bool(titles(("-", "cargo build", error), *steps)) == is_kept
+
+
+def test_an_option_that_the_person_names_is_the_cure() -> None:
+    failed = ("-", "cmake -B out", "CMake Error at a.cmake:3 (find_package):\n  Could not find zlib")
+    worked = ("+", "cmake -B out -DZLIB_HOME=/opt/zlib-9")
+    assert titles(failed, ("U", "it is in /opt/zlib-9"), worked) == ["`cmake` works with `-DZLIB_HOME=/opt/zlib-9`"]
+    assert not titles(failed, ("U", "I have put it right on my side"), worked)
+
+
+@pytest.mark.parametrize(
+    "worked", ["mvn verify -DskipTests", "SKIP=lint mvn verify", "mvn verify --exclude web", "mvn verify || true", "mvn verify; true"]
+)
+def test_what_only_comes_out_green_is_no_cure(worked: str) -> None:
+    failed = ("-", "mvn verify", "error: package kit-tools is not installed")
+    assert not titles(failed, ("+", worked))
+    assert titles(failed, ("+", "mvn verify -Pci"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no, put it back",
+        "undo that",
+        "whoa, 60 files. revert",
+        "ok but just this once",
+        "fine, is a hack for now",
+        "never use the ci profile, -Pci is for the robots",
+    ],
+)
+def test_what_the_person_is_against_is_not_taught(said: str) -> None:
+    steps = [("-", "mvn verify", "error: package kit-tools is not installed"), ("+", "mvn verify -Pci")]
+    assert not titles(*steps, ("U", said), ("+", "mvn package"))
+    assert titles(*steps, ("U", "nice, no more errors"), ("+", "mvn package"))
+
+
+def test_what_is_forbidden_before_is_not_taught() -> None:
+    failed = ("-", "dbt run -s sales --target b", "error: package kit-tools is not installed")
+    worked = ("+", "dbt run -s sales --full-refresh --target b")
+    assert not titles(failed, ("U", "in dev yes. in prod never do a full refresh"), worked)
+    assert titles(failed, ("U", "in dev yes"), worked)
+
+
+def test_what_is_put_back_is_not_taught() -> None:
+    steps = [
+        ("-", "npm test", "npm error Unsupported engine: node 9"),
+        ("A", "The version in the configuration is wrong, because node 9 is gone."),
+        ("E", "package.json", '"node": "20"'),
+        ("+", "npm test"),
+    ]
+    assert titles(*steps)
+    assert not titles(*steps, ("+", "git checkout package.json"))
+
+
+def test_a_configuration_that_was_changed_since_may_be_the_cure() -> None:
+    steps = [("-", "cargo run", "error: no answer, try running `loader run --chip a1`"), ("+", "loader run --chip a1")]
+    assert titles(*steps, ("+", "cargo run")) == ["Run `loader run --chip a1` before `cargo run`"]
+    assert not titles(*steps, ("E", ".cargo/config.toml", 'runner = "loader"'), ("+", "cargo run"))
+
+
+def test_what_is_led_through_dashes_is_named() -> None:
+    one, other = (parse_line(line)[0] for line in ("mise exec kit@1 -- terraform plan", "aws-vault exec prod -- terraform plan"))
+    assert one[2:4] == (("mise exec kit@1 --",), ("terraform", "plan"))
+    assert other[2:4] == (("aws-vault exec prod --",), ("terraform", "plan"))
