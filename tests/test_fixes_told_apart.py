@@ -7,6 +7,7 @@ from observing import learned as learned_of
 
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.observation.commandlines import parse_line
+from memory_kb.learning.observation.forms import name
 
 NO_PROFILE = "11:02:40  Encountered an error:\nParsing Error\n  Unknown profile 'kitchen'"
 NO_USER = "error: LEDGER_USER is required but not set"
@@ -19,7 +20,7 @@ def learned(*steps: tuple[str, ...]) -> list[Offer]:
 
 
 def titles(*steps: tuple[str, ...]) -> list[str]:
-    return [offer.draft.title for offer in learned(*steps)]
+    return [offer.draft.title or "" for offer in learned(*steps)]
 
 
 def test_each_step_on_the_way_is_the_cure_of_what_it_got_past() -> None:
@@ -97,6 +98,12 @@ def test_what_the_person_is_against_is_not_taught(said: str) -> None:
     assert titles(*steps, ("U", "nice, no more errors"), ("+", "mvn package"))
 
 
+def test_a_word_against_a_later_deed_is_none_against_a_cure() -> None:
+    steps = [("-", "mvn verify", "error: package kit-tools is not installed"), ("+", "mvn verify -Pci"), ("E", "src/a.java")]
+    assert titles(*steps, ("U", "no, put it back"), ("+", "mvn package"))
+    assert not titles(*steps, ("U", "no, undo the -Pci thing"), ("+", "mvn package"))
+
+
 def test_what_is_forbidden_before_is_not_taught() -> None:
     failed = ("-", "dbt run -s sales --target b", "error: package kit-tools is not installed")
     worked = ("+", "dbt run -s sales --full-refresh --target b")
@@ -125,3 +132,35 @@ def test_what_is_led_through_dashes_is_named() -> None:
     one, other = (parse_line(line)[0] for line in ("mise exec kit@1 -- terraform plan", "aws-vault exec prod -- terraform plan"))
     assert one[2:4] == (("mise exec kit@1 --",), ("terraform", "plan"))
     assert other[2:4] == (("aws-vault exec prod --",), ("terraform", "plan"))
+
+
+def test_a_run_that_checked_nothing_did_not_work() -> None:
+    failed = ("-", "pytest", "E   ModuleNotFoundError: No module named 'kit'")
+    assert titles(failed, ("+", "pytest --kit=local", "3 passed in 0.2s")) == ["`pytest` works with `--kit=local`"]
+    assert not titles(failed, ("+", "pytest --kit=local", "collected 0 items"))
+
+
+def test_a_file_that_is_changed_on_the_line_is_no_edit_of_the_whole_line() -> None:
+    unset, old = "scripts/pack.sh: 4: KIT_VERSION: set KIT_VERSION", "error: the tools are too old"
+    packed = "sed -i 's/13/12/' etc/control && KIT_VERSION=3 scripts/pack.sh out | tail -3"
+    steps = [("-", "scripts/pack.sh out", unset), ("-", "KIT_VERSION=3 scripts/pack.sh out", old), ("+", packed)]
+    assert titles(*steps) == ["`scripts/pack.sh` needs `KIT_VERSION=3`"]
+    assert not titles(("-", "scripts/pack.sh out", old), ("+", packed))
+
+
+def test_what_is_read_into_the_shell_is_named_from_outside_of_its_folder() -> None:
+    offers = learned(("-", "kit build", "sh: kit: command not found"), ("+", "cd ~/work && . .venv/bin/activate && kit build"))
+    assert [offer.draft.title for offer in offers] == ["`kit` needs `source ~/work/.venv/bin/activate`"]
+
+
+def test_a_name_never_loses_the_command() -> None:
+    lead = "source ~/work/kitchen/.venv/bin/activate && KIT_HOME=/opt/kit/9.11.2 "
+    (command,) = parse_line(f"{lead}west build app")
+    assert name(command) == "west build"
+
+
+def test_a_recovery_names_no_option_that_the_failure_had_not() -> None:
+    steps = [("-", "dbt run", 'error: 0 packages are there. Run "dbt deps" first'), ("+", "dbt deps"), ("+", "dbt run --full-refresh")]
+    (offer,) = learned(*steps)
+    assert offer.draft.title == "Run `dbt deps` before `dbt run`"
+    assert "--full-refresh" not in offer.draft.text

@@ -105,3 +105,16 @@ def test_nothing_is_made_of_a_wrong_try_that_nobody_needed(folder: Path, open_kb
         ("make itest", True, "3 passed"),
     )
     assert consolidated(open_kb(folder), *steps) == []
+
+
+def test_an_edit_of_the_code_is_no_help_for_the_set_up(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    denied = "/bin/bash: line 1: scripts/check.sh: Permission denied"
+    change = bash("sed -i s/a/b/ src/ledger.go", "")
+    steps = (bash("scripts/check.sh", denied, ok=False), change, bash("chmod +x scripts/check.sh"), bash("scripts/check.sh", "ok"))
+    write_session(kb, "s", user("Get it to run."), *steps, user("thanks"))
+    kb.reflect("s")
+    kb._consolidate_semantic()
+    (pitfall,) = pitfalls(kb)
+    assert pitfall["title"] == "`scripts/check.sh` fails with scripts/check.sh: Permission denied"
+    assert str(pitfall["text"]).endswith("What helped: ran `chmod +x scripts/check.sh`.")

@@ -92,7 +92,7 @@ _VOLATILE = (
     (re.compile(r"\b(?:in |after )?\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b(?= *(?:$|[,;)]))"), "<duration>"),
 )
 _LABEL = re.compile(
-    r"^(?:\[?\d\d:\d\d:\d\d\]?:? *|\[(?:error|ERROR|fatal)\] *|npm (?:ERR!|error) +(?:code +)?"
+    r"^(?:\[?\d\d:\d\d:\d\d\]?:? *|(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d+: |\[(?:error|ERROR|fatal)\] *|npm (?:ERR!|error) +(?:code +)?"
     r"|(?:[\w.-]{1,20}: )?(?:[Ee]rror|[Ff]atal|denied|ERROR|FATAL)[:!] +)+(?=\S)"
 )
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from memory_kb.learning.episodic.answers import Answer, Fault
 from memory_kb.learning.episodic.toolcalls import CHECKS, Call, bare_command
 from memory_kb.learning.observation.failures import read_failure
+from memory_kb.learning.observation.remedies import CONFIGURATION
 from memory_kb.retrieval.similarity import word_set
 from memory_kb.text import jaccard
 
@@ -292,10 +293,17 @@ def _done(one: _Open, again: Call | None = None, whole: Call | None = None) -> s
     since = list(dict.fromkeys((*one.changes, *(words for part in first for words in _told(part) if words not in had))))
     if not any(words not in own for words in since):
         since = one.tried
-    files = ", ".join(change.removeprefix("changed ") for change in since if change.startswith("changed "))
+    changed = [file for change in since if change.startswith("changed ") for file in change.removeprefix("changed ").split(", ")]
+    files = ", ".join(file for file in changed if _may_help(file, one))
     runs = [change for change in since if change.startswith("ran ") and change not in own]
     parts = ([f"changed {', '.join(dict.fromkeys(files.split(', ')))}"] if files else []) + runs
     return "; ".join([*parts, f"and {one.more} more"] if one.more else parts)
+
+
+def _may_help(file: str, one: _Open) -> bool:
+    """Tell whether the change of a file may have done something about an error; about one of the set-up only settings do."""
+    told = f"{one.mishap.fault.message} {one.call.shown}"
+    return not did_not_run(one.mishap.fault) or CONFIGURATION.search(file) is not None or file.rpartition("/")[2] in told
 
 
 class Check(NamedTuple):

@@ -94,7 +94,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-_RANK = ("deploy", "test", "build", "commit", "lint", "edit", "install", "run", "look", "plan")
+_RANK = ("deploy", "test", "build", "commit", "lint", "install", "run", "edit", "look", "plan")
 
 
 class Call(NamedTuple):
@@ -200,10 +200,9 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     patched = _read_patch(command, cwd) if "*** " in command else None
     if patched:
         return patched
-    written = _WRITTEN.match(command)
-    if written:
-        file = short_path(written[1] or written[2], cwd)
-        return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
+    written = _read_written(command, cwd)
+    if written and (written.made or len(read_chain(command)) == 1):
+        return written
     calls = read_parts(command, cwd)
     if not calls:
         return Call("look", "cd", (), _clean(command))
@@ -212,12 +211,22 @@ def read_command(command: str, cwd: str | None = None) -> Call:
     return first._replace(also=also, line=command[:_LONGEST_LINE] if len(calls) > 1 else "")
 
 
+def _read_written(command: str, cwd: str | None) -> Call | None:
+    """Return the edit that a command is, which writes or changes a file by itself."""
+    written = _WRITTEN.match(command)
+    if not written:
+        return None
+    file = short_path(written[1] or written[2], cwd)
+    return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
+
+
 def read_parts(command: str, cwd: str | None = None) -> list[Call]:
     """Return what each command of a line does, but for those that only prepare the shell."""
     found, exported = [], ""
     for place, link in enumerate(read_chain(_HEREDOC.sub("", command))):
         if not _is_aside(link.first):
-            found.append(_read_simple(exported + link.first, cwd)._replace(place=place, joiner=link.joiner))
+            part = _read_written(link.first, cwd) or _read_simple(exported + link.first, cwd)
+            found.append(part._replace(place=place, joiner=link.joiner))
         elif (setting := _EXPORTED.fullmatch(link.first)) and not setting[1].startswith("PATH="):
             exported += f"{setting[1]} "
     return found

@@ -206,13 +206,16 @@ def parse_line(line: str) -> tuple[Command, ...]:
     exported: list[str] = []
     found = []
     links = read_chain(line)
+    folder = ""
     for place, link in enumerate(links):
         text = _undirected(link.first)
         words = _words(text)
         if words is None:
             return ()
         if len(words) == _SOURCED and words[0] in ("source", ".") and not _STARTUP.search(words[1]):
-            exported.append(f"source {words[1]} &&")
+            exported.append(f"source {_within(folder, words[1])} &&")
+        elif len(words) == _SOURCED and words[0] == "cd":
+            folder = _within(folder, words[1])
         elif words and words[0] == "export":
             exported += [word for word in words[1:] if _SETTING.match(word) and not word.startswith("PATH=")]
         elif words and words[0] not in _NO_COMMAND and not words[0].startswith("#"):
@@ -225,6 +228,16 @@ def parse_line(line: str) -> tuple[Command, ...]:
                     )
                 )
     return tuple(found)
+
+
+def _within(folder: str, path: str) -> str:
+    """Return a path as it is called from outside of a folder.
+
+    Example:
+        >>> [_within("~/work", path) for path in (".venv/bin/activate", "/opt/kit/env", "~/kit.env", "-")]
+        ['~/work/.venv/bin/activate', '/opt/kit/env', '~/kit.env', '-']
+    """
+    return path if not folder or path.startswith(("/", "~", "$", "-")) else f"{folder.rstrip('/')}/{path.removeprefix('./')}"
 
 
 def _is_excused(links: Sequence[Link]) -> bool:

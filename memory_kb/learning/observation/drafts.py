@@ -11,7 +11,7 @@ from memory_kb.learning.observation.commandlines import TOOLS, Command
 from memory_kb.learning.observation.corrections import Correction, Did
 from memory_kb.learning.observation.fixes import Fix
 from memory_kb.learning.observation.forms import FETCHED, SHOWN, cut, name, name_beside, show, show_options, show_setting
-from memory_kb.learning.observation.options import Option, added_options, is_of_one_thing, replaced_value
+from memory_kb.learning.observation.options import Option, added_options, flags_beside, is_of_one_thing, replaced_value
 from memory_kb.learning.observation.remedies import Attempt, Step
 from memory_kb.learning.observation.statements import Decision
 from memory_kb.learning.remember import Draft
@@ -160,6 +160,7 @@ def _tell(fix: Fix, limit: int) -> tuple[str, list[tuple[str, str]]]:
         lines += [("Prevention", prevention)] if prevention else []
     elif fix.way == "before":
         helped = _show_step(fix.steps[0], limit)
+        whole = f"`{name(fix.worked)}`" if flags_beside(fix.worked, first.command) else whole
         title = f"Run {helped} before `{name(fix.worked)}`"
         lines += [("Recovery", f"{helped}, then {whole} worked."), ("Prevention", f"Run {helped} before `{name(fix.worked)}`.")]
     else:
@@ -178,7 +179,7 @@ def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, s
     setting = show_setting(worked_command, failed_command)
     if setting:
         plain = f"`{name(worked_command._replace(settings=()))}`"
-        is_cut = "…" in worked and "…" not in setting
+        is_cut = setting.strip("`") not in worked and "…" not in setting
         if "…" in setting and "…" not in show(worked_command, _COMMANDS[0]):
             return f"{plain} needs {setting}", ""
         title = f"{plain} needs {setting}"

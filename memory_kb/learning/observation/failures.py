@@ -36,12 +36,18 @@ _BROKEN_OFF = lazy_compile(
 _BROKEN_CODES = ("124", "130", "137", "143")
 
 _ERROR_WORD = lazy_compile(
-    r"\b(?:error|exception|fatal|failed|failure|panic|cannot|can't|could not|unable to|invalid|denied|missing|not found|"
+    r"\b(?:error|exception|fatal|failed|failure|panic|cannot|can't|could not|unable to|invalid|denied|missing|not found|not enough|"
+    r"no \w+ (?:named|called|matching)|"
     r"errore|erreur|fehler\w*|fehlgeschlagen|nicht gefunden|échec|introuvable|no se (?:pudo|encontró)|non trovat[oa]|"
     r"não (?:foi possível|encontrad[oa])|niet gevonden|mislukt)\b|エラー|失敗|错误|失败|找不到|无法|[A-Z]\w+(?:Error|"
     r"Exception)\b|^E\w+:|\bERR!",
     _I,
 )
+# What a runner of tests says that found none, and what it says where it found some.
+_NO_CHECK = lazy_compile(
+    r"^(?:=+ )?no tests ran\b|^collected 0 items$|^No tests? (?:files )?found\b|^Ran 0 tests\b|^\s*0 passing\b", _I | re.MULTILINE
+)
+_CHECKED = lazy_compile(r"\b[1-9]\d* (?:passed|passing|tests? ok)\b", _I)
 _SURE = lazy_compile(
     r"^(?:npm (?:ERR!|error) |error(?:\[\w+\])?: |ERROR[: ]|FATAL|fatal: |E {3,}\S|Traceback \(most|FAILED\b|FAIL[\t ]|--- FAIL|"
     r"make(?:\[\d\])?: \*\*\* |"
@@ -66,7 +72,11 @@ _ADVICE = lazy_compile(
 _LEAST = 15
 #: Stands for the message of what comes and goes.
 _NAMELESS = "passing"
-_EMPTY = lazy_compile(r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b|(?:\d+/\d+ )?Test +#\d+:|FAIL\W*$", _I)
+_EMPTY = lazy_compile(
+    r"(?:FAILURE: )?Build failed with|BUILD FAIL|\* What went wrong|Compilation failed\b|(?:\d+/\d+ )?Test +#\d+:|FAIL\W*$|"
+    r".*\bsee (?:above|below|the log)",
+    _I,
+)
 # What only announces an error that the next line names, and a line of code that a traceback shows.
 _HEAD = lazy_compile(
     r"(?:CMake Error at \S+ \(\w+\):|"
@@ -165,15 +175,16 @@ def is_unreached(failures: Sequence[Failure]) -> bool:
 
 
 def is_failure(ok: bool | None, output: str, *, is_check: bool) -> bool:  # noqa: FBT001
-    """Tell whether a command failed; of a check whose exit code is lost, its output decides.
+    """Tell whether a command failed; of a check whose exit code is lost, its output decides, and one that checked nothing is none that worked.
 
     Example:
         >>> is_failure(False, "", is_check=False), is_failure(True, "FAILED tests/a.py::b", is_check=True)
         (True, True)
-        >>> is_failure(True, "the word error: in a text", is_check=False)
-        False
+        >>> is_failure(True, "the word error: in a text", is_check=False), is_failure(True, "collected 0 items", is_check=False)
+        (False, True)
     """
-    return ok is False or (is_check and _SURE.search(both_ends(output)) is not None)
+    output = both_ends(output)
+    return ok is False or (is_check and _SURE.search(output) is not None) or (_NO_CHECK.search(output) is not None and not _CHECKED.search(output))
 
 
 def read_failure(output: str, seq: int = 0) -> Failure | None:
@@ -253,8 +264,8 @@ def _unheaded(lines: list[str]) -> list[str]:
     """Return the lines of an output without those that only announce an error, each with the rest of its sentence.
 
     Example:
-        >>> _unheaded(["Encountered an error:", "Parsing Error", "No profile", "named 'kit'"]), _unheaded(["Encountered an error:"])
-        (["error: No profile named 'kit'"], ['Encountered an error:'])
+        >>> _unheaded(["Encountered an error:", "Parsing Error", "Kit profile", "is here"]), _unheaded(["Encountered an error:"])
+        (['error: Kit profile is here'], ['Encountered an error:'])
     """
     found: list[str] = []
     place = 0

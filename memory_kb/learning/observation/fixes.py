@@ -17,6 +17,7 @@ from memory_kb.learning.observation.forms import (
     acts,
     bare,
     covers,
+    edits,
     form_of,
     handed_on,
     is_only_set,
@@ -27,7 +28,7 @@ from memory_kb.learning.observation.forms import (
     words_of,
 )
 from memory_kb.learning.observation.objections import forbids, is_makeshift, objects, undoes
-from memory_kb.learning.observation.options import added_options, flags_beside, is_advised, is_green_only, names_absent
+from memory_kb.learning.observation.options import WAITING, added_options, flags_beside, is_advised, is_green_only, names_absent
 from memory_kb.learning.observation.remedies import (
     CONFIGURATION,
     HELP,
@@ -52,8 +53,6 @@ _FAMILIES, _FAILURES, _STEPS, _CAUSES, _PASSED = 60, 8, 60, 30, 500
 _UNFIXED = 3
 # Options that only ask or only try.
 _ASKING_FLAGS = word_set("--help -h --version -V --dry-run --list --collect-only --list-tests --what-if")
-# Options that only wait longer, or try again.
-_WAITING = lazy_compile(r"time-?out|\bretr(?:y|ies)|\bwait|max-?time|attempts")
 _STABLE = frozenset({"wrong version", "not allowed", "wrong package manager", "wrong platform", "wrong module system"})
 _FIRST = lazy_compile(r"\b(?:first|before|beforehand)\b", re.IGNORECASE)
 
@@ -89,13 +88,14 @@ class FixWatch:
     _passed: dict[str, None] = field(default_factory=dict)
     _last: Attempt | None = None
     _hint: str = ""
+    _deed: int = 0
     _said: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_STEPS))
     _fresh: list[Fix] = field(default_factory=list)
     _held: list[Fix] = field(default_factory=list)
 
     def edited(self, seq: int, file: str, added: str) -> None:
         """Take in that a file was changed."""
-        self._last = None
+        self._last, self._deed = None, seq
         self._steps.append(Step(seq, file, added))
 
     def explained(self, seq: int, cause: str) -> None:
@@ -115,9 +115,8 @@ class FixWatch:
         """Take in what the person says, which may be a hint right after a failure, or a word against what was done."""
         self._hint = said if self._last else ""
         self._said.append((self._steps[-1].seq if self._steps else 0, said))
-        if not (objects(said) or is_makeshift(said)):
-            self._held += self._fresh
-        self._fresh = []
+        is_against = objects(said) or is_makeshift(said)
+        self._held, self._fresh = [*self._held, *(fix for fix in self._fresh if not is_against or fix.seqs[-1] < self._deed)], []
 
     def failed(self, command: Command, failure: Failure, seq: int, before: tuple[Command, ...] = ()) -> None:
         """Take in that a command failed, after others that went well on the same line."""
@@ -179,6 +178,7 @@ class FixWatch:
         if len(self._passed) > _PASSED:
             self._passed.pop(next(iter(self._passed)))
         self._steps.append(Step(seq, command=command))
+        self._deed = seq if acts(command) else self._deed
 
     def _is_hinted(self, command: Command) -> bool:
         """Tell whether the person named this command right after another one had failed for its set-up."""
@@ -236,8 +236,10 @@ class FixWatch:
         is_advised_setting = not set(one.failure.advice).isdisjoint(set(worked.settings) - set(one.command.settings))
         if is_green_only(worked, one.command) and not is_advised_setting:
             return False
+        if self._has_edited(one, seq) and (one.failure.sort == "other" or names_setting(one, worked)):
+            return False
         if names_setting(one, worked):
-            return not any(step.file for step in self._since(one, seq))
+            return True
         if one.failure.sort != "passing" and self._is_told(one, worked, seq):
             return True
         return is_advised_setting or tells_form(one, others, worked) or self._tells_option(one, others, worked, seq)
@@ -248,7 +250,7 @@ class FixWatch:
         means = means_of(attempt.command, worked)
         given = [option.value for option in added_options(worked, attempt.command)]
         is_named_by = len(means) == 1 and any(word in text for word in (*means, *given) if len(word) >= TELLING for text in said)
-        return is_named_by and covers(worked, attempt.command) and not any(step.file for step in self._since(attempt, seq))
+        return is_named_by and covers(worked, attempt.command) and not self._has_edited(attempt, seq)
 
     def _find_named(self, attempts: tuple[Attempt, ...], seq: int) -> list[tuple[Attempt, Step]]:
         """Return the failures whose message names what was run after the last one like them, with that."""
@@ -282,7 +284,7 @@ class FixWatch:
         more, less = flags_beside(worked, failed), flags_beside(failed, worked)
         is_same = failed.settings == worked.settings and failed.runners == worked.runners
         is_longer = is_same and (set(failed.words) <= set(worked.words) or (len(less) == 1 and failed.operands == worked.operands))
-        is_reached = is_unreached([one.failure for one in others]) and not any(map(_WAITING.search, more))
+        is_reached = is_unreached([one.failure for one in others]) and not any(map(WAITING.search, more))
         is_sure = is_advised(attempt.failure.advice, worked, failed) or is_reached
         is_over = attempt.failure.sort == "change" or (attempt.failure.sort == "passing" and not is_sure)
         if is_over or len(more) != 1 or not is_longer or is_green_only(worked, failed):
@@ -300,6 +302,10 @@ class FixWatch:
         known = {one.family for one in attempt.before}
         since = self._since(attempt, seq)
         return any(one.is_said or one.file or (one.command and acts(one.command) and one.command.family not in known) for one in since)
+
+    def _has_edited(self, attempt: Attempt, seq: int) -> bool:
+        """Tell whether a file was changed after a failure."""
+        return any(one.file or (one.command and edits(one.command)) for one in self._since(attempt, seq))
 
     def _since(self, attempt: Attempt, seq: int) -> list[Step]:
         """Return what was done after a failure, and where a person spoke."""

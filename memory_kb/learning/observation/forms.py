@@ -11,8 +11,8 @@ from memory_kb.learning.observation.commandlines import SCRIPT_TESTS, TARGET_RUN
 from memory_kb.learning.observation.options import Option, as_written, flags_beside
 from memory_kb.text import shorten
 
-#: Characters of a command, and of options, in a learning.
-SHOWN, _OPTIONS = 110, 80
+#: Characters of a command, of options, and of a command in the fewest words, in a learning.
+SHOWN, _OPTIONS, _NAME = 110, 80, 60
 #: The shortest word that says what a command is for.
 TELLING = 4
 # Of what these say nothing is learned: looking around, and what is tried until it fits.
@@ -142,7 +142,11 @@ def name(command: Command) -> str:
         words = words[: max(1, own)] if not any(one.startswith(("-", "+")) for one in words[1:own]) else command.family.split()
     runners = [one for one in command.runners if not one.endswith("/")]
     folder = next((one for one in command.runners if one.endswith("/")), "")
-    return plain(" ".join((*_settings(command, command.settings), *runners, folder + " ".join(words))), 60)
+    called = " ".join((*runners, folder + " ".join(words)))
+    settings = _settings(command, command.settings)
+    names = [one if one.endswith("&&") else f"{one.partition('=')[0]}=…" for one in settings]
+    leads = (f"{' '.join(lead)} {called}" for lead in (settings, names) if lead)
+    return plain(next((one for one in leads if len(plain(one, _NAME + 1)) <= _NAME and "…" not in plain(one, _NAME)[-1:]), called), _NAME)
 
 
 def name_beside(worked: Command, failed: Command) -> str:
@@ -176,7 +180,18 @@ def words_of(command: Command) -> frozenset[str]:
 
 def acts(command: Command) -> bool:
     """Tell whether a command may have changed something."""
-    return (teaches(command) and not looks(command)) or command.program in _ACTING or "login" in command.words
+    return (teaches(command) and not looks(command)) or command.program in _ACTING or "login" in command.words or edits(command)
+
+
+def edits(command: Command) -> bool:
+    """Tell whether a command changes a file in its place.
+
+    Example:
+        >>> from memory_kb.learning.observation.commandlines import parse_line
+        >>> [edits(parse_line(line)[0]) for line in ("sed -i s/a/b/ Makefile", "sed -n 3p Makefile", "patch -p1 a.diff")]
+        [True, False, True]
+    """
+    return (command.program in ("sed", "perl") and any(flag.startswith("-i") for flag in command.flags)) or command.program in ("patch", "sponge")
 
 
 def looks(command: Command) -> bool:

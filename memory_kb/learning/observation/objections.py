@@ -24,7 +24,7 @@ _FOR_NOW = lazy_compile(
     _I,
 )
 _NOT = lazy_compile(
-    r"\b(?:no|not|never|don'?t|do not|doesn'?t|mustn'?t|shouldn'?t|without|stop|forbidden|nicht|nie|"
+    r"\b(?:no|not|never|undo|revert|don'?t|do not|doesn'?t|mustn'?t|shouldn'?t|without|stop|forbidden|nicht|nie|"
     r"kein\w*|pas|jamais|geen|niet|nooit|nunca|jamás|não|"
     r"не|никогда|нельзя)\b|别|不要|不能",
     _I,

@@ -40,6 +40,8 @@ _ABSENT = lazy_compile(
     r"non[- ]?existent)\b",
     re.IGNORECASE,
 )
+#: Options that only wait longer, or try again.
+WAITING = lazy_compile(r"time-?out|\bretr(?:y|ies)|\bwait|max-?time|attempts")
 # What silences what stands in the way, and what leaves out a part of the work.
 _FORCING = lazy_compile(
     r"--?(?:f$|force|no-|D?(?:[\w.]*\.)?skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log|"
