@@ -164,3 +164,17 @@ def test_a_recovery_names_no_option_that_the_failure_had_not() -> None:
     (offer,) = learned(*steps)
     assert offer.draft.title == "Run `dbt deps` before `dbt run`"
     assert "--full-refresh" not in offer.draft.text
+
+
+def test_what_stands_in_front_got_past_nothing_where_more_was_done() -> None:
+    before, after = ("-", "kit test", "error: cannot read the ledger"), ("-", "KIT_HOME=a kit test", "error: cannot write the ledger")
+    worked = ("+", "KIT_HOME=a kit test -Pci")
+    assert titles(before, after, worked) == ["`kit` needs `KIT_HOME=a`"]
+    assert not titles(before, ("E", "src/ledger.py"), after, worked)
+    assert not titles(before, ("+", "make ledger"), after, worked)
+
+
+def test_what_is_run_on_another_machine_is_seen() -> None:
+    failed = ("-", "ssh far 'cd work && sbatch job.sh'", "sbatch: error: Invalid account")
+    assert titles(failed, ("+", "ssh far 'cd work && sbatch -A birds job.sh'")) == ["`ssh far sbatch` works with `-A birds`"]
+    assert not titles(failed, ("+", "ssh far 'cd work && make; sbatch -A birds job.sh'"))

@@ -26,8 +26,8 @@ def word_set(words: str) -> frozenset[str]:
 
 
 _SETTING = lazy_compile(r"[A-Za-z_]\w*=")
-#: Words of a line that reads a file into the shell; the files that every shell reads by itself.
-_SOURCED = 2
+#: Words of a line that runs another one elsewhere, and of one that reads a file into the shell; the files that every shell reads by itself.
+_FAR, _SOURCED = 3, 2
 _STARTUP = lazy_compile(r"(?:^|/)\.(?:bash_?\w*|zsh\w*|profile)$")
 # How options begin; a plus chooses the toolchain of cargo.
 _SIGNS = ("-", "+")
@@ -219,7 +219,7 @@ def parse_line(line: str) -> tuple[Command, ...]:
         elif words and words[0] == "export":
             exported += [word for word in words[1:] if _SETTING.match(word) and not word.startswith("PATH=")]
         elif words and words[0] not in _NO_COMMAND and not words[0].startswith("#"):
-            command = _read(text, words, is_piped=link.after in ("|", "||"))
+            command = _read_far(text, words, is_piped=link.after in ("|", "||")) or _read(text, words, is_piped=link.after in ("|", "||"))
             if command.words:
                 lead = "".join(f"{one} " for one in exported)
                 found.append(
@@ -288,6 +288,22 @@ def _read(text: str, words: list[str], *, is_piped: bool) -> Command:
         runners.append(folder + "/")
         words = [name_only, *words[1:]]
     return Command(text, tuple(settings), tuple(runners), tuple(words), is_piped)
+
+
+def _read_far(text: str, words: list[str], *, is_piped: bool) -> Command | None:
+    """Return the one command that is run on another machine, or None.
+
+    Example:
+        >>> [command[2:4] for command in parse_line("ssh web 'cd shop && sudo kit run a'")]
+        [(('ssh web', 'sudo'), ('kit', 'run', 'a'))]
+        >>> [command.program for command in parse_line("ssh web 'kit stop; kit run a'")]
+        ['ssh']
+    """
+    if len(words) != _FAR or words[0] != "ssh" or words[1].startswith("-") or " " not in words[2]:
+        return None
+    inner = parse_line(words[2])
+    is_all = len(inner) == 1 and sum(not link.is_idle and link.first.split()[0] != "cd" for link in read_chain(words[2])) == 1
+    return inner[0]._replace(shown=text, runners=(f"ssh {words[1]}", *inner[0].runners), is_piped=is_piped) if is_all else None
 
 
 def _family(words: tuple[str, ...]) -> str:

@@ -9,10 +9,9 @@ from memory_kb.credentials import find_secret, redact
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import TOOLS, Command
 from memory_kb.learning.observation.corrections import Correction, Did
-from memory_kb.learning.observation.fixes import Fix
 from memory_kb.learning.observation.forms import FETCHED, SHOWN, cut, name, name_beside, show, show_options, show_setting
 from memory_kb.learning.observation.options import Option, added_options, flags_beside, is_of_one_thing, replaced_value
-from memory_kb.learning.observation.remedies import Attempt, Step
+from memory_kb.learning.observation.remedies import Attempt, Fix, Step
 from memory_kb.learning.observation.statements import Decision
 from memory_kb.learning.remember import Draft
 from memory_kb.learning.speech.clauses import without_orders_before

@@ -27,13 +27,14 @@ from memory_kb.learning.observation.forms import (
     without_path,
     words_of,
 )
-from memory_kb.learning.observation.objections import forbids, is_makeshift, objects, undoes
+from memory_kb.learning.observation.objections import forbids, is_makeshift, objects
 from memory_kb.learning.observation.options import WAITING, added_options, flags_beside, is_advised, is_green_only, names_absent
 from memory_kb.learning.observation.remedies import (
     CONFIGURATION,
     HELP,
     ONLY_HELP,
     Attempt,
+    Fix,
     Step,
     by_sort,
     find_step,
@@ -41,11 +42,15 @@ from memory_kb.learning.observation.remedies import (
     is_led,
     is_named,
     is_telling,
+    is_undone,
     means_of,
     names_setting,
     tells_form,
+    words_for,
 )
 from memory_kb.learning.observation.statements import is_general
+
+__all__ = ["Fix", "FixWatch", "is_kept", "with_cause"]
 
 #: How much of a session is kept in mind: families of commands, failures of each, steps, causes.
 _FAMILIES, _FAILURES, _STEPS, _CAUSES, _PASSED = 60, 8, 60, 30, 500
@@ -55,24 +60,6 @@ _UNFIXED = 3
 _ASKING_FLAGS = word_set("--help -h --version -V --dry-run --list --collect-only --list-tests --what-if")
 _STABLE = frozenset({"wrong version", "not allowed", "wrong package manager", "wrong platform", "wrong module system"})
 _FIRST = lazy_compile(r"\b(?:first|before|beforehand)\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """A failure together with what made it work.
-
-    `way` tells how: `form` where the command was to be written otherwise, `before` where another
-    one had to come first, `edit` where a file had to change, `none` where nothing helped. `past` is
-    the form that got past the failure, where what worked in the end has more than that.
-    """
-
-    way: str
-    attempts: tuple[Attempt, ...]
-    worked: Command | None = None
-    steps: tuple[Step, ...] = ()
-    cause: str | None = None
-    seqs: tuple[int, ...] = ()
-    past: Command | None = None
 
 
 @dataclass(slots=True)
@@ -133,14 +120,14 @@ class FixWatch:
 
     def worked(self, command: Command, seq: int, before: tuple[Command, ...] = (), after: tuple[Command, ...] = ()) -> Iterator[Fix]:
         """Take in that a command worked, among others on the same line; yield what was learned before and not spoken against."""
-        self._held, self._fresh = ([fix for fix in found if not _is_undone(fix, command)] for found in (self._held, self._fresh))
+        self._held, self._fresh = ([fix for fix in found if not is_undone(fix, command)] for found in (self._held, self._fresh))
         yield from self._release()
         self._fresh += self._learn(command, seq, before, after)
 
     def _release(self) -> list[Fix]:
         """Return what is held that nobody forbids."""
         held, self._held = self._held, []
-        return [fix for fix in held if not any(forbids(said, _means_of(fix)) for _, said in self._said)]
+        return [fix for fix in held if not any(forbids(said, words_for(fix)) for _, said in self._said)]
 
     def _learn(self, command: Command, seq: int, before: tuple[Command, ...], after: tuple[Command, ...]) -> Iterator[Fix]:
         """Yield what it teaches that a command worked."""
@@ -231,6 +218,11 @@ class FixWatch:
             steps, more = ((helped,), (helped.seq,)) if helped else ((), ())
             yield Fix("form", told, worked, steps, seqs=(*(one.seq for one in told), *more, seq), past=past)
 
+    def _is_led(self, one: Attempt, step: Attempt) -> bool:
+        """Tell whether a command got past a failure with what stands in front of it, and with nothing that was done between."""
+        is_other = one.failure.sort == "other" and self._has_acted(one, step.seq, with_said=False)
+        return is_led(one, step.command) and not is_other and not self._has_edited(one, step.seq)
+
     def _tells_form(self, one: Attempt, others: tuple[Attempt, ...], worked: Command, seq: int) -> bool:
         """Tell whether the form of a command was what made it fail, which no form does that only makes it come out green."""
         is_advised_setting = not set(one.failure.advice).isdisjoint(set(worked.settings) - set(one.command.settings))
@@ -297,11 +289,13 @@ class FixWatch:
             return False
         return not self._has_acted(attempt, seq)
 
-    def _has_acted(self, attempt: Attempt, seq: int) -> bool:
+    def _has_acted(self, attempt: Attempt, seq: int, *, with_said: bool = True) -> bool:
         """Tell whether after a failure anything was changed or said, or run that was not run before it."""
         known = {one.family for one in attempt.before}
         since = self._since(attempt, seq)
-        return any(one.is_said or one.file or (one.command and acts(one.command) and one.command.family not in known) for one in since)
+        return any(
+            (one.is_said and with_said) or one.file or (one.command and acts(one.command) and one.command.family not in known) for one in since
+        )
 
     def _has_edited(self, attempt: Attempt, seq: int) -> bool:
         """Tell whether a file was changed after a failure."""
@@ -385,16 +379,3 @@ def _prepared(named: list[tuple[Attempt, Step]], command: Command, seq: int) -> 
     for group in groups.values():
         attempts, step = tuple(one for one, _ in group), group[0][1]
         yield Fix("before", attempts, without_path(command), (step,), seqs=(*(one.seq for one in attempts), step.seq, seq))
-
-
-def _means_of(fix: Fix) -> list[str]:
-    """Return the words that a fix has and the failure had not."""
-    cure = fix.past or fix.worked
-    if fix.way == "form" and cure:
-        return means_of(fix.attempts[0].command, cure)
-    return [" ".join(step.command.words[:2]) for step in fix.steps if step.command]
-
-
-def _is_undone(fix: Fix, command: Command) -> bool:
-    """Tell whether a command takes back what a fix did."""
-    return any(undoes(command, [step.file] if step.file else [], step.command) for step in fix.steps)

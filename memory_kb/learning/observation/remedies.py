@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure
 from memory_kb.learning.observation.forms import FETCHED, KNOWN, bare, form_of, is_only_set, is_other_form, is_step_towards, name, teaches
+from memory_kb.learning.observation.objections import undoes
 from memory_kb.learning.observation.options import flags_beside, is_green_only, is_other_job
 
 # What a command fails with that is run in the wrong way or place, and what it fails with before it comes to where another one failed.
@@ -42,6 +44,24 @@ class Step(NamedTuple):
     added: str = ""
     command: Command | None = None
     is_said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A failure together with what made it work.
+
+    `way` tells how: `form` where the command was to be written otherwise, `before` where another
+    one had to come first, `edit` where a file had to change, `none` where nothing helped. `past` is
+    the form that got past the failure, where what worked in the end has more than that.
+    """
+
+    way: str
+    attempts: tuple[Attempt, ...]
+    worked: Command | None = None
+    steps: tuple[Step, ...] = ()
+    cause: str | None = None
+    seqs: tuple[int, ...] = ()
+    past: Command | None = None
 
 
 #: Programs that take away or only fetch: an output that names them names no remedy.
@@ -192,3 +212,16 @@ def means_of(failed: Command, cure: Command) -> list[str]:
     """
     settings = [one.partition("=")[0] for one in cure.settings if one not in failed.settings]
     return [*sorted(flags_beside(cure, failed)), *settings, *(one for one in cure.runners if one not in failed.runners)]
+
+
+def words_for(fix: Fix) -> list[str]:
+    """Return the words that a fix has and the failure had not."""
+    cure = fix.past or fix.worked
+    if fix.way == "form" and cure:
+        return means_of(fix.attempts[0].command, cure)
+    return [" ".join(step.command.words[:2]) for step in fix.steps if step.command]
+
+
+def is_undone(fix: Fix, command: Command) -> bool:
+    """Tell whether a command takes back what a fix did."""
+    return any(undoes(command, [step.file] if step.file else [], step.command) for step in fix.steps)
