@@ -27,7 +27,7 @@ from memory_kb.learning.observation.forms import (
     without_path,
     words_of,
 )
-from memory_kb.learning.observation.objections import forbids, is_makeshift, objects
+from memory_kb.learning.observation.objections import forbids, has_acted, is_makeshift, objects
 from memory_kb.learning.observation.options import WAITING, added_options, flags_beside, is_advised, is_green_only, names_absent
 from memory_kb.learning.observation.remedies import (
     CONFIGURATION,
@@ -204,9 +204,9 @@ class FixWatch:
         plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(worked)} - {"change", "passing"}
         cures: dict[object, list[tuple[Attempt, Command]]] = {}
         for alike in by_sort(others):
-            for one in alike:
+            for one in (one for one in alike if not self._is_moot(one, seq)):
                 step = find_step(one, attempts, worked)
-                is_past = step is not None and (is_led(one, step.command) or self._tells_form(one, alike, step.command, step.seq))
+                is_past = step is not None and (self._is_led(one, step) or self._tells_step(one, step))
                 is_told = one.failure.sort not in plain and not (plain and is_only_set(one.command, worked))
                 cure = step.command if step and is_past else worked if is_told and self._tells_form(one, alike, worked, seq) else None
                 if cure:
@@ -218,10 +218,19 @@ class FixWatch:
             steps, more = ((helped,), (helped.seq,)) if helped else ((), ())
             yield Fix("form", told, worked, steps, seqs=(*(one.seq for one in told), *more, seq), past=past)
 
+    def _is_moot(self, one: Attempt, seq: int) -> bool:
+        """Tell whether a person said after a failure that they did something about it, or that what comes is for now."""
+        return any(one.seq < when <= seq and (has_acted(said) or is_makeshift(said)) for when, said in self._said)
+
     def _is_led(self, one: Attempt, step: Attempt) -> bool:
         """Tell whether a command got past a failure with what stands in front of it, and with nothing that was done between."""
         is_other = one.failure.sort == "other" and self._has_acted(one, step.seq, with_said=False)
         return is_led(one, step.command) and not is_other and not self._has_edited(one, step.seq)
+
+    def _tells_step(self, one: Attempt, step: Attempt) -> bool:
+        """Tell whether a form on the way to what worked got past a failure."""
+        is_only_led = is_only_set(one.command, step.command) or not flags_beside(step.command, one.command)
+        return not is_only_led and self._tells_form(one, (one,), step.command, step.seq)
 
     def _tells_form(self, one: Attempt, others: tuple[Attempt, ...], worked: Command, seq: int) -> bool:
         """Tell whether the form of a command was what made it fail, which no form does that only makes it come out green."""

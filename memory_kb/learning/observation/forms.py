@@ -35,7 +35,7 @@ _ASKING = word_set("list ls show info status describe search history help logs l
 _ASKING_FLAGS = word_set("--help -h --version -V --list")
 # A setting whose value is a secret, or of this machine alone; an address is where it may hold a user or a token.
 _LONG_VALUE = lazy_compile(
-    r"(?<!\S)([A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\w*|"
+    r"(?<!\S)([A-Za-z_]*(?i:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\w*|"
     r"[A-Za-z_]\w*(?==[^\s=]*://)(?!=['\"]?https?://[a-z0-9.-]+(?::\d+)?(?:/[a-z][a-z._-]{0,30})*/?(?:,\w+)?['\"]?(?:\s|$))|"
     r"[A-Za-z_]\w*(?==\S{41}))=(?P<value>\"[^\"]*\"|'[^']*'|(?:\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\S)+)"
 )

@@ -29,6 +29,11 @@ _NOT = lazy_compile(
     r"не|никогда|нельзя)\b|别|不要|不能",
     _I,
 )
+_ACTED = lazy_compile(
+    r"\b(?:i|we|i've|i have|we have)(?: just| now)? (?:logged|restarted|fixed|installed|started|gave|granted|added|reset|changed|updated|enabled|"
+    r"turned|cleaned|freed|(?:re)?plugged|put (?:it|that) right)\b|^\W*(?:ok,? )?(?:done|fixed|relogged|replugged|try (?:it )?(?:again|now))\b",
+    _I,
+)
 _SENTENCE = lazy_compile(r"[.!?;。！？；]+(?=\s|$)|[。！？；\n]+")
 _UNDOING = ("checkout", "restore", "revert", "reset", "stash")
 _REMOVING = frozenset({"uninstall", "remove", "purge", "unset"})
@@ -52,6 +57,16 @@ def is_makeshift(text: str) -> bool:
         (True, False)
     """
     return _FOR_NOW.search(text) is not None
+
+
+def has_acted(text: str) -> bool:
+    """Tell whether a person says that they did something themselves.
+
+    Example:
+        >>> [has_acted(text) for text in ("i just restarted it", "done, try again", "restart it")]
+        [True, True, False]
+    """
+    return _ACTED.search(text) is not None
 
 
 def forbids(text: str, words: Iterable[str]) -> bool:

@@ -45,7 +45,7 @@ WAITING = lazy_compile(r"time-?out|\bretr(?:y|ies)|\bwait|max-?time|attempts")
 # What silences what stands in the way, and what leaves out a part of the work.
 _FORCING = lazy_compile(
     r"--?(?:f$|force|no-|D?(?:[\w.]*\.)?skip|ignore|allow|yes|y$|verbose|debug|trace|break|dangerously|insecure|disable|without|quiet|log|"
-    r"deselect|exclude|filter|only|pl$|projects$|(?:[\w-]*-)?(?:pattern|grep|match)$)",
+    r"deselect|exclude|filter|only|trusted|tags$|pl$|m$|projects$|(?:[\w-]*-)?(?:pattern|grep|match)$)",
     re.IGNORECASE,
 )
 _FORCED = lazy_compile(
@@ -53,6 +53,9 @@ _FORCED = lazy_compile(
     r"(?:RUST_)?(?:BACKTRACE|LOG)|DEBUG|VERBOSE|TRACE|V|DRY_?RUN)(?:_\w+)?=",
     re.IGNORECASE,
 )
+# A target that does less than the one it is named after; options that hold an install to what is locked.
+_LESS = lazy_compile(r"\w[-_:](?:fast|quick|smoke|lite|light|short|mini)$")
+_STRICT = lazy_compile(r"-.*(?:frozen|locked|immutable)")
 _ALIKE, _TELLING = 0.75, 4
 
 
@@ -180,7 +183,9 @@ def is_green_only(worked: Command, failed: Command) -> bool:
         [True, True, False]
     """
     more = [one for one in worked.settings if one not in failed.settings]
-    return any(map(_FORCING.match, flags_beside(worked, failed))) or any(map(_FORCED.match, more))
+    is_looser = failed.words[1:2] == ("ci",) and failed.program == worked.program and worked.words[1:2] in (("install",), ("i",))
+    is_less = any(map(_LESS.search, set(worked.words) - set(failed.words))) or any(map(_STRICT.match, failed.flags - worked.flags))
+    return is_looser or is_less or any(map(_FORCING.match, flags_beside(worked, failed))) or any(map(_FORCED.match, more))
 
 
 def is_of_one_thing(option: Option) -> bool:

@@ -162,7 +162,8 @@ def tells_form(attempt: Attempt, others: tuple[Attempt, ...], worked: Command) -
     if set(worked.runners) - set(failed.runners) == {"sudo"}:
         return False
     is_less = worked.flags < failed.flags and form_of(worked._replace(words=())) == form_of(failed._replace(words=()))
-    return (len(others) >= _AGAIN and not is_less) or is_only_set(failed, worked) if sort in ("other", "wrong option") else True
+    times = sum(one.failure.pattern == attempt.failure.pattern for one in others)
+    return (times >= _AGAIN and not is_less) or is_only_set(failed, worked) if sort in ("other", "wrong option") else True
 
 
 def is_led(attempt: Attempt, step: Command) -> bool:
