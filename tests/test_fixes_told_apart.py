@@ -198,3 +198,15 @@ def test_an_install_that_is_less_strict_is_no_cure(worked: str, is_kept: bool) -
 @pytest.mark.parametrize(("said", "is_kept"), [("i logged you in", False), ("just this once take STAGE=dev", False), ("STAGE=dev then", True)])
 def test_what_the_person_did_or_wants_once_is_no_cure(said: str, is_kept: bool) -> None:
     assert bool(titles(("-", "make deploy", "error: not logged in"), ("U", said), ("+", "STAGE=dev make deploy"))) == is_kept
+
+
+def test_an_option_that_the_error_does_not_speak_of_got_past_nothing() -> None:
+    failed, worked = ("-", "kit b", "error: cannot find zlib"), ("+", "kit b --static --zlib-home=/opt")
+    assert titles(failed, ("-", "kit b --static", "error: cannot start"), worked) == ["`kit` works with `--zlib-home=/opt`"]
+    assert "`kit` works with `--zlib-home=/opt`" in titles(failed, ("-", "kit b --zlib-home=/opt", "error: cannot start"), worked)
+
+
+def test_an_address_is_told_as_what_was_done_and_is_no_rule() -> None:
+    (offer,) = learned(("-", "kit pull", "error: package a is not installed"), ("+", "KIT_MIRROR=https://mirror.example.org kit pull"))
+    assert offer.draft.title == "`kit` needs `KIT_MIRROR=…`"
+    assert offer.draft.text.endswith("**Recovery:** `KIT_MIRROR=https://mirror.example.org kit pull` worked.")

@@ -178,6 +178,8 @@ def _tell_form(worked_command: Command, failed_command: Command) -> tuple[str, s
     setting = show_setting(worked_command, failed_command)
     if setting:
         plain = f"`{name(worked_command._replace(settings=()))}`"
+        if any("://" in one for one in worked_command.settings if one not in failed_command.settings):
+            return f"{plain} needs {_setting_names(worked_command, failed_command)}", ""
         is_cut = setting.strip("`") not in worked and "…" not in setting
         if "…" in setting and "…" not in show(worked_command, _COMMANDS[0]):
             return f"{plain} needs {setting}", ""

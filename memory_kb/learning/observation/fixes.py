@@ -28,7 +28,7 @@ from memory_kb.learning.observation.forms import (
     words_of,
 )
 from memory_kb.learning.observation.objections import forbids, has_acted, is_makeshift, objects
-from memory_kb.learning.observation.options import WAITING, added_options, flags_beside, is_advised, is_green_only, names_absent
+from memory_kb.learning.observation.options import WAITING, added_options, flags_beside, is_advised, is_green_only, names_absent, speaks_of
 from memory_kb.learning.observation.remedies import (
     CONFIGURATION,
     HELP,
@@ -229,8 +229,9 @@ class FixWatch:
 
     def _tells_step(self, one: Attempt, step: Attempt) -> bool:
         """Tell whether a form on the way to what worked got past a failure."""
-        is_only_led = is_only_set(one.command, step.command) or not flags_beside(step.command, one.command)
-        return not is_only_led and self._tells_form(one, (one,), step.command, step.seq)
+        more = flags_beside(step.command, one.command)
+        is_meant = speaks_of(one.failure.message, more) or self._is_told(one, step.command, step.seq)
+        return bool(more) and is_meant and self._tells_form(one, (one,), step.command, step.seq)
 
     def _tells_form(self, one: Attempt, others: tuple[Attempt, ...], worked: Command, seq: int) -> bool:
         """Tell whether the form of a command was what made it fail, which no form does that only makes it come out green."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from memory_kb.expressions import lazy_compile
@@ -227,6 +228,17 @@ def _is_slip(old: str, new: str) -> bool:
     parts = [set(re.findall(r"[^\W\d_]+", value.lower())) for value in (old, new)]
     letters, others = ("".join(sorted(part - other)) for part, other in (parts, reversed(parts)))
     return bool(letters and others) and difflib.SequenceMatcher(None, letters, others).ratio() > _ALIKE
+
+
+def speaks_of(message: str, names: Iterable[str]) -> bool:
+    """Tell whether a message speaks of what an option is named after.
+
+    Example:
+        >>> [speaks_of("no board named a1", [name]) for name in ("-DBOARD_ROOT", "--static")]
+        [True, False]
+    """
+    words = [word.lower().rstrip("s") for name in names for word in re.findall(r"[A-Za-z]{2,}", re.sub(r"^-D(?=[A-Z])", "", name))]
+    return any(len(word) >= _TELLING and word in message.lower() for word in words)
 
 
 def is_advised(advice: tuple[str, ...], worked: Command, failed: Command) -> bool:
