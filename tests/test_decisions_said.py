@@ -104,3 +104,18 @@ def test_a_title_leaves_out_what_is_said_in_passing(sentence: str, title: str) -
 )
 def test_what_an_agent_offers_or_finds_is_no_decision(said: str) -> None:
     assert list(find_decisions((said,), is_person=False, answered="the shards get too big")) == []
+
+
+AGREED = "uploads over 2 GB go through the worker, since the proxy cuts them off."
+
+
+@pytest.mark.parametrize(
+    ("answered", "said", "is_decision"),
+    [
+        ("the proxy cuts them off over 2 gb", f"Agreed: {AGREED}", True),
+        ("does the proxy cut them off? over 2 gb that is", f"Agreed: {AGREED}", False),
+        ("the proxy cuts them off over 2 gb", f"Right, I keep the {AGREED}", False),
+    ],
+)
+def test_an_answer_or_a_plan_of_the_agent_is_no_agreement(answered: str, said: str, is_decision: bool) -> None:
+    assert [one.sentence for one in find_decisions((said,), is_person=False, answered=answered)] == [AGREED] * is_decision

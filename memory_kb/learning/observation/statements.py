@@ -69,7 +69,7 @@ _OWN_STEP = lazy_compile(
     r"fix|investigate|see|inspect|commit|push|open|close|ignore|move on|not|do|finish|keep the changes?)\b|\b(?:because|since|as) you(?:'ve)?\b",
     _I,
 )
-_QUESTION = lazy_compile(r"[?？][\s\W]*$|か[。\s]*$")
+_QUESTION = lazy_compile(r"[?？]|か[。\s]*$")
 # What an agent is about to do, has done, or found out about the fault at hand.
 _REPORT = lazy_compile(
     r"^(?:i'll|i will|i'm|i am|i've|i have|i|let me|next|now|first)\b|\broot cause\b|\b(?:the|this) (?:problem|issue|cause|reason|bug|fix|error)\b"
@@ -256,10 +256,11 @@ def _read_agreement(said: tuple[str, ...], number: int, answered: str) -> Decisi
         return None
     if number >= _FIRST or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not is_sound(sentence):
         return None
-    if any(one.search(sentence) for one in (_OWN_STEP, _FOR_NOW, _REPORT, _OFFER)):
+    bare = _without_lead(sentence)
+    if any(one.search(bare) for one in (_OWN_STEP, _FOR_NOW, _REPORT, _OFFER)):
         return None
     judged = judge([read_own_text(one).masked for one in said[: number + 2]], AGREED, answered=answered)
-    return Decision(_without_lead(sentence)) if judged[number].is_lasting else None
+    return Decision(bare) if judged[number].is_lasting else None
 
 
 def _without_lead(sentence: str) -> str:
