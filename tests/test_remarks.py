@@ -141,7 +141,7 @@ def test_what_is_for_the_work_at_hand_is_not_kept(message: str) -> None:
 @pytest.mark.parametrize(
     ("sentence", "is_it"),
     [
-        ("put the migrations into db/migrate, the runner reads nothing else", False),
+        ("put the migrations into db/migrate, the runner on prod never looks anywhere else", False),
         ("stripe test mode runs on the account of our bookkeeper", False),
         ("can you always squash before merging", False),
         ("remove that flag, it does nothing", True),

@@ -94,7 +94,7 @@ def most_telling(masked: str, span: Span) -> Span:
         so = FOLLOWING.match(masked, place)
         rest = Span(so.end(), span.end) if so else span
         said = masked[slice(*rest)]
-        is_clear = so is not None and _says_something(said) and not LEANING.match(said) and not POINTS_AT.search(_parts(said)[0])
+        is_clear = so is not None and _says_something(said) and not LEANING.match(said) and not points_at_something(said)
         if is_clear and judge([_parts(said)[0]])[0].margin > max(0.0, first + _MORE):
             return rest
     return span
@@ -201,6 +201,16 @@ def _parts(text: str) -> list[str]:
 
 def _stands_alone(rest: str) -> bool:
     return _says_something(rest) and judge([rest])[0].margin >= _REST
+
+
+def points_at_something(text: str) -> bool:
+    """Tell whether the first clause of a text ends by pointing at something.
+
+    Example:
+        >>> points_at_something("use that, the other share is slow"), points_at_something("use the cache, the share is slow")
+        (True, False)
+    """
+    return POINTS_AT.search(_parts(text)[0]) is not None
 
 
 def names_something(text: str) -> bool:

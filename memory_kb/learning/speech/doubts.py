@@ -134,7 +134,8 @@ SOMEDAY = _search(
 )
 #: After a rule: what is to be done about it now.
 NOW_TO_DO = lazy_compile(
-    rf",? (?:and |so |then |please )*\b{any_of('add write create fix make put do move remove delete change update rename mend include')} "
+    rf"(?:,|,? (?:and|so|then|please|to))(?: (?:and|so|then|please))* "
+    rf"{any_of('add write create fix make put do move remove delete change update rename mend include')} "
     r"(?:one|it|them|that|this|some|those|these)\b(?!.*\b(?:instead|rather|first|before|when|whenever|if)\b)[^;]*$",
     re.IGNORECASE,
 )

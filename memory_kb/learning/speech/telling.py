@@ -10,7 +10,7 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts, takebacks
 from memory_kb.learning.speech.capture import MAX_MESSAGE, is_question, read_own
-from memory_kb.learning.speech.clauses import begin, end, is_order_alone, most_telling, names_something
+from memory_kb.learning.speech.clauses import begin, end, is_for_now, is_order_alone, most_telling, names_something, points_at_something
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import Judgement, judge
 from memory_kb.learning.speech.ownwords import OwnText, sentences
@@ -19,8 +19,9 @@ from memory_kb.learning.speech.wording import TITLE
 
 #: What a sentence reads as that is known by what it is like.
 _PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
-#: How far below what is enough a sentence may be that follows a kept one, and one that stands before it.
-_BESIDE, _NEARLY = -2.0, -0.5
+#: How far below what is enough a sentence may be that stands before a kept one, one that is pointed at there, and one that follows. A
+#: word too much does less harm than half of a rule: only what is quite unlike anything that lasts stays away, and orders for now.
+_BEFORE, _POINTED_AT, _BEHIND = -4.0, -5.6, -6.5
 _POINTS_BACK = lazy_compile(
     r"(?:(?:no|nope|nah|nein|non|nee|yes|yeah|ja|oui|sí|si)[, ]+)?"
     r"(?:that's|that|this|it's|its|it|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b",
@@ -33,7 +34,10 @@ _NAMELESS = lazy_compile(
     re.IGNORECASE,
 )
 _PERHAPS = lazy_compile(r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE)
-_OBJECTS = lazy_compile(r"(?:no+|nope|nah|nein|non|nee|não|いや|いいえ|不)[,.!:、，]", re.IGNORECASE)
+_OBJECTS = lazy_compile(
+    r"(?:no+|nope|nah|nein|non|nee|não)(?:[,.!:]| (?=(?:wait|stop|do|don|warte|attends|espera|wacht)\b))|(?:いや|いいえ|不)[,、，。！]",
+    re.IGNORECASE,
+)
 #: What is told in less says too little by itself; a wide sign counts twice.
 _WIDTH = 22
 #: So long are sentences that are kept as one.
@@ -43,8 +47,8 @@ _LONGEST_TOLD = 360
 def read_told(message: str, known: Iterable[str] = (), *, answered: str | None = "") -> tuple[Capture, ...]:
     """Return what a message tells in words that no form is known for, by what such sentences are like.
 
-    What follows a kept sentence in its line is kept with it, unless it is quite unlike one; what
-    stands before it only where it is nearly enough itself, or is pointed back to.
+    What stands beside a kept sentence in its line is kept with it, unless it is quite unlike one, or
+    an order for now.
 
     Args:
         message: what the person wrote.
@@ -68,7 +72,7 @@ def read_told(message: str, known: Iterable[str] = (), *, answered: str | None =
     for span, masked, judged in zip(spans, texts, judge(texts, answered=answered), strict=True):
         plain = " ".join(own.text[slice(*span)].split())
         if not (is_question(masked) or _is_not_meant(masked) or any(plain in one or one in plain for one in out)):
-            told.append(_Told(span, judged, _POINTS_BACK.match(masked) is not None))
+            told.append(_Told(span, judged, _points_back_to(masked)))
     found = (_put_together(own, group) for line in _lines(own.masked, told) for group in _around_kept(line))
     return tuple(one for one in found if one.text in message and width(one.text) >= _WIDTH)
 
@@ -91,16 +95,17 @@ def _lines(masked: str, told: Sequence[_Told]) -> Iterator[list[_Told]]:
 
 
 def _around_kept(line: Sequence[_Told]) -> Iterator[Sequence[_Told]]:
-    """Yield each kept sentence of a line with what goes with it: what is pointed back to or is nearly enough, and what follows."""
+    """Yield each kept sentence of a line with what goes with it: what leads to it, and what follows."""
     done = place = 0
     while place < len(line):
         if not line[place].judged.is_lasting:
             place += 1
             continue
         first, last = place, place + 1
-        while first > done and line[first - 1].judged.margin >= (_BESIDE if line[first].points_back else _NEARLY):
+        least = _POINTED_AT if line[first].points_back else _BEFORE
+        while first > done and line[first - 1].judged.margin >= least and line[place].span.end - line[first - 1].span.start <= _LONGEST_TOLD:
             first -= 1
-        while last < len(line) and line[last].judged.margin >= _BESIDE and line[last].span.end - line[first].span.start <= _LONGEST_TOLD:
+        while last < len(line) and line[last].judged.margin >= _BEHIND and line[last].span.end - line[first].span.start <= _LONGEST_TOLD:
             last += 1
         yield line[first:last]
         done = place = last
@@ -126,6 +131,11 @@ def is_nameless(text: str) -> bool:
     return _NAMELESS.match(text) is not None and not names_something(text)
 
 
+def _points_back_to(masked: str) -> bool:
+    """Tell whether a sentence begins with what points at another one, or its first clause ends with it."""
+    return _POINTS_BACK.match(masked) is not None or points_at_something(masked)
+
+
 def _is_not_meant(masked: str) -> bool:
     """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
     is_guessed = any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS))
@@ -138,7 +148,8 @@ def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
     """Return sentences that are kept as one; the thing itself is the strongest that does not point back."""
     best = max(group, key=lambda one: one.judged.margin).judged
     group = _without_orders(own.masked, group)
-    head = max((one for one in group if not one.points_back), default=group[0], key=lambda one: one.judged.margin)
+    named = [one for one in group if not one.points_back and one.judged.margin >= _BEFORE]
+    head = max(named or group, key=lambda one: one.judged.margin)
     is_answer = points_back(own.masked[slice(*group[0].span)])
     itself = _thing_itself(own.masked, head.span)
     itself = most_telling(own.masked, itself) if itself.end - itself.start > TITLE else itself
@@ -165,7 +176,8 @@ def _without_orders(masked: str, group: Sequence[_Told]) -> Sequence[_Told]:
 
 
 def _is_order(masked: str, told: _Told) -> bool:
-    return not told.judged.is_lasting and is_order_alone(masked[slice(*told.span)])
+    said = masked[slice(*told.span)]
+    return not told.judged.is_lasting and (is_order_alone(said) or is_for_now(said))
 
 
 def _thing_itself(masked: str, span: Span) -> Span:
