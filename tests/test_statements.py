@@ -44,7 +44,7 @@ def test_how_things_are_is_kept(said: str) -> None:
         "each row should get a checkbox",
         "nobody uses this file anymore, delete it",
         "the config is never read, is it?",
-        "you can not do that, the api has no such field",
+        "you can not do that, the field is missing in the answer",
         "the numbers are always different when I run it",
         "all prices in the table should be bold",
         "everything in the list must be sorted by date",

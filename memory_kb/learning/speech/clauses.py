@@ -22,13 +22,15 @@ _PAUSE = lazy_compile(
 _KANA = lazy_compile(r"[\u3040-\u30ff]")
 _GAP = " \t\n,;:–—-、，；："
 #: How much like what is kept the rest must be; how unlike an order, one that is said to follow, and one that is only worded so.
-_REST, _ORDER, _FOLLOWS, _PLAIN = -1.5, -1.5, -1.0, -2.2
+_REST, _ORDER, _FOLLOWS, _PLAIN = -1.2, -1.2, -0.7, -1.9
 #: A sentence of its own is sooner an order than a clause.
 _ALONE = 1.2
 #: So much more a clause must be like what is kept than the one before it, to be told for it.
 _MORE = 1.0
 #: How unlike what is kept a clause behind an order may be that tells something of its own.
-_ADDS = -2.0
+_ADDS = -1.7
+#: How much like what is kept a clause must be that is told for the whole, or lasts without what is said before it.
+_SURE = 0.3
 #: A sentence with more pauses is a list.
 _MOST = 24
 #: What is left must say something.
@@ -95,7 +97,7 @@ def most_telling(masked: str, span: Span) -> Span:
         rest = Span(so.end(), span.end) if so else span
         said = masked[slice(*rest)]
         is_clear = so is not None and _says_something(said) and not LEANING.match(said) and not points_at_something(said)
-        if is_clear and judge([_parts(said)[0]])[0].margin > max(0.0, first + _MORE):
+        if is_clear and judge([_parts(said)[0]])[0].margin > max(_SURE, first + _MORE):
             return rest
     return span
 
@@ -172,7 +174,7 @@ def _without_opening(sentence: str) -> str:
 
 def _adds(part: str) -> bool:
     """Tell whether a clause behind an order tells something of its own."""
-    return ORDER.match(part) is None and judge([part])[0].margin >= (0 if LEANING.match(part) else _ADDS)
+    return ORDER.match(part) is None and judge([part])[0].margin >= (_SURE if LEANING.match(part) else _ADDS)
 
 
 def is_order(clause: str, *, slack: float = 0.0) -> bool:
@@ -215,7 +217,7 @@ def points_at_something(text: str) -> bool:
 
 def names_something(text: str) -> bool:
     """Tell whether a clause behind the first lasts by itself and does not point at what is said before it."""
-    return any(not LEANING.match(part) and judge([part])[0].is_lasting for part in _parts(text)[1:])
+    return any(not LEANING.match(part) and judge([part])[0].margin >= _SURE for part in _parts(text)[1:])
 
 
 def _says_something(rest: str) -> bool:

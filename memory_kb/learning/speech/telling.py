@@ -21,7 +21,7 @@ from memory_kb.learning.speech.wording import TITLE
 _PATTERNS = {"fact": "statement", "policy": "constraint", "preference": "preference", "decision": "decision"}
 #: How far below what is enough a sentence may be that stands before a kept one, one that is pointed at there, and one that follows. A
 #: word too much does less harm than half of a rule: only what is quite unlike anything that lasts stays away, and orders for now.
-_BEFORE, _POINTED_AT, _BEHIND = -4.0, -5.6, -6.5
+_BEFORE, _POINTED_AT, _BEHIND = -3.7, -5.3, -6.2
 _POINTS_BACK = lazy_compile(
     r"(?:(?:no|nope|nah|nein|non|nee|yes|yeah|ja|oui|sí|si)[, ]+)?"
     r"(?:that's|that|this|it's|its|it|those|these|they|he|she|so|then|das|dies|es|ça|c'est|eso|esto)\b",
@@ -138,10 +138,13 @@ def _points_back_to(masked: str) -> bool:
 
 def _is_not_meant(masked: str) -> bool:
     """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
-    is_guessed = any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS))
-    if is_guessed or any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO, doubts.SOMEDAY)):
+    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or doubts.SOMEDAY.search(masked):
         return True
-    return takebacks.points(masked) is not None and takebacks.points(masked[slice(*_thing_itself(masked, Span(0, len(masked))))]) is not None
+    return _is_taken_back(masked) and _is_taken_back(masked[slice(*_thing_itself(masked, Span(0, len(masked))))])
+
+
+def _is_taken_back(masked: str) -> bool:
+    return any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)) or takebacks.points(masked) is not None
 
 
 def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
