@@ -114,6 +114,7 @@ AGREED = "uploads over 2 GB go through the worker, since the proxy cuts them off
     [
         ("the proxy cuts them off over 2 gb", f"Agreed: {AGREED}", True),
         ("does the proxy cut them off? over 2 gb that is", f"Agreed: {AGREED}", False),
+        ("and what is better, uploads through the worker or not", AGREED, False),
         ("the proxy cuts them off over 2 gb", f"Right, I keep the {AGREED}", False),
     ],
 )

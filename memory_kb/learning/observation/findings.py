@@ -25,12 +25,12 @@ from memory_kb.learning.observation.corrections import Did
 from memory_kb.learning.observation.drafts import Finding, from_correction, from_decision, from_fix, make_draft
 from memory_kb.learning.observation.failures import REFUSED, is_failure, read_failure
 from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_cause
+from memory_kb.learning.observation.occasions import Words, is_pointing, last_words, occasion_of
 from memory_kb.learning.observation.remarks import read_remarks
-from memory_kb.learning.observation.statements import find_cause, find_decisions, is_sound, said_by_agent, said_by_person
-from memory_kb.learning.speech.capture import Capture, make_offer
+from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
+from memory_kb.learning.speech.capture import make_offer
 from memory_kb.learning.speech.ownwords import read_own_text
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
-from memory_kb.learning.speech.telling import is_nameless
 from memory_kb.learning.speech.wording import headline
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
@@ -46,13 +46,11 @@ _TASK_CHARS = 200
 #: A longer message is no word about what just failed.
 _HINT_CHARS = 400
 #: Shorter and longer sentences of an agent are no context for what answers them.
-_CONTEXT_CHARS = range(12, 240)
 #: How an answer begins that lets a decision stand.
 _APPROVAL = lazy_compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
 # A message that only objects; what follows it says to what.
 _OBJECTION = lazy_compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
 _ADDED_CHARS = 4_000
-_UNMARKED = lazy_compile(r"^(that|it|this)s\b", re.IGNORECASE)
 
 
 class _Call(NamedTuple):
@@ -112,7 +110,7 @@ class Learner:
         self._said: set[tuple[str, str]] = set()
         self._objection = ""
         self._unanswered = ""
-        self._agent_said = ""
+        self._agent_said = Words()
         self._last_message = ""
         self._has_looked = False
         self._retractions = Retractions()
@@ -160,8 +158,8 @@ class Learner:
         self._last_message = text
         found = remarks.correction
         for mark, capture in remarks.captures:
-            context = self._context_of(capture, did)
-            if not context and _is_pointing(capture):
+            context = occasion_of(capture, self._agent_said, did)
+            if not context and is_pointing(capture):
                 continue
             offer = make_offer(event, capture, _moment(event), self._place, self._id)
             yield from self._state(self._offer_capture(offer, mark, event.seq, context), capture.text, text)
@@ -188,7 +186,7 @@ class Learner:
         self._objection = text.strip() if is_objection else ""
         if not is_objection:
             self._did.clear()
-            self._agent_said = ""
+            self._agent_said = Words()
 
     def _drop_if_denied(self, said: tuple[str, ...]) -> None:
         """Forget the agent's decisions where the person answers no."""
@@ -235,7 +233,7 @@ class Learner:
             yield from self._settle()
         if cause:
             self._watch.explained(event.seq, cause)
-        self._agent_said = next((one for one in reversed(said) if len(one) in _CONTEXT_CHARS), self._agent_said)
+        self._agent_said = last_words(said, event.seq) or self._agent_said
         answered, self._unanswered = self._unanswered, ""
         for decision in find_decisions(said, is_person=False, answered=answered):
             self._decided.append(from_decision(decision, event.seq, "the agent", self._task))
@@ -325,21 +323,6 @@ class Learner:
         made = key or f"{self._id or _digest(draft.text)}/{finding.scope}/{finding.seqs[0]}{finding.mark}"
         yield Offer(draft, place, made, finding.reason, self._id)
 
-    def _context_of(self, capture: Capture, did: tuple[Did, ...]) -> str:
-        """Return what something that points back is about: what the agent said since the person spoke, as far as it gives no orders, else did last.
-
-        Links and tags in what it said are none.
-        """
-        said, done = self._agent_said, next((one for one in reversed(did) if one.target), None)
-        if said and is_sound(said) and (capture.is_answer or _is_pointing(capture)):
-            return f"\n**Context:** said when the agent had said: `{said.replace('`', chr(39))}`"
-        if done and not said and _is_pointing(capture):
-            verb = (
-                "been refused to " + {"edited": "edit", "ran": "run"}[done.verb] if done.is_refused else {"edited": "edited", "ran": "run"}[done.verb]
-            )
-            return f"\n**Context:** said when the agent had {verb} `{done.target}`."
-        return ""
-
     def _offer_capture(self, offer: Offer, mark: str, seq: int, context: str = "") -> Iterator[Offer]:
         text = offer.draft.text
         if len(self._said) >= MOST or ("", text) in self._said:
@@ -350,11 +333,6 @@ class Learner:
         more += [("source_events", [str(seq)])] if seq else []
         draft = replace(offer.draft, text=f"{text}{context}", fields=(*offer.draft.fields, *more))
         yield replace(offer, draft=draft, key=f"{offer.key}{mark}")
-
-
-def _is_pointing(capture: Capture) -> bool:
-    """Tell whether a capture names not what it is about; an apostrophe may be missing."""
-    return bool(capture.like) and is_nameless(_UNMARKED.sub(r"\1's", capture.span))
 
 
 def _moment(event: Event) -> datetime:

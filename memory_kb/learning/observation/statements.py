@@ -11,6 +11,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.verdicts import FOLLOWS, find_argument, find_verdict_words
 from memory_kb.learning.speech import doubts
+from memory_kb.learning.speech.asking import asks
 from memory_kb.learning.speech.lasting import AGREED, judge
 from memory_kb.learning.speech.openings import OPENING
 from memory_kb.learning.speech.orders import FOLLOWING
@@ -69,7 +70,6 @@ _OWN_STEP = lazy_compile(
     r"fix|investigate|see|inspect|commit|push|open|close|ignore|move on|not|do|finish|keep the changes?)\b|\b(?:because|since|as) you(?:'ve)?\b",
     _I,
 )
-_QUESTION = lazy_compile(r"[?？]|か[。\s]*$")
 # What an agent is about to do, has done, or found out about the fault at hand.
 _REPORT = lazy_compile(
     r"^(?:i'll|i will|i'm|i am|i've|i have|i|let me|next|now|first)\b|\broot cause\b|\b(?:the|this) (?:problem|issue|cause|reason|bug|fix|error)\b"
@@ -252,7 +252,8 @@ def _read_decision(sentence: str, following: str, *, is_person: bool) -> Decisio
 def _read_agreement(said: tuple[str, ...], number: int, answered: str) -> Decision | None:
     """Return the decision that an agent repeats as agreed, at the beginning of its answer, by what such sentences are like."""
     sentence = said[number]
-    if not answered.strip() or _QUESTION.search(answered):
+    is_asked = any(asks(answered[start:end]) for start, end in sentences(answered)) or said[-1].endswith(("?", "？"))
+    if not answered.strip() or is_asked:
         return None
     if number >= _FIRST or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not is_sound(sentence):
         return None

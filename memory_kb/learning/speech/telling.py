@@ -9,7 +9,8 @@ from typing import NamedTuple
 from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts, takebacks
-from memory_kb.learning.speech.capture import MAX_MESSAGE, is_question, read_own
+from memory_kb.learning.speech.asking import asks
+from memory_kb.learning.speech.capture import MAX_MESSAGE, read_own
 from memory_kb.learning.speech.clauses import begin, end, is_for_now, is_order_alone, most_telling, names_something, points_at_something
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import Judgement, judge
@@ -40,6 +41,8 @@ _OBJECTS = lazy_compile(
 )
 #: What is told in less says too little by itself; a wide sign counts twice.
 _WIDTH = 22
+#: What is told in less is better understood with what it answers.
+_SELF_CONTAINED = 90
 #: So long are sentences that are kept as one.
 _LONGEST_TOLD = 360
 
@@ -71,9 +74,10 @@ def read_told(message: str, known: Iterable[str] = (), *, answered: str | None =
     told: list[_Told] = []
     for span, masked, judged in zip(spans, texts, judge(texts, answered=answered), strict=True):
         plain = " ".join(own.text[slice(*span)].split())
-        if not (is_question(masked) or _is_not_meant(masked) or any(plain in one or one in plain for one in out)):
+        if not (asks(masked) or _is_not_meant(masked) or any(plain in one or one in plain for one in out)):
             told.append(_Told(span, judged, _points_back_to(masked)))
-    found = (_put_together(own, group) for line in _lines(own.masked, told) for group in _around_kept(line))
+    is_asked = answered is not None and asks(answered)
+    found = (_put_together(own, group, is_asked=is_asked) for line in _lines(own.masked, told) for group in _around_kept(line))
     return tuple(one for one in found if one.text in message and width(one.text) >= _WIDTH)
 
 
@@ -147,18 +151,17 @@ def _is_taken_back(masked: str) -> bool:
     return any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)) or takebacks.points(masked) is not None
 
 
-def _put_together(own: OwnText, group: Sequence[_Told]) -> Capture:
+def _put_together(own: OwnText, group: Sequence[_Told], *, is_asked: bool) -> Capture:
     """Return sentences that are kept as one; the thing itself is the strongest that does not point back."""
     best = max(group, key=lambda one: one.judged.margin).judged
     group = _without_orders(own.masked, group)
     named = [one for one in group if not one.points_back and one.judged.margin >= _BEFORE]
     head = max(named or group, key=lambda one: one.judged.margin)
-    is_answer = points_back(own.masked[slice(*group[0].span)])
+    ends = _ends(own.masked, group)
+    is_answer = is_asked or width(own.text[slice(*ends)]) < _SELF_CONTAINED or points_back(own.masked[slice(*group[0].span)])
     itself = _thing_itself(own.masked, head.span)
     itself = most_telling(own.masked, itself) if itself.end - itself.start > TITLE else itself
-    return Capture(
-        _PATTERNS[best.kind], best.kind, own.text[slice(*_ends(own.masked, group))], own.text[slice(*itself)], best.words, is_answer=is_answer
-    )
+    return Capture(_PATTERNS[best.kind], best.kind, own.text[slice(*ends)], own.text[slice(*itself)], best.words, is_answer=is_answer)
 
 
 def _ends(masked: str, group: Sequence[_Told]) -> Span:

@@ -1,0 +1,71 @@
+"""Questions are known without a question mark, and who asks why and says it tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_kb.learning.observation.findings import find_learnings
+from memory_kb.learning.speech.asking import asks
+from memory_kb.model import Location
+from memory_kb.notes.events import Event
+
+QUESTIONS = [
+    "whats the difference between a job and a task",
+    "and how do i get rid of the old one",
+    "ok so why is the staging cluster still on 1.29",
+    "is there a way to see the queue length",
+    "can u show me the plan",
+    "any idea who owns that bucket",
+    "wie geht das nochmal mit dem tunnel",
+    "warum ist der build so langsam",
+    "pourquoi le cache est vide",
+    "cómo se llama la tabla de turnos",
+    "por que o deploy parou",
+    "hoe kan ik de queue leeg maken",
+    "这个字段是什么意思呢",
+    "ここは空でいいのかな",
+]
+STATEMENTS = [
+    "what we ship is signed by the vendor",
+    "how it works: the treasurer releases the invoice",
+    "why are we on 3.9 still, bc torch needs it",
+    "which means the export runs twice",
+    "do the migration in two steps",
+    "have the runner pull the image first",
+    "where the customer has no VAT id we use the shop's",
+    "was im Ordner gen liegt kommt aus dem Generator",
+    "como regla general no se toca la tabla",
+]
+
+
+@pytest.mark.parametrize("said", QUESTIONS)
+def test_a_question_needs_no_mark(said: str) -> None:
+    assert asks(said)
+
+
+@pytest.mark.parametrize("said", STATEMENTS)
+def test_what_only_begins_like_a_question_is_none(said: str) -> None:
+    assert not asks(said)
+
+
+FEW = "0 and 1 belong to the vision group, we never put anything on those"
+
+
+@pytest.mark.parametrize(
+    ("between", "occasion"),
+    [
+        ([], "said when the agent had said: `The job needs two cards. Which ones are free?`"),
+        ([("tool_call", "python train.py --cards 0,1")], "said when the agent had run `python train.py --cards 0,1`."),
+    ],
+)
+def test_what_says_little_is_kept_with_what_it_was_said_about(between: list[tuple[str, str]], occasion: str) -> None:
+    events = [
+        Event(seq=1, session="s", role="user", content="start the training with the new config"),
+        Event(seq=2, session="s", role="assistant", content="Done. The job needs two cards. Which ones are free?"),
+    ]
+    for _, command in between:
+        events.append(Event(seq=3, session="s", type="tool_call", tool="Bash", call_id="a", args={"command": command}))
+        events.append(Event(seq=4, session="s", type="tool_result", tool="Bash", call_id="a", ok=True, content="GPU 0\nGPU 1"))
+    events.append(Event(seq=5, session="s", role="user", content=FEW))
+    (offer,) = find_learnings(events, Location())
+    assert offer.draft.text == f"{FEW}\n**Context:** {occasion}"
