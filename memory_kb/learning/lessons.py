@@ -1,4 +1,4 @@
-"""Tell when two learnings about an error are the same lesson, though the error was quoted from two runs."""
+"""Tell when two learnings are the same lesson, though the error was quoted from two runs, or it was said on two occasions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ import re
 from memory_kb.learning.observation.failures import generalise
 
 _LABELLED = re.compile(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
+#: How the line begins that tells on which occasion something was said.
+OCCASION = "**Context:** said when the agent had "
+_OCCASION = re.compile(rf"^{re.escape(OCCASION)}.*\n?", re.MULTILINE)
 _QUOTED = re.compile(r"(?<= fails with `)[^`\n]+(?=`)")
 
 
+def without_occasion(text: str) -> str:
+    """Return a text without the line that tells on which occasion it was said.
+
+    Example:
+        >>> without_occasion("only two cards are ours\\n**Context:** said when the agent had run `make train`.")
+        'only two cards are ours\\n'
+    """
+    return _OCCASION.sub("", text) if OCCASION in text else text
+
+
 def comparable(text: str) -> str:
-    """Return a text as it is held against others: of an error without what differs from one run to the next.
+    """Return a text as it is held against others: without the occasion, and of an error without what differs from one run to the next.
 
     Where it says what prevents the error, it does not matter which call of the command failed and
     which went well.
@@ -23,6 +36,7 @@ def comparable(text: str) -> str:
         >>> comparable("Use port 5433.")
         'Use port 5433.'
     """
+    text = without_occasion(text)
     labels = dict(_LABELLED.findall(text))
     messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
     if not messages:

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.entry import Link
+from memory_kb.learning.lessons import without_occasion
 from memory_kb.model import Location
 from memory_kb.notes.fields import Fields, parse_date, read_fields, read_text, read_words
 from memory_kb.ports import StoredMemory
@@ -58,6 +59,11 @@ class Memory:
     line: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict)
     fault: int | None = None
+
+    @property
+    def said(self) -> str:
+        """Its text without the line that tells on which occasion it was said."""
+        return without_occasion(self.text)
 
     @property
     def is_live(self) -> bool:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from operator import itemgetter
 
-from memory_kb.learning.lessons import comparable
+from memory_kb.learning.lessons import comparable, without_occasion
 from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
@@ -126,10 +126,11 @@ def _is_peoples(entry: StoredEntry) -> bool:
 
 def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
     """Return the entries that share the most words with a draft."""
-    query = parse_words(draft.text)
+    said = without_occasion(draft.text).strip()
+    query = parse_words(said)
     if query.is_empty:
         return []
-    expression = _shared_words(draft.text) or query.expression
+    expression = _shared_words(said) or query.expression
     found = index.chunks(candidate.key for candidate in index.match(expression, _WEIGHTS, filters, _CANDIDATES))
     places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
     entries = (entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id))

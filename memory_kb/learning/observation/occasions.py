@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.expressions import lazy_compile
+from memory_kb.learning.lessons import OCCASION
 from memory_kb.learning.observation.corrections import Did
 from memory_kb.learning.observation.statements import is_sound
 from memory_kb.learning.speech.reading import Capture
@@ -53,11 +54,11 @@ def occasion_of(capture: Capture, words: Words, did: tuple[Did, ...]) -> str:
         return ""
     done = next((one for one in reversed(did) if one.target), None)
     if words.text and is_sound(words.text) and not (done and done.seq > words.seq):
-        return f"\n**Context:** said when the agent had said: `{words.text.replace('`', chr(39))}`"
+        return f"\n{OCCASION}said: `{words.text.replace('`', chr(39))}`"
     if done is None:
         return ""
     verb = "been refused to " + {"edited": "edit", "ran": "run"}[done.verb] if done.is_refused else {"edited": "edited", "ran": "run"}[done.verb]
-    return f"\n**Context:** said when the agent had {verb} `{done.target}`."
+    return f"\n{OCCASION}{verb} `{done.target}`."
 
 
 def is_pointing(capture: Capture) -> bool:

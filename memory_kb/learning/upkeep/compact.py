@@ -188,14 +188,14 @@ def _cluster(group: Sequence[Memory], meanings: Meanings | None, threshold: floa
 
 
 def _paraphrases(speakers: Sequence[Memory], threshold: float) -> list[tuple[int, ...]]:
-    sets = [stemmed_set(memory.text) for memory in speakers]
+    sets = [stemmed_set(memory.said) for memory in speakers]
     sets = [one if len(one) >= LEAST_WORDS else frozenset() for one in sets]
     pairs = overlap_pairs(sets, threshold)
     return linked_clusters(pair for pair in pairs if not _are_opposed(speakers[pair.one], speakers[pair.other]))
 
 
 def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pair]:
-    sets = [word_set(memory.text) for memory in speakers]
+    sets = [word_set(memory.said) for memory in speakers]
     for pair in near_pairs(sets, MERGE_ABOVE, is_strict=True):
         if _say_the_same(speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]):
             yield pair
@@ -213,9 +213,9 @@ def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pa
 
 def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:
     """Tell whether nothing that matters differs: order, numbers, negations, names, code."""
-    if likeness(one.text, other.text) == 0.0 or signs(one.text) != signs(other.text) or _are_opposed(one, other):
+    if likeness(one.text, other.text) == 0.0 or signs(one.said) != signs(other.said) or _are_opposed(one, other):
         return False
-    return differing.isdisjoint(names(one.text) | names(other.text))
+    return differing.isdisjoint(names(one.said) | names(other.said))
 
 
 def _are_opposed(one: Memory, other: Memory) -> bool:

@@ -70,7 +70,7 @@ def find_contradictions(
                 older, newer = newer, older
             if _are_settled(older, newer):
                 continue
-            signal = find_opposition(older.text, newer.text)
+            signal = find_opposition(older.said, newer.said)
             if signal is None:
                 quiet.append((-pair.similarity, older, newer))
             else:
@@ -85,7 +85,7 @@ def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> 
     new = [place for place, memory in enumerate(store) if is_new is None or is_new(memory)]
     if not new:
         return iter(())
-    sets = [word_set(memory.text) for memory in store]
+    sets = [word_set(memory.said) for memory in store]
     return near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
 
 

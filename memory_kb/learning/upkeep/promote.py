@@ -53,7 +53,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     promote, and texts in which a number or a negation differs do not say the same.
     """
     there = [one for one in memories if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER]
-    words = [word_set(one.text) for one in there]
+    words = [word_set(one.said) for one in there]
     offers: list[Offer] = []
     changes: list[Change] = []
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
@@ -84,7 +84,7 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
 
 def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequence[frozenset[str]]) -> list[Memory]:
     """Return the entries that say what any of some others says, in their order; `words` are theirs."""
-    said = list(dict.fromkeys(one.text for one in sources))
+    said = list(dict.fromkeys(one.said for one in sources))
     pairs = pairs_with([*map(word_set, said), *words], range(len(said)), RECURRENCE)
     near = ((said[pair.one], pair.other - len(said)) for pair in pairs if pair.other >= len(said))
     return [there[place] for place in sorted({place for text, place in near if turning_words(text) == turning_words(there[place].text)})]
@@ -156,7 +156,7 @@ def _same_kind(one: Memory, other: Memory) -> bool:
 def _find_alike(memories: Sequence[Memory]) -> list[set[int]]:
     """Return for each entry the places of those that say the same."""
     alike: list[set[int]] = [set() for _ in memories]
-    for pair in near_pairs([word_set(one.text) for one in memories], RECURRENCE):
+    for pair in near_pairs([word_set(one.said) for one in memories], RECURRENCE):
         if turning_words(memories[pair.one].text) == turning_words(memories[pair.other].text):
             alike[pair.one].add(pair.other)
             alike[pair.other].add(pair.one)
