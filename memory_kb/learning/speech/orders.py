@@ -96,7 +96,9 @@ FOLLOWING = lazy_compile(
 )
 #: It ends by pointing at something.
 POINTS_AT = lazy_compile(
-    r"\b(?:it|that|this|those|these|them|there|das|dies|da|ça|cela|là|eso|esto|ahí|isso|isto|aí|quello|questo|lì|dat|dit|daar)\W*$", _I
+    r"\b(?:it|that|this|those|these|them|there|das|dies|da|ça|cela|là|eso|esto|ahí|isso|isto|aí|quello|questo|lì|dat|dit|daar)"
+    r"(?: (?:any ?more|again|now|too|yet|either))?\W*$",
+    _I,
 )
 #: How an answer to something else begins, behind what is told.
 ANSWER = lazy_compile(rf"(?:{_AND}) {any_of('no non nein nee não yes oui ja sí sim')}[,:] ", _I)
