@@ -30,6 +30,8 @@ _TOKEN = (
 )
 #: A word with a number behind it is the name of a thing; letters and digits in turns, or signs, are none.
 _RANDOM = r"(?:(?=[^\s\"'`]{0,80}\d[A-Za-z])(?=[^\s\"'`]{0,80}[A-Za-z]\d)|(?=[^\s\"'`]{0,80}[!#%^&*])|(?=[^\s\"'`]{0,80}-\d{4}(?![\w-])))"
+#: What a service gives out with its mark in front: no name of a thing has a digit, or so many capitals, in one run behind it.
+_MARKED = r"[A-Za-z]{2,8}[_-](?=[A-Za-z0-9]{0,100}(?:\d|(?:[a-z]{1,9}[A-Z]{1,9}){3}))[A-Za-z0-9]{12,200}"
 _NO_VALUE = (
     r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|(?i:oauth|auth|utf|https?:|field|step|v?\d+\.\d)|[\w.-]{1,80}[(/]"
     r"|\S{0,80}(?:hashed|encoded|encrypted|based|characters?|digits?)\b)"
@@ -88,6 +90,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("a password", rf"{_PAIR}{_RANDOM}{_VALUE}"),
     ("a password", rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}"),
     ("a passcode", rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}"),
+    ("a token", rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)(?P<value>{_MARKED})(?![A-Za-z0-9_./(-])"),
     ("a token", rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?){_RANDOM}(?P<value>[A-Za-z0-9_+=-]{{10,200}})(?![A-Za-z0-9_./(])"),
 )
 #: What a text must hold, letter for letter, for a shape to be worth looking for.
