@@ -6,6 +6,7 @@ import pytest
 
 from memory_kb.learning.observation.findings import find_learnings
 from memory_kb.learning.speech.asking import asks
+from memory_kb.learning.speech.telling import read_told
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 
@@ -46,6 +47,34 @@ def test_a_question_needs_no_mark(said: str) -> None:
 @pytest.mark.parametrize("said", STATEMENTS)
 def test_what_only_begins_like_a_question_is_none(said: str) -> None:
     assert not asks(said)
+
+
+QUIET = [
+    "the wifi in the lab is on the old router, dont write that anywhere",
+    "the office is moving to Graz in may, never store it in any file",
+    "der Tresor steht im Keller von Haus 2, schreib das bitte nirgends auf",
+    "la caja fuerte está en el sótano, no lo escribas en ningún lado",
+    "la cassaforte sta in cantina da sempre, ma non scriverlo in giro",
+]
+
+
+@pytest.mark.parametrize("message", QUIET)
+def test_what_nobody_may_write_down_is_not_kept(message: str) -> None:
+    said = [Event(seq=1, session="s", role="user", content="Good morning."), Event(seq=2, session="s", role="user", content=message)]
+    assert list(find_learnings(said, Location())) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("AccessDenied: the role billing of staging may never write to the queue of production", False),
+        ("GL_INVALID_VALUE: the old driver in the lab only takes textures of 2048", False),
+        ("the old driver in the lab only takes textures of 2048", True),
+        ("CloudFront: the old pages in our docs are only cached for a day", True),
+    ],
+)
+def test_a_line_of_a_program_tells_nothing(line: str, is_told: bool) -> None:
+    assert bool(read_told(line)) == is_told
 
 
 FEW = "0 and 1 belong to the vision group, we never put anything on those"

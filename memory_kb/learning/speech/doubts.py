@@ -139,6 +139,17 @@ NOW_TO_DO = lazy_compile(
     r"(?:one|it|them|that|this|some|those|these)\b(?!.*\b(?:instead|rather|first|before|when|whenever|if)\b)[^;]*$",
     re.IGNORECASE,
 )
+#: What is said with this is for nobody's file.
+UNWRITTEN = _search(
+    r"\b(?:don'?t|do not|never|pls not|please not) (?:write|save|store|note|put|post|paste|log|share|keep)\w* (?:it|that|this|them|those) "
+    r"(?:down )?(?:anywhere|any where|to disk|in any file)\b",
+    r"\bnirgend(?:s|wo) (?:auf|hin|rein)?(?:schreib|speicher|notier)\w*|\bnicht (?:irgendwo )?(?:aufschreiben|notieren|abspeichern)\b",
+    r"\b(?:ne )?l['’]écri\w+ nulle part|\bne (?:le |la |les )?(?:note|garde|stocke)\w* (?:pas|nulle part)",
+    r"\bno l[oa]s? (?:escrib|guard|apunt)\w+|\bnão (?:escrev|guard|anot|salv)\w+ (?:isso|ela|ele|em lugar)",
+    r"\bnon (?:scriverl|salvarl|annotarl)[oaei]\b|\bnergens (?:op|neer)?(?:schrijv|sla|bewar)\w*",
+    r"\bschreib\w* (?:das|es|die|den|ihn) (?:bitte )?(?:nirgend\w*|nicht) (?:auf|hin|rein)\b",
+    r"(?:どこにも|保存|記録)(?:書か|し)ないで|(?:不要|别)(?:写|存|记)(?:下来|到|在)",
+)
 #: At the beginning of what is captured: it points at something, where the thing itself should be named.
 POINTING = _search(
     r"(?:\S+ )?that \w+(?:\s*$| (?:with|to|on|in) )",

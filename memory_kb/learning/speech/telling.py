@@ -39,6 +39,11 @@ _OBJECTS = lazy_compile(
     r"(?:no+|nope|nah|nein|non|nee|não)(?:[,.!:]| (?=(?:wait|stop|do|don|warte|attends|espera|wacht)\b))|(?:いや|いいえ|不)[,、，。！]",
     re.IGNORECASE,
 )
+#: How lines of programs begin.
+_PASTED = lazy_compile(
+    r"(?:\w*(?:[a-z](?:Error|Exception|Denied|Failed|Failure|Warning|Invalid|NotFound|Timeout|Fault|Refused)|[A-Z]_[A-Z_]+)"
+    r"|(?:fatal |uncaught )?error|fatal|panic|traceback|warn(?:ing)?)(?:\[\S*\])?: ",
+)
 #: What is told in less says too little by itself; a wide sign counts twice.
 _WIDTH = 22
 #: What is told in less is better understood with what it answers.
@@ -142,7 +147,7 @@ def _points_back_to(masked: str) -> bool:
 
 def _is_not_meant(masked: str) -> bool:
     """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
-    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS)) or doubts.SOMEDAY.search(masked):
+    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS, _PASTED)) or doubts.SOMEDAY.search(masked):
         return True
     return _is_taken_back(masked) and _is_taken_back(masked[slice(*_thing_itself(masked, Span(0, len(masked))))])
 
