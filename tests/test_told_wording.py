@@ -44,6 +44,7 @@ WHOLE = [
     "in our team a release is always cut from main, never from a branch: bump the version, tag it, push the tag",
     "our customers in Japan never get updates on fridays, because their support is closed until monday",
     "everything in our design system comes from tokens.css except the email templates, these are inline",
+    "write the dumps to /scratch, our share under /data is always full with the runs of the other group",
     "no blocking delays in our bootloader code, the watchdog is 40 ms",
     "kommentare im code schreiben wir bei uns immer auf englisch, weil das team in posen mitliest",
     "chez nous on ne déploie jamais le vendredi, sauf si le support a donné son accord par écrit",

@@ -19,6 +19,8 @@ _PAUSE = lazy_compile(
     r"\s[:;]-?[)D]+(?=\s)|(?<=[^\s,;:])[,;:](?=\s)|\s[–—-]+(?=\s)|[、，；：]|,(?=[\u3040-\u9fff])"
     r"|\s(?=(?:so|donc|du coup|alors|así que|entonces|então|quindi|dus) )"
 )
+#: An order that names where or with what may be half of what is told.
+_NAMED = lazy_compile(rf"{CODE}|(?<!\w)[/~]\w|\w/\w|\w_\w|(?<!\S)--?[a-z]\w")
 _KANA = lazy_compile(r"[\u3040-\u30ff]")
 _GAP = " \t\n,;:–—-、，；："
 #: How much like what is kept the rest must be; how unlike an order, one that is said to follow, and one that is only worded so.
@@ -62,7 +64,8 @@ def begin(masked: str, span: Span) -> Span:
         first, rest = masked[span.start : start], without_opening(masked, Span(place, span.end))
         said = masked[slice(*rest)]
         # In Japanese an order and a clause that goes on look alike.
-        if not _KANA.search(first) and all(map(is_order, _parts(first))) and not LEANING.match(said) and _stands_alone(said):
+        is_loose = not (_KANA.search(first) or _NAMED.search(first) or LEANING.match(said))
+        if is_loose and all(map(is_order, _parts(first))) and _stands_alone(said):
             return rest
     return span
 
