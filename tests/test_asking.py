@@ -70,10 +70,12 @@ def test_what_nobody_may_write_down_is_not_kept(message: str) -> None:
         ("AccessDenied: the role billing of staging may never write to the queue of production", False),
         ("GL_INVALID_VALUE: the old driver in the lab only takes textures of 2048", False),
         ("the old driver in the lab only takes textures of 2048", True),
+        ("ok and now the ticket: the old driver in the lab only takes textures of 2048", False),
+        ("now our rule: customers in Japan never get updates on fridays, because support is closed", True),
         ("CloudFront: the old pages in our docs are only cached for a day", True),
     ],
 )
-def test_a_line_of_a_program_tells_nothing(line: str, is_told: bool) -> None:
+def test_a_line_of_a_program_and_what_comes_next_tell_nothing(line: str, is_told: bool) -> None:
     assert bool(read_told(line)) == is_told
 
 

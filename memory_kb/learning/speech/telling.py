@@ -39,6 +39,12 @@ _OBJECTS = lazy_compile(
     r"(?:no+|nope|nah|nein|non|nee|não)(?:[,.!:]| (?=(?:wait|stop|do|don|warte|attends|espera|wacht)\b))|(?:いや|いいえ|不)[,、，。！]",
     re.IGNORECASE,
 )
+#: How what is to be done next begins.
+_NEXT = lazy_compile(
+    r"(?:(?:and|so|ok|okay|good|und|gut|also|et|bon|y|e|en)[,.]? )*(?:now|next|jetzt|nun|als nächstes|maintenant|ensuite|ahora|agora|adesso|ora|nu)"
+    r"(?: \w+){0,4}: (?!.*\b(?:never|always|must|nie|niemals|immer|jamais|toujours|nunca|siempre|sempre|mai|nooit|altijd)\b)",
+    re.IGNORECASE,
+)
 #: How lines of programs begin.
 _PASTED = lazy_compile(
     r"(?:\w*(?:[a-z](?:Error|Exception|Denied|Failed|Failure|Warning|Invalid|NotFound|Timeout|Fault|Refused)|[A-Z]_[A-Z_]+)"
@@ -147,7 +153,7 @@ def _points_back_to(masked: str) -> bool:
 
 def _is_not_meant(masked: str) -> bool:
     """Tell whether a sentence begins as a guess, holds what takes it back or an order for now, or takes back what was said before."""
-    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS, _PASTED)) or doubts.SOMEDAY.search(masked):
+    if any(one.match(masked) for one in (doubts.NOT_MEANT, _PERHAPS, _PASTED, _NEXT)) or doubts.SOMEDAY.search(masked):
         return True
     return _is_taken_back(masked) and _is_taken_back(masked[slice(*_thing_itself(masked, Span(0, len(masked))))])
 
