@@ -158,12 +158,12 @@ def test_a_file_that_is_changed_on_the_line_is_no_edit_of_the_whole_line() -> No
 
 
 def test_what_is_read_into_the_shell_is_named_from_outside_of_its_folder() -> None:
-    offers = learned(("-", "kit build", "sh: kit: command not found"), ("+", "cd ~/work && . .venv/bin/activate && kit build"))
-    assert [offer.draft.title for offer in offers] == ["`kit` needs `source ~/work/.venv/bin/activate`"]
+    offers = learned(("-", "kit build", "sh: kit: command not found"), ("+", "cd ~/shop && . .venv/bin/activate && kit build"))
+    assert [offer.draft.title for offer in offers] == ["`kit` needs `source ~/shop/.venv/bin/activate`"]
 
 
 def test_a_name_never_loses_the_command() -> None:
-    lead = "source ~/work/kitchen/.venv/bin/activate && KIT_HOME=/opt/kit/9.11.2 "
+    lead = "source ~/src/kitchen/.venv/bin/activate && KIT_HOME=/opt/kit/9.11.2 "
     (command,) = parse_line(f"{lead}west build app")
     assert name(command) == "west build"
 

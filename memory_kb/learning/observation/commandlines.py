@@ -234,8 +234,8 @@ def _within(folder: str, path: str) -> str:
     """Return a path as it is called from outside of a folder.
 
     Example:
-        >>> [_within("~/work", path) for path in (".venv/bin/activate", "/opt/kit/env", "~/kit.env", "-")]
-        ['~/work/.venv/bin/activate', '/opt/kit/env', '~/kit.env', '-']
+        >>> [_within("~/shop", path) for path in (".venv/bin/activate", "/opt/kit/env", "~/kit.env", "-")]
+        ['~/shop/.venv/bin/activate', '/opt/kit/env', '~/kit.env', '-']
     """
     return path if not folder or path.startswith(("/", "~", "$", "-")) else f"{folder.rstrip('/')}/{path.removeprefix('./')}"
 
