@@ -7,9 +7,9 @@ import re
 from memory_kb.learning.observation.failures import generalise
 
 _LABELLED = re.compile(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
-#: How the line begins that tells on which occasion something was said.
-OCCASION = "**Context:** said when the agent had "
-_OCCASION = re.compile(rf"^{re.escape(OCCASION)}.*\n?", re.MULTILINE)
+#: How it begins, under the label `Context`, on which occasion something was said.
+OCCASION = "said when the agent "
+_OCCASION = re.compile(rf"^\*\*Context:\*\* {OCCASION}.*\n?", re.MULTILINE)
 _QUOTED = re.compile(r"(?<= fails with `)[^`\n]+(?=`)")
 
 

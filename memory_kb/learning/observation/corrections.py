@@ -161,6 +161,12 @@ class Did(NamedTuple):
     is_refused: bool = False
     has_failed: bool = False
 
+    @property
+    def told(self) -> str:
+        """It in words, behind the agent: `had run ...`, or `was refused to run ...`."""
+        does, done = {"edited": ("edit", "edited"), "ran": ("run", "run")}[self.verb]
+        return f"was refused to {does} `{self.target}`" if self.is_refused else f"had {done} `{self.target}`"
+
 
 class Correction(NamedTuple):
     """What a person wants otherwise.
@@ -191,7 +197,7 @@ def find_correction(message: str, did: tuple[Did, ...]) -> Correction | None:
 
     Example:
         >>> find_correction("No, don't edit api.gen.ts by hand. It is generated, run `make gen`.", (Did("edited", "src/api.gen.ts", 4),)).context
-        'edited `src/api.gen.ts`'
+        'had edited `src/api.gen.ts`'
         >>> find_correction("no, a darker green", (Did("edited", "src/Button.tsx", 4),)) is None
         True
     """
@@ -308,11 +314,8 @@ def _context(said: tuple[str, ...], did: tuple[Did, ...]) -> str:
     one = next(iter([*reversed(refused), *reversed(named), *reversed(last)]), None)
     if one is None:
         return ""
-    verb, done = {"edited": ("edit", "edited"), "ran": ("run", "run")}[one.verb]
-    if one.is_refused:
-        return f"refused: {verb} `{one.target}`"
-    is_one_of_many = one.verb == "ran" and one in named and len({other.target for other in named if other.verb == "ran"}) > 1
-    return f"{done} `{one.target.split(' ', maxsplit=1)[0] if is_one_of_many else one.target}`"
+    is_one_of_many = not one.is_refused and one.verb == "ran" and one in named and len({other.target for other in named if other.verb == "ran"}) > 1
+    return one._replace(target=one.target.split(" ", maxsplit=1)[0]).told if is_one_of_many else one.told
 
 
 def _is_named(one: Did, text: str) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.credentials import find_secret, redact
 from memory_kb.expressions import lazy_compile
+from memory_kb.learning.lessons import OCCASION
 from memory_kb.learning.observation.commandlines import TOOLS, Command
 from memory_kb.learning.observation.corrections import Correction, Did
 from memory_kb.learning.observation.forms import FETCHED, SHOWN, cut, name, name_beside, show, show_options, show_setting
@@ -243,9 +244,8 @@ def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> F
     lines = (
         ("Category", category),
         ("Signal", without_orders_before(correction.signal, correction.title.rstrip("…"))),
-        *((("Context", f"said when the agent had {correction.context}."),) if correction.context else ()),
+        *((("Context", f"{OCCASION}{correction.context}."),) if correction.context else ()),
     )
-    lines = tuple((label, words.replace("had refused: ", "was refused to ")) for label, words in lines)
     seqs = (seq, *(one.seq for one in did if f"`{one.target}`" in correction.context))
     reason = "The user rejected what the agent did and said what holds instead." if correction.is_against else "The user said what holds."
     return Finding(correction.scope, "preference", correction.title, lines, seqs, reason, tags, _globs(correction.signal, about, files))

@@ -54,11 +54,8 @@ def occasion_of(capture: Capture, words: Words, did: tuple[Did, ...]) -> str:
         return ""
     done = next((one for one in reversed(did) if one.target), None)
     if words.text and is_sound(words.text) and not (done and done.seq > words.seq):
-        return f"\n{OCCASION}said: `{words.text.replace('`', chr(39))}`"
-    if done is None:
-        return ""
-    verb = "been refused to " + {"edited": "edit", "ran": "run"}[done.verb] if done.is_refused else {"edited": "edited", "ran": "run"}[done.verb]
-    return f"\n{OCCASION}{verb} `{done.target}`."
+        return f"\n**Context:** {OCCASION}had said: `{words.text.replace('`', chr(39))}`"
+    return f"\n**Context:** {OCCASION}{done.told}." if done else ""
 
 
 def is_pointing(capture: Capture) -> bool:
