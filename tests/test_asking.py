@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
 
+from memory_kb import KnowledgeBase
 from memory_kb.learning.observation.findings import find_learnings
 from memory_kb.learning.speech.asking import asks
+from memory_kb.learning.speech.capture import read_message
 from memory_kb.learning.speech.telling import read_told
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
+
+if TYPE_CHECKING:
+    from conftest import Files
 
 QUESTIONS = [
     "whats the difference between a job and a task",
@@ -62,6 +71,19 @@ QUIET = [
 def test_what_nobody_may_write_down_is_not_kept(message: str) -> None:
     said = [Event(seq=1, session="s", role="user", content="Good morning."), Event(seq=2, session="s", role="user", content=message)]
     assert list(find_learnings(said, Location())) == []
+    assert read_message(message).capture is None
+
+
+def test_what_nobody_may_write_down_stands_in_no_note(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+    folder = vault({"memory/config.yaml": ""})
+    kb = open_kb(folder)
+    kb.session_start("s")
+    said = [Event(role="user", content="Fix the label printer."), Event(role="assistant", content="Done."), Event(role="user", content=QUIET[0])]
+    kb.session_append([*said, Event(type="tool_call", tool="Bash", call_id="a", args={"command": "make print"})], session="s")
+    kb.session_end("s", outcome="success")
+    notes = [file.read_text() for file in folder.rglob("*.md")]
+    assert any("make print" in note for note in notes)
+    assert not any("old router" in note for note in notes)
 
 
 @pytest.mark.parametrize(

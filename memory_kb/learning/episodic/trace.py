@@ -20,6 +20,7 @@ from memory_kb.learning.episodic.tracing import Journal, Step, Words
 from memory_kb.learning.extraction.conversation import clean, is_human
 from memory_kb.learning.observation.findings import Learner
 from memory_kb.learning.observation.statements import find_decisions, said_by_person
+from memory_kb.learning.speech.doubts import UNWRITTEN
 from memory_kb.learning.speech.retractions import Retractions
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
@@ -255,7 +256,7 @@ class _Tracer:
 
     def _person(self, event: Event) -> None:
         text = in_own_words(clean(event.content))
-        if not text:
+        if not text or UNWRITTEN.search(text):
             return
         known = self.known
         said = read_person(text, is_answer=self.has_asked)

@@ -28,6 +28,7 @@ from memory_kb.learning.observation.fixes import Fix, FixWatch, is_kept, with_ca
 from memory_kb.learning.observation.occasions import Words, is_pointing, last_words, occasion_of
 from memory_kb.learning.observation.remarks import read_remarks
 from memory_kb.learning.observation.statements import find_cause, find_decisions, said_by_agent, said_by_person
+from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.capture import make_offer
 from memory_kb.learning.speech.ownwords import read_own_text
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken
@@ -146,6 +147,7 @@ class Learner:
 
     def _hear_person(self, event: Event) -> Iterator[Offer]:
         text = strip(event.content or "")
+        text = "" if doubts.UNWRITTEN.search(text) else text
         is_opening = self._task is None and bool(text.strip())
         if is_opening:
             self._task = _first_words(in_own_words(text))

@@ -13,7 +13,6 @@ from memory_kb.learning.episodic.sayings import is_from_elsewhere
 from memory_kb.learning.observation.corrections import Correction, Did, find_correction, is_about_deed
 from memory_kb.learning.observation.norms import is_told
 from memory_kb.learning.observation.statements import find_decisions, said_by_person
-from memory_kb.learning.speech import doubts
 from memory_kb.learning.speech.capture import Capture, read_all, read_message
 from memory_kb.learning.speech.clauses import begins_as_order, is_for_now
 from memory_kb.learning.speech.retractions import stemmed_words
@@ -63,8 +62,6 @@ def read_remarks(text: str, did: tuple[Did, ...], objection: str = "", *, answer
         >>> [one.text for _, one in read_remarks("Always run the linter. Never touch dist.", ()).captures]
         ['Always run the linter.', 'Never touch dist.']
     """
-    if doubts.UNWRITTEN.search(text):
-        return Remarks()
     captures = tuple(_cut_apart(_only_meant(read_all(text), text)))
     message = f"{objection}\n{text}" if objection else text
     found = find_correction(message, did)

@@ -7,7 +7,7 @@ import re
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.phrases import any_of
 
-_MARK = lazy_compile(r"[?？][\"')*_ ]*$|(?:か|か。|[吗呢么]|かな|っけ)[。…]*$")
+_PARTICLE = lazy_compile(r"(?:[吗呢么]|かな|っけ)[。…]*$")
 _EN = (
     r"(?:what(?:'?s| is| are| was| were| do| does| did| about| if| kind)"
     r"|how (?:do|does|did|can|could|should|would|come|much|many|long|often|is|are|about)"
@@ -29,12 +29,17 @@ _ASKING = lazy_compile(rf"(?:(?:and|so|but|ok|okay|hm+|hey|btw|also|oh|wait|und|
 _ANSWERED = lazy_compile(r"[,;:–—] ?(?:bc|because|cause|cuz|since|as|well|weil|da|denn|parce que|porque|perché|omdat)\b|: ", re.IGNORECASE)
 
 
+def is_question(masked: str) -> bool:
+    """Tell whether a sentence of a masked text ends as a question does."""
+    return masked.rstrip("\"')*_ ").endswith(("?", "？", "か。", "か"))
+
+
 def asks(masked: str) -> bool:
-    """Tell whether a sentence of a masked text asks.
+    """Tell whether a sentence of a masked text asks, with a question mark or without one.
 
     Example:
         >>> [asks(one) for one in ("is that so?", "whats the port of staging", "what we ship is signed", "why are we on 3.9, bc torch needs it")]
         [True, True, False, False]
     """
     said = masked.strip()
-    return _MARK.search(said) is not None or (_ASKING.match(said) is not None and _ANSWERED.search(said) is None)
+    return is_question(said) or _PARTICLE.search(said) is not None or (_ASKING.match(said) is not None and _ANSWERED.search(said) is None)

@@ -18,6 +18,7 @@ from memory_kb.entry import Span
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.intake import Offer
 from memory_kb.learning.speech import doubts, phrases
+from memory_kb.learning.speech.asking import is_question
 from memory_kb.learning.speech.clauses import is_asked_for_now
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
 from memory_kb.learning.speech.reading import ORDER, SHORT, Capture, read_about_it, read_note, read_request, read_request_back, read_sentence
@@ -34,7 +35,6 @@ __all__ = [
     "Heard",
     "Verdict",
     "hear",
-    "is_question",
     "make_offer",
     "offer_captures",
     "read_all",
@@ -125,6 +125,8 @@ def read_own(message: str) -> tuple[OwnText | None, str]:
         return None, f"it holds what looks like {secret}"
     if is_redacted(message):
         return None, "a credential was taken out of it"
+    if doubts.UNWRITTEN.search(message):
+        return None, "it says that nobody may write it down"
     own = read_own_text(message)
     return (None, "it is a prompt for an agent") if own.boilerplate else (own, "")
 
@@ -172,11 +174,6 @@ def _parts(masked: str, span: Span) -> Iterator[Span]:
     else:
         yield Span(span.start, request.start())
         yield Span(request.end(), span.end)
-
-
-def is_question(masked: str) -> bool:
-    """Tell whether a sentence asks."""
-    return masked.rstrip("\"')*_ ").endswith(("?", "？", "か。", "か"))
 
 
 def hear(events: Iterable[Event]) -> Iterator[Heard]:
