@@ -71,7 +71,10 @@ _SHAPES: tuple[tuple[str, str], ...] = (
             r"(?![$<{*])(?P<value>[^\s\"'@]{4,200})"
         ),
     ),
-    ("a bearer token", r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})"),
+    (
+        "a bearer token",
+        r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})",
+    ),
     ("a signed web token", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     (
         "a password in an address",
@@ -196,7 +199,10 @@ def redact(text: str) -> Redacted:
         if not shape.search(text):
             continue
         found.append(what)
-        text = (_compile(_KEY_BODY) if what == "a private key" else shape).sub(lambda match, what=what: _blank(match, what), text)  # type: ignore[misc]
+        text = (_compile(_KEY_BODY) if what == "a private key" else shape).sub(
+            lambda match, what=what: _blank(match, what),
+            text,  # type: ignore[misc]
+        )
     return Redacted(text, tuple(found))
 
 

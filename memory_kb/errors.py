@@ -66,7 +66,9 @@ class AmbiguousId(UsageError):
     code = "ambiguous"
 
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
-        super().__init__(f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}", "give more characters")
+        super().__init__(
+            f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}", "give more characters"
+        )
         self.candidates = tuple(candidates)
 
 
@@ -78,8 +80,15 @@ class UnknownRun(UsageError):
     def __init__(self, wanted: str, count: int, *, is_occasion: bool = False) -> None:
         what = f"{wanted!r} is the beginning of {count or 'no'} runs"
         if is_occasion:
-            what = f"{wanted!r} is the beginning of {count}" if count else f"nothing was written by the end of {wanted!r}"
-        super().__init__(what, "`memory-kb undo --list` shows them" if not is_occasion or count else "`memory-kb undo --list` shows what was written")
+            what = (
+                f"{wanted!r} is the beginning of {count}" if count else f"nothing was written by the end of {wanted!r}"
+            )
+        super().__init__(
+            what,
+            "`memory-kb undo --list` shows them"
+            if not is_occasion or count
+            else "`memory-kb undo --list` shows what was written",
+        )
 
 
 class VaultNotFound(MemoryKBError):
@@ -119,7 +128,10 @@ class UnknownEntry(UnreadableInput):
 
     def __init__(self, wanted: str, what: str = "entry") -> None:
         hint = "`memory-kb list` shows what there is; an id may be cut to a unique prefix"
-        super().__init__(f"no {what} {wanted!r}", hint if what == "entry" else f"`memory-kb {what.split(maxsplit=1)[0]} list` shows what there is")
+        super().__init__(
+            f"no {what} {wanted!r}",
+            hint if what == "entry" else f"`memory-kb {what.split(maxsplit=1)[0]} list` shows what there is",
+        )
 
 
 class ProviderFailed(MemoryKBError):
@@ -195,7 +207,9 @@ class Forgotten(MemoryKBError):
     code = "forgotten"
 
     def __init__(self, entry_id: str, path: str) -> None:
-        super().__init__(f"not stored: the same text was forgotten before ({path}, id {entry_id})", "pass --force to store it anyway")
+        super().__init__(
+            f"not stored: the same text was forgotten before ({path}, id {entry_id})", "pass --force to store it anyway"
+        )
 
 
 class GitFailed(MemoryKBError):
@@ -212,4 +226,7 @@ class VaultBusy(MemoryKBError):
     code = "busy"
 
     def __init__(self, lock: str, seconds: float) -> None:
-        super().__init__(f"another memory-kb process has held {lock} for {seconds:.0f} s", "wait for it to finish, or end it, and try again")
+        super().__init__(
+            f"another memory-kb process has held {lock} for {seconds:.0f} s",
+            "wait for it to finish, or end it, and try again",
+        )

@@ -46,7 +46,9 @@ def make_filters(**words: Unpack[FilterWords]) -> Filters:
         >>> make_filters(kind=["workflow"], scope="team").kinds
         ('skill',)
     """
-    file, job, task = (printable(word) if word else None for word in (words.get("file"), words.get("job"), words.get("task")))
+    file, job, task = (
+        printable(word) if word else None for word in (words.get("file"), words.get("job"), words.get("task"))
+    )
     if task and not job:
         raise UsageError("a task is named without its job", "add --job")
     return Filters(
@@ -67,7 +69,12 @@ def _listed(words: Sequence[str]) -> tuple[str, ...]:
     return (words,) if isinstance(words, str) else tuple(words)
 
 
-def _words(name: str, words: Sequence[str], known: Sequence[str] | Mapping[str, object], aliases: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def _words(
+    name: str,
+    words: Sequence[str],
+    known: Sequence[str] | Mapping[str, object],
+    aliases: Mapping[str, str] | None = None,
+) -> tuple[str, ...]:
     found = tuple((aliases or {}).get(word.lower(), word.lower()) for word in _listed(words))
     for word in found:
         if word not in known:
@@ -87,7 +94,9 @@ def make_place(scope: str, job: str | None, task: str | None) -> Location:
     """
     scope = SCOPE_ALIASES.get(scope, scope)
     for name in (job, task):
-        if name is not None and (not name.isprintable() or not name.strip() or name.startswith(".") or "/" in name or "\\" in name):
+        if name is not None and (
+            not name.isprintable() or not name.strip() or name.startswith(".") or "/" in name or "\\" in name
+        ):
             raise UsageError(f"{name!r} is not a name for a job or task", "use letters, digits and dashes")
     if task and not job:
         raise UsageError("a task is named without its job", "add --job")
@@ -95,4 +104,7 @@ def make_place(scope: str, job: str | None, task: str | None) -> Location:
         return Location("global")
     if scope == "project" or (scope == "job" and job) or (scope == "task" and task):
         return Location("task" if task else "job" if job else "project", job, task)
-    raise UsageError(f"scope {scope!r} does not go with {'a job' if job else 'no job'}", "learn at global or project scope, or name --job and --task")
+    raise UsageError(
+        f"scope {scope!r} does not go with {'a job' if job else 'no job'}",
+        "learn at global or project scope, or name --job and --task",
+    )

@@ -22,7 +22,20 @@ from memory_kb.verbs.watching import Watching
 
 
 class KnowledgeBase(
-    Authoring, Browsing, Editing, Hooking, Ending, Evaluating, Contexts, Imports, Installing, Exposures, SkillMoving, Learning, Undoing, Watching
+    Authoring,
+    Browsing,
+    Editing,
+    Hooking,
+    Ending,
+    Evaluating,
+    Contexts,
+    Imports,
+    Installing,
+    Exposures,
+    SkillMoving,
+    Learning,
+    Undoing,
+    Watching,
 ):
     """A vault, open for reading and learning.
 

@@ -229,7 +229,15 @@ class StoredMemory(NamedTuple):
 class IndexWriter(Protocol):
     """The changes of one sync; they become visible together or not at all."""
 
-    def put(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]], chunks: Sequence[Chunk], *, is_known: bool) -> None:
+    def put(
+        self,
+        file: FileStat,
+        digest: str,
+        problems: Sequence[tuple[int, str]],
+        chunks: Sequence[Chunk],
+        *,
+        is_known: bool,
+    ) -> None:
         """Add a file, replacing what is there of it."""
 
     def touch(self, file: FileStat) -> None:

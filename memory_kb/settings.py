@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import InvalidSettings
 
-TOKENIZERS = ("porter unicode61 remove_diacritics 2", "unicode61 remove_diacritics 2", "porter ascii", "porter unicode61", "trigram")
+TOKENIZERS = (
+    "porter unicode61 remove_diacritics 2",
+    "unicode61 remove_diacritics 2",
+    "porter ascii",
+    "porter unicode61",
+    "trigram",
+)
 
 
 class ScopeWeights(NamedTuple):
@@ -127,7 +133,9 @@ _CHOICES = {
 }
 #: Settings that a vault's own file may not have: they say where files are written, where texts
 #: are sent, or what is spent.
-_NOT_FROM_VAULT = frozenset({"index.path", "embeddings.base_url", "llm.provider", "llm.base_url", "llm.model", "llm.daily_spend"})
+_NOT_FROM_VAULT = frozenset(
+    {"index.path", "embeddings.base_url", "llm.provider", "llm.base_url", "llm.model", "llm.daily_spend"}
+)
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
 _ABOVE_ZERO = frozenset({"half_life_days", "reconcile_seconds"})
@@ -171,7 +179,9 @@ def _read_file(file: Path) -> dict[str, Any]:
     try:
         return load_mapping(text)
     except InvalidBlock as exc:
-        raise InvalidSettings(f"{file}:{exc.line + 1}: {str(exc).replace('the frontmatter', 'the file')}", "mend the line") from exc
+        raise InvalidSettings(
+            f"{file}:{exc.line + 1}: {str(exc).replace('the frontmatter', 'the file')}", "mend the line"
+        ) from exc
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -190,7 +200,9 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def merge(settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool) -> tuple[Settings, list[str]]:
+def merge(
+    settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool
+) -> tuple[Settings, list[str]]:
     """Lay a mapping of values over settings.
 
     Unknown keys come back as warnings.
@@ -205,7 +217,9 @@ def merge(settings: Settings, values: Mapping[str, Any], origin: str, *, is_trus
     return merged, warnings
 
 
-def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool) -> Any:
+def _merge_into(
+    target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool
+) -> Any:
     names = [item.name for item in dataclasses.fields(target)] if isinstance(target, Settings) else target._fields
     known = {name.rstrip("_"): name for name in names}
     changes: dict[str, Any] = {}
@@ -214,7 +228,9 @@ def _merge_into(target: Any, values: Mapping[str, Any], prefix: str, origin: str
         if key not in known:
             warnings.append(f"{origin}: unknown setting {name}")
         elif not is_trusted and _reaches_outside(name, value, getattr(target, known[key])):
-            warnings.append(f"{origin}: {name} is ignored here; a vault may not say where files are written or sent, your own configuration may")
+            warnings.append(
+                f"{origin}: {name} is ignored here; a vault may not say where files are written or sent, your own configuration may"
+            )
         elif value is not None:
             old = getattr(target, known[key])
             if hasattr(old, "_fields"):

@@ -42,14 +42,18 @@ def describe_methods() -> str:
     for name in dir(KnowledgeBase):
         owner = next((one for one in KnowledgeBase.__mro__ if name in vars(one)), object)
         if not name.startswith("_") and owner is not object:
-            methods.setdefault(owner.__module__.rpartition(".")[2], {})[name] = inspect.getattr_static(KnowledgeBase, name)
+            methods.setdefault(owner.__module__.rpartition(".")[2], {})[name] = inspect.getattr_static(
+                KnowledgeBase, name
+            )
     missing = methods.keys() - {module for modules in GROUPS.values() for module in modules}
     if missing:
         raise LookupError(f"scripts/pythonapi.py: no group for {', '.join(sorted(missing))}")
     parts = []
     for title, modules in GROUPS.items():
         parts.append(f"### {title}\n")
-        parts += [_describe(name, found) for module in modules for name, found in sorted(methods.get(module, {}).items())]
+        parts += [
+            _describe(name, found) for module in modules for name, found in sorted(methods.get(module, {}).items())
+        ]
     return "\n".join(parts)
 
 
@@ -112,7 +116,9 @@ def describe_values() -> str:
 def _values() -> dict[str, type]:
     """Return the public values, and the package's own that methods and those values speak of."""
     found: dict[str, type] = {}
-    left = [getattr(memory_kb, name) for name in memory_kb.__all__ if not name.startswith("_") and name != "KnowledgeBase"]
+    left = [
+        getattr(memory_kb, name) for name in memory_kb.__all__ if not name.startswith("_") and name != "KnowledgeBase"
+    ]
     for name in (name for name in dir(KnowledgeBase) if not name.startswith("_")):
         method = inspect.getattr_static(KnowledgeBase, name)
         function = method.fget if isinstance(method, property) else getattr(method, "__func__", method)
@@ -130,7 +136,12 @@ def _named_in(annotation: str, module: str) -> Iterator[type]:
     for name in _NAME.findall(annotation):
         home = importlib.import_module(names.get(name, module))
         value = vars(home).get(name)
-        if inspect.isclass(value) and value.__module__.startswith("memory_kb") and value is not KnowledgeBase and _fields(value):
+        if (
+            inspect.isclass(value)
+            and value.__module__.startswith("memory_kb")
+            and value is not KnowledgeBase
+            and _fields(value)
+        ):
             yield value
 
 
@@ -138,7 +149,11 @@ def _named_in(annotation: str, module: str) -> Iterator[type]:
 def _imports(module: str) -> dict[str, str]:
     """Return from where a module has its names, for type checkers alone too."""
     tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memory_kb")]
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memory_kb")
+    ]
     return {alias.asname or alias.name: node.module or "" for node in nodes for alias in node.names}
 
 
@@ -146,7 +161,10 @@ def _fields(value: type) -> dict[str, str]:
     if dataclasses.is_dataclass(value):
         return {field.name: _shorten(str(field.type)) for field in dataclasses.fields(value)}
     if issubclass(value, tuple):
-        return {name: _shorten(inspect.get_annotations(value)[name].__forward_arg__) for name in getattr(value, "_fields", ())}
+        return {
+            name: _shorten(inspect.get_annotations(value)[name].__forward_arg__)
+            for name in getattr(value, "_fields", ())
+        }
     return {}
 
 

@@ -74,7 +74,9 @@ def making(kind: str, fake: FakeProvider, clock: Clock) -> Iterator[Make]:
         yield make_one
 
 
-def failure_of(embedder: Embedder, texts: Sequence[str] = ("one", "two"), purpose: Purpose = "document") -> ProviderFailed:
+def failure_of(
+    embedder: Embedder, texts: Sequence[str] = ("one", "two"), purpose: Purpose = "document"
+) -> ProviderFailed:
     """Return how an embedder fails."""
     with pytest.raises(ProviderFailed) as caught:
         embedder.embed(texts, purpose)

@@ -19,7 +19,13 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 _SECONDS = 10.0
 _FLAGS = (
     *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--no-default-browser-check", "--mute-audio"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-dev-shm-usage"),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-extensions",
+        "--disable-dev-shm-usage",
+    ),
     *("--remote-debugging-port=0", "--remote-allow-origins=*", "--force-color-profile=srgb", "--hide-scrollbars"),
 )
 #: Keys that are no letter, as the browser calls them, with their numbers.
@@ -74,7 +80,11 @@ class Tab:
             self.complaints.append(str(about["exceptionDetails"]))
         elif message.get("method") == "Page.javascriptDialogOpening":
             self.dialogs.append(str(about["message"]))
-            self._socket.send(json.dumps({"id": next(self._numbers), "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}))
+            self._socket.send(
+                json.dumps(
+                    {"id": next(self._numbers), "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
+                )
+            )
         elif message.get("method") == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
             self.complaints.append(f"{about['entry']['text']} {about['entry'].get('url', '')}")
         elif message.get("method") == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning", "assert"):
@@ -94,18 +104,28 @@ class Tab:
                 if self.run(f"Boolean({expression})"):
                     return
             time.sleep(0.02)
-        raise AssertionError(f"never came: {expression}; at {self.run('location.href')}: {self.run('document.body.innerText')[:800]}")
+        raise AssertionError(
+            f"never came: {expression}; at {self.run('location.href')}: {self.run('document.body.innerText')[:800]}"
+        )
 
     def go(self, address: str) -> None:
         """Open an address and wait until the page and its scripts are there."""
         self.send("Page.navigate", url=address)
-        self.wait(f"document.readyState === 'complete' && location.href !== 'about:blank' && {json.dumps(address.partition('#')[0])}.length > 0")
+        self.wait(
+            f"document.readyState === 'complete' && location.href !== 'about:blank' && {json.dumps(address.partition('#')[0])}.length > 0"
+        )
 
     def press(self, key: str) -> None:
         """Press and release a key."""
         code = _KEYS.get(key, ord(key[0].upper()))
         text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", key=key, windowsVirtualKeyCode=code, **text)
+        self.send(
+            "Input.dispatchKeyEvent",
+            type="keyDown" if text else "rawKeyDown",
+            key=key,
+            windowsVirtualKeyCode=code,
+            **text,
+        )
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def type(self, text: str) -> None:
@@ -115,8 +135,13 @@ class Tab:
 
     def look(self, width: int, height: int, *, is_dark: bool = False) -> None:
         """Give the page a size and a colour scheme."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}])
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.send(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}],
+        )
 
     def photograph(self, file: Path) -> None:
         """Write what is to be seen to a PNG file."""
@@ -130,7 +155,9 @@ def browsing(folder: Path) -> Iterator[Callable[[], Tab]]:
     assert browser is not None
     root = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
     process = subprocess.Popen(
-        [browser, *_FLAGS, *root, f"--user-data-dir={folder}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [browser, *_FLAGS, *root, f"--user-data-dir={folder}", "about:blank"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     tabs: list[Tab] = []
     try:

@@ -39,7 +39,18 @@ NOTE = "Uploads are retried, see `src/a.py:4-7`."
 def git(folder: Path, *arguments: str) -> str:
     """Run git as somebody without settings, and return what it prints."""
     done = subprocess.run(
-        ["git", "-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "commit.gpgsign=false", "-c", "core.autocrlf=false", *arguments],
+        [
+            "git",
+            "-c",
+            "user.name=n",
+            "-c",
+            "user.email=n@example.org",
+            "-c",
+            "commit.gpgsign=false",
+            "-c",
+            "core.autocrlf=false",
+            *arguments,
+        ],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -69,7 +80,9 @@ def project(vault: MakeVault) -> Path:
     folder = vault(
         {
             "memory/config.yaml": "",
-            "memory/learnings/note.md": entry(NOTE, id="note", kind="fact", title="Upload retries", last_reinforced=days_ago(1)),
+            "memory/learnings/note.md": entry(
+                NOTE, id="note", kind="fact", title="Upload retries", last_reinforced=days_ago(1)
+            ),
             "src/a.py": CODE,
             "src/b.py": "def nothing():\n    return None\n",
         }

@@ -13,9 +13,26 @@ from support import entry, notes_of
 
 Vault = Callable[[Files], Path]
 
-POSTGRES = entry("Staging runs Postgres 15, see [[Redis cache]].", id="staging-db", kind="fact", title="Staging database", tags="[db, staging]")
-REDIS = entry("# Redis cache\n\nFlushed every night. ^flush\n\n## Keys\n\nPrefixed by tenant.", id="redis-cache", kind="fact", tags="[db, cache]")
-RULE = entry("Always pin the image.", id="pin-image", kind="rule", links="[{to: staging-db, relation: elaborates}]", status="proposed")
+POSTGRES = entry(
+    "Staging runs Postgres 15, see [[Redis cache]].",
+    id="staging-db",
+    kind="fact",
+    title="Staging database",
+    tags="[db, staging]",
+)
+REDIS = entry(
+    "# Redis cache\n\nFlushed every night. ^flush\n\n## Keys\n\nPrefixed by tenant.",
+    id="redis-cache",
+    kind="fact",
+    tags="[db, cache]",
+)
+RULE = entry(
+    "Always pin the image.",
+    id="pin-image",
+    kind="rule",
+    links="[{to: staging-db, relation: elaborates}]",
+    status="proposed",
+)
 
 FILES = {
     "memory/config.yaml": "",

@@ -17,7 +17,11 @@ from memory_kb.notes.events import Event, parse_event
 
 SESSIONS = REPOSITORY / "tests" / "data" / "sessions"
 CHECKOUT, WEBHOOK = "burst_20261120T090000_001", "burst_20261120T153000_002"
-DEPLOY, REFACTOR, NOWHERE = "burst_20261119T190000_001", "019a9c6e-rollout-refactor-pricing", "burst_20261117T203000_004"
+DEPLOY, REFACTOR, NOWHERE = (
+    "burst_20261119T190000_001",
+    "019a9c6e-rollout-refactor-pricing",
+    "burst_20261117T203000_004",
+)
 INJECTED, SECRETS, TASKS = "burst_20261116T110000_001", "burst_20261115T140000_003", "burst_20261114T080000_001"
 
 
@@ -42,7 +46,8 @@ def write_session(kb: KnowledgeBase, session: str, *events: Mapping[str, Any]) -
     file = kb.machine / "sessions" / f"{session}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = (
-        {"ts": f"2026-11-20T10:{number // 6:02}:{number % 6}0.000Z", "seq": number + 1, "session": session} | dict(event)
+        {"ts": f"2026-11-20T10:{number // 6:02}:{number % 6}0.000Z", "seq": number + 1, "session": session}
+        | dict(event)
         for number, event in enumerate(events)
     )
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -58,11 +63,18 @@ def agent(text: str) -> dict[str, Any]:
 
 def bash(command: str, output: str = "", *, ok: bool = True) -> dict[str, Any]:
     """Return a command as `session append --tool` logs it: call and result in one."""
-    return {"type": "tool_result", "tool": "Bash", "args": {"command": command}, "content": output, "ok": ok} | ({} if ok else {"error": output})
+    return {"type": "tool_result", "tool": "Bash", "args": {"command": command}, "content": output, "ok": ok} | (
+        {} if ok else {"error": output}
+    )
 
 
 def edit(path: str) -> dict[str, Any]:
-    return {"type": "tool_call", "tool": "Edit", "args": {"file_path": path, "old_string": "a", "new_string": "b"}, "ok": True}
+    return {
+        "type": "tool_call",
+        "tool": "Edit",
+        "args": {"file_path": path, "old_string": "a", "new_string": "b"},
+        "ok": True,
+    }
 
 
 class FakeLlm:

@@ -32,7 +32,11 @@ EVENTS = (
 )
 
 #: Scope -> a number and a quote that are in the record.
-EVIDENCE = {"observations": (2, SAID[:30]), "escalation": (2, "the schema is mine to decide"), "corrective": (4, FAILED)}
+EVIDENCE = {
+    "observations": (2, SAID[:30]),
+    "escalation": (2, "the schema is mine to decide"),
+    "corrective": (4, FAILED),
+}
 _TEXTS = {
     "observations": "Timestamps are always written in UTC.",
     "escalation": "The person decides about the schema and wants to be asked before it is touched.",
@@ -46,7 +50,9 @@ def variables(fake: FakeProvider, **more: str) -> dict[str, str]:
     return chosen | {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"} | more
 
 
-def log_session(kb: KnowledgeBase, session: str = "s1", *events: Event, job: str | None = "api", task: str | None = "login") -> str:
+def log_session(
+    kb: KnowledgeBase, session: str = "s1", *events: Event, job: str | None = "api", task: str | None = "login"
+) -> str:
     """Log a session that is over."""
     kb.session_start(session, job=job, task=task)
     kb.session_append(events or EVENTS, session=session)
@@ -61,7 +67,10 @@ def step_of(scope: str, number: int = 0) -> Pass:
 def learning(scope: str, *evidence: tuple[int, str], step: int = 0, **fields: object) -> dict[str, Any]:
     """Return a learning as a model writes it, good unless `fields` say otherwise."""
     text = _TEXTS.get(scope, f"The {scope} of redis, docker compose and the suite, as it was learned.")
-    labels = {label.key: label.options[0] if label.options else f"{text} ({label.name})" for label in step_of(scope, step).labels}
+    labels = {
+        label.key: label.options[0] if label.options else f"{text} ({label.name})"
+        for label in step_of(scope, step).labels
+    }
     quotes = evidence or (EVIDENCE.get(scope, (5, MENDED[:40])),)
     shown = [{"number": number, "quote": quote} for number, quote in quotes]
     return {"title": f"What {scope} shows", **labels, "tags": ["redis"], "quotes": shown} | fields

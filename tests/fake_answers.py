@@ -19,26 +19,66 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("fast", "quick", "rapid"),
     ("retry", "reattempt"),
 )
-_STOPWORDS = frozenset(["a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on", "or", "the", "to", "was"])
+_STOPWORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "for",
+        "from",
+        "in",
+        "is",
+        "it",
+        "of",
+        "on",
+        "or",
+        "the",
+        "to",
+        "was",
+    ]
+)
 _Row = np.ndarray[Any, np.dtype[np.float64]]
 
 
 #: Status, code and words of each refusal, as the providers put them.
 REFUSALS = {
-    "bad-key": (401, "invalid_api_key", "Incorrect API key provided: sk-abcd**********wxyz. You can find your API key at https://example.com."),
+    "bad-key": (
+        401,
+        "invalid_api_key",
+        "Incorrect API key provided: sk-abcd**********wxyz. You can find your API key at https://example.com.",
+    ),
     "forbidden": (403, "permission_denied", "You are not allowed to do this."),
     "unknown-model": (404, "model_not_found", "The model does not exist or you do not have access to it."),
     "teapot": (418, "teapot", "I am a teapot."),
     "timeout-status": (408, "timeout", "The request took too long."),
     "conflict": (409, "conflict", "The request conflicts with another one."),
     "rate-limit": (429, "rate_limit_exceeded", "Rate limit reached for requests. Please try again soon."),
-    "no-quota": (429, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details."),
+    "no-quota": (
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
     "server-error": (500, "server_error", "The server had an error while processing your request. Sorry about that!"),
     "unavailable": (503, "overloaded", "That model is currently overloaded with other requests."),
-    "too-long": (400, "context_length_exceeded", "This model's maximum context length is 8192 tokens, however you requested 9000 tokens."),
+    "too-long": (
+        400,
+        "context_length_exceeded",
+        "This model's maximum context length is 8192 tokens, however you requested 9000 tokens.",
+    ),
     "bad-text": (400, "invalid_request_error", "'$.input' is invalid. Please check the API reference."),
 }
-_GEMINI_STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+_GEMINI_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+}
 
 
 class WordVectors:
@@ -118,7 +158,10 @@ def _gemini_error(refused: Refused) -> Mapping[str, Any]:
     elif refused.status == 429:
         period = "Day" if refused.code == "insufficient_quota" else "Minute"
         refused.message = "You exceeded your current quota, please check your plan and billing details."
-        violation = {"quotaId": f"EmbedContentRequestsPer{period}PerUserPerProjectPerModel-FreeTier", "quotaValue": "100"}
+        violation = {
+            "quotaId": f"EmbedContentRequestsPer{period}PerUserPerProjectPerModel-FreeTier",
+            "quotaValue": "100",
+        }
         details.append({"@type": kind + "QuotaFailure", "violations": [violation]})
         if refused.retry_after:
             details.append({"@type": kind + "RetryInfo", "retryDelay": f"{refused.retry_after}s"})

@@ -57,7 +57,9 @@ class FakeHub:
         self.ignores_ranges = False
         self.content_range = ""
         self.redirect_to = ""
-        self.servers = [ThreadingHTTPServer(("127.0.0.1", 0), self._handler(is_store=is_store)) for is_store in (False, True)]
+        self.servers = [
+            ThreadingHTTPServer(("127.0.0.1", 0), self._handler(is_store=is_store)) for is_store in (False, True)
+        ]
         for server in self.servers:
             server.daemon_threads = True
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -72,11 +74,19 @@ class FakeHub:
 
     def serve(self, folder: Path) -> None:
         """Serve these files from now on."""
-        self.files = {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+        self.files = {
+            file.relative_to(folder).as_posix(): file.read_bytes()
+            for file in sorted(folder.rglob("*"))
+            if file.is_file()
+        }
 
     def downloads(self) -> list[str]:
         """Return the paths of the files that were sent, in order."""
-        return [one.path.partition("/resolve/abc123/")[2] for one in self.asked if "/resolve/" in one.path and not one.is_store]
+        return [
+            one.path.partition("/resolve/abc123/")[2]
+            for one in self.asked
+            if "/resolve/" in one.path and not one.is_store
+        ]
 
     def close(self) -> None:
         for server in self.servers:
@@ -110,7 +120,12 @@ class FakeHub:
                 if refused:
                     self.send(refused, b"no")
                 elif path == f"/api/models/{OWNED}/revision/main":
-                    self.send(200, hub.listing if hub.listing is not None else json.dumps({"sha": "abc123", "siblings": hub.list_rows()}).encode())
+                    self.send(
+                        200,
+                        hub.listing
+                        if hub.listing is not None
+                        else json.dumps({"sha": "abc123", "siblings": hub.list_rows()}).encode(),
+                    )
                 elif (name := path.partition("/resolve/abc123/")[2]) in hub.files:
                     if is_large(name) and not is_store:
                         self.send(302, b"", Location=f"{hub.redirect_to or hub.store}{self.path}")
@@ -155,7 +170,14 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setattr(fetching_module, "_PAUSE", 0.001)
     with closing(FakeHub()) as fake:
         source = make_model(tmp_path / "source")
-        for name in ("README.md", "pytorch_model.bin", "onnx/model_qint8.onnx", "openvino/openvino_model.xml", "tf_model.h5", "vocab.txt"):
+        for name in (
+            "README.md",
+            "pytorch_model.bin",
+            "onnx/model_qint8.onnx",
+            "openvino/openvino_model.xml",
+            "tf_model.h5",
+            "vocab.txt",
+        ):
             (source / name).parent.mkdir(exist_ok=True)
             (source / name).write_text(name)
         fake.serve(source)

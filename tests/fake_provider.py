@@ -34,7 +34,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from fake_answers import REFUSALS, SYNONYMS, Refused, WordVectors, error_body, example_of
 
-_USUAL_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536, "gemini-embedding-001": 3072}
+_USUAL_DIMENSIONS = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+    "gemini-embedding-001": 3072,
+}
 
 
 class Call(NamedTuple):
@@ -58,7 +63,20 @@ class Fault(NamedTuple):
 
 
 #: Faults of the answer itself.
-_SPOILED = ("wrong-dimension", "wrong-count", "shuffled", "unnumbered", "nan", "zero", "uneven", "malformed", "html", "drop", "slow", "trickle")
+_SPOILED = (
+    "wrong-dimension",
+    "wrong-count",
+    "shuffled",
+    "unnumbered",
+    "nan",
+    "zero",
+    "uneven",
+    "malformed",
+    "html",
+    "drop",
+    "slow",
+    "trickle",
+)
 
 
 class FakeProvider:
@@ -103,7 +121,9 @@ class FakeProvider:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stopping.set()
         self._server.shutdown()
         self._server.server_close()
@@ -175,7 +195,8 @@ class FakeProvider:
             raise Refused(status, fault.says or message, code, fault.retry_after)
         for word in sorted(self.refuses):
             if word in call.body or any(
-                word in json.dumps(call.body.get(part, "")) for part in ("response_format", "encoding_format", "generationConfig", "output_config")
+                word in json.dumps(call.body.get(part, ""))
+                for part in ("response_format", "encoding_format", "generationConfig", "output_config")
             ):
                 raise Refused(400, f"Unsupported parameter: '{word}' is not supported.", "unsupported_parameter")
         if call.path.endswith("/embeddings"):
@@ -210,10 +231,16 @@ class FakeProvider:
 
     def _openai_vectors(self, body: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
-        rows = self._vectors(texts, body.get("dimensions") or _USUAL_DIMENSIONS.get(body["model"], self.dimension), kind)
+        rows = self._vectors(
+            texts, body.get("dimensions") or _USUAL_DIMENSIONS.get(body["model"], self.dimension), kind
+        )
         as_text = body.get("encoding_format") == "base64" and not self.answers_lists
         data = [
-            {"object": "embedding", "index": index, "embedding": base64.b64encode(np.array(row, "<f4").tobytes()).decode() if as_text else row}
+            {
+                "object": "embedding",
+                "index": index,
+                "embedding": base64.b64encode(np.array(row, "<f4").tobytes()).decode() if as_text else row,
+            }
             for index, row in enumerate(rows)
         ]
         tokens = sum(len(text) for text in texts) // 4
@@ -221,14 +248,23 @@ class FakeProvider:
             data.reverse()
         elif kind == "unnumbered":
             data = [item | {"index": 0} for item in data]
-        return {"object": "list", "data": data, "model": body["model"], "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+        return {
+            "object": "list",
+            "data": data,
+            "model": body["model"],
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
 
     def _gemini_vectors(self, call: Call, kind: str) -> Mapping[str, Any]:
         requests = call.body["requests"]
         model = call.path.rpartition("/")[2].partition(":")[0]
         size = requests[0].get("outputDimensionality") or _USUAL_DIMENSIONS.get(model, self.dimension)
-        rows = self._vectors(["".join(part["text"] for part in request["content"]["parts"]) for request in requests], size, kind)
-        return {"embeddings": [{"values": [0.7 * number for number in row]} for row in rows]}  # a cut vector is not of length 1
+        rows = self._vectors(
+            ["".join(part["text"] for part in request["content"]["parts"]) for request in requests], size, kind
+        )
+        return {
+            "embeddings": [{"values": [0.7 * number for number in row]} for row in rows]
+        }  # a cut vector is not of length 1
 
     def _say(self, schema: Mapping[str, Any]) -> str:
         with self._lock:
@@ -236,7 +272,11 @@ class FakeProvider:
         return said if isinstance(said, str) else json.dumps(said)
 
     def _counted(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        return answer if self.tells_usage else {name: part for name, part in answer.items() if not name.startswith("usage")}
+        return (
+            answer
+            if self.tells_usage
+            else {name: part for name, part in answer.items() if not name.startswith("usage")}
+        )
 
     def _chat(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         text = self._say(body.get("response_format", {}).get("json_schema", {}).get("schema", {}))
@@ -252,7 +292,9 @@ class FakeProvider:
     def _generate(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         text = self._say(body.get("generationConfig", {}).get("responseJsonSchema", {}))
         return {
-            "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}],
+            "candidates": [
+                {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+            ],
             "usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 100, "totalTokenCount": 1100},
         }
 
@@ -310,7 +352,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         fake = self.server.fake
-        self._send(200, json.dumps({"calls": [call.path for call in fake.calls], "embedded": dict(fake.embedded_texts)}))
+        self._send(
+            200, json.dumps({"calls": [call.path for call in fake.calls], "embedded": dict(fake.embedded_texts)})
+        )
 
     def do_POST(self) -> None:
         fake = self.server.fake
@@ -348,7 +392,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(status, text, retry_after=retry_after)
 
-    def _send(self, status: int, text: str, kind: str = "application/json", *, retry_after: str | None = None, cut: int | None = None) -> None:
+    def _send(
+        self,
+        status: int,
+        text: str,
+        kind: str = "application/json",
+        *,
+        retry_after: str | None = None,
+        cut: int | None = None,
+    ) -> None:
         body = text.encode()
         lines = [f"HTTP/1.1 {status} Fake", f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
         if retry_after is not None:

@@ -17,12 +17,27 @@ from memory_kb import KnowledgeBase
 ENTRY = "---\nid: e1\nkind: pitfall\ntags: [network]\napplies_to: ['src/**']\ncreated_at: '2026-03-01'\n---\nNever retry a payment.\n"
 
 NAMES = st.sampled_from(
-    ["MEMORY.md", "memory/a.md", "memory/learnings/b.md", "memory/learnings/deep/c.md", "memory/rules/d.md", "memory/jobs/j/tasks/t/x.md"]
+    [
+        "MEMORY.md",
+        "memory/a.md",
+        "memory/learnings/b.md",
+        "memory/learnings/deep/c.md",
+        "memory/rules/d.md",
+        "memory/jobs/j/tasks/t/x.md",
+    ]
 )
 NAMES |= st.sampled_from(
-    ["memory/archive/2026-01/e.md", "memory/Größe 日本.md", "memory/episodes/2026-02-03/f.md", "~home~/learnings/g.md", "~home~/institutional.md"]
+    [
+        "memory/archive/2026-01/e.md",
+        "memory/Größe 日本.md",
+        "memory/episodes/2026-02-03/f.md",
+        "~home~/learnings/g.md",
+        "~home~/institutional.md",
+    ]
 )
-FOLDERS = st.sampled_from(["memory/learnings", "memory/learnings/deep", "memory/rules", "memory/jobs/j", "memory/moved", "memory/archive"])
+FOLDERS = st.sampled_from(
+    ["memory/learnings", "memory/learnings/deep", "memory/rules", "memory/jobs/j", "memory/moved", "memory/archive"]
+)
 CONTENTS = st.sampled_from(
     [
         b"",
@@ -124,6 +139,8 @@ class Edits(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "kb"):
             self.kb.sync()
-            assert_equals_rebuild(self.kb, self.place / "fresh", ("alpha", "gamma delta", "größe", "検索", "payment C++", "2026-03-01"))
+            assert_equals_rebuild(
+                self.kb, self.place / "fresh", ("alpha", "gamma delta", "größe", "検索", "payment C++", "2026-03-01")
+            )
             self.kb.close()
             shutil.rmtree(self.place)

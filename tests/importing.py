@@ -122,8 +122,18 @@ CLAUDE = [
                 "content": [{"type": "text", "text": "Always use zod for validation."}],
                 "created_at": "2026-01-05T10:00:01Z",
             },
-            {"uuid": "m2", "sender": "assistant", "text": "I always use zod for validation, then.", "created_at": "2026-01-05T10:00:02Z"},
-            {"uuid": "m3", "sender": "human", "text": "Can you show me an example of that, please?", "created_at": "2026-01-05T10:00:03Z"},
+            {
+                "uuid": "m2",
+                "sender": "assistant",
+                "text": "I always use zod for validation, then.",
+                "created_at": "2026-01-05T10:00:02Z",
+            },
+            {
+                "uuid": "m3",
+                "sender": "human",
+                "text": "Can you show me an example of that, please?",
+                "created_at": "2026-01-05T10:00:03Z",
+            },
         ],
     },
     {"uuid": "22222222-bbbb", "name": "", "created_at": "2026-01-06T10:00:00Z", "chat_messages": []},
@@ -140,7 +150,12 @@ CHATGPT = [
                 "id": "n0",
                 "parent": "root",
                 "children": ["n1"],
-                "message": {"id": "n0", "author": {"role": "system"}, "content": {"content_type": "text", "parts": [""]}, "create_time": None},
+                "message": {
+                    "id": "n0",
+                    "author": {"role": "system"},
+                    "content": {"content_type": "text", "parts": [""]},
+                    "create_time": None,
+                },
             },
             "n1": {
                 "id": "n1",
@@ -182,7 +197,10 @@ CHATGPT = [
                 "message": {
                     "id": "n3",
                     "author": {"role": "user"},
-                    "content": {"content_type": "multimodal_text", "parts": [{"asset_pointer": "x"}, "I prefer double quotes in Python code."]},
+                    "content": {
+                        "content_type": "multimodal_text",
+                        "parts": [{"asset_pointer": "x"}, "I prefer double quotes in Python code."],
+                    },
                     "create_time": 1767225603.0,
                 },
             },
@@ -213,7 +231,13 @@ MEM0 = {
             "created_at": "2024-09-03T10:16:05.490548-07:00",
             "updated_at": None,
         },
-        {"id": "a2", "memory": "Arjun prefers morning meetings", "user_id": "arjun", "metadata": None, "categories": ["user_preferences"]},
+        {
+            "id": "a2",
+            "memory": "Arjun prefers morning meetings",
+            "user_id": "arjun",
+            "metadata": None,
+            "categories": ["user_preferences"],
+        },
         {"id": "a3", "memory": "  "},
     ],
 }
@@ -222,7 +246,10 @@ MEM0 = {
 @pytest.fixture
 def source(tmp_path: Path) -> Callable[..., Path]:
     def make(files: dict[str, Any], name: str = "source") -> Path:
-        return write_files(tmp_path / name, {path: text if isinstance(text, str | bytes) else json.dumps(text) for path, text in files.items()})
+        return write_files(
+            tmp_path / name,
+            {path: text if isinstance(text, str | bytes) else json.dumps(text) for path, text in files.items()},
+        )
 
     return make
 

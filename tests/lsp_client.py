@@ -75,7 +75,9 @@ class Editor:
         number = self._id
         self._send({"id": number, "method": method, "params": params})
         with self._heard:
-            assert self._heard.wait_for(lambda: number in self._answers, _PATIENCE), f"no answer to {method}: {list(self.stderr.queue)}"
+            assert self._heard.wait_for(lambda: number in self._answers, _PATIENCE), (
+                f"no answer to {method}: {list(self.stderr.queue)}"
+            )
             answer = self._answers.pop(number)
         assert "error" not in answer, answer
         return answer["result"]
@@ -87,7 +89,10 @@ class Editor:
     def wait(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait for a notification; those before it are forgotten."""
         with self._heard:
-            assert self._heard.wait_for(lambda: any(map(is_it, self.notices)), _PATIENCE), (self.notices, list(self.stderr.queue))
+            assert self._heard.wait_for(lambda: any(map(is_it, self.notices)), _PATIENCE), (
+                self.notices,
+                list(self.stderr.queue),
+            )
             place = next(number for number, one in enumerate(self.notices) if is_it(one))
             found = self.notices[place]
             del self.notices[: place + 1]
@@ -95,7 +100,12 @@ class Editor:
 
     def start(self, root: Path | None = None, capabilities: Mapping[str, Any] | None = None) -> dict[str, Any]:
         told: dict[str, Any] = self.ask(
-            "initialize", {"processId": None, "rootUri": root.as_uri() if root else None, "capabilities": capabilities or CAPABILITIES}
+            "initialize",
+            {
+                "processId": None,
+                "rootUri": root.as_uri() if root else None,
+                "capabilities": capabilities or CAPABILITIES,
+            },
         )
         self.tell("initialized", {})
         return told
@@ -104,13 +114,19 @@ class Editor:
         """Open a file, or a text that is not saved under its name."""
         uri = file.as_uri()
         self._texts[uri] = file.read_bytes().decode() if text is None else text
-        self.tell("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "markdown", "version": 1, "text": self._texts[uri]}})
+        self.tell(
+            "textDocument/didOpen",
+            {"textDocument": {"uri": uri, "languageId": "markdown", "version": 1, "text": self._texts[uri]}},
+        )
         return uri
 
     def type(self, uri: str, text: str, version: int = 2) -> None:
         """Change a text without saving it."""
         self._texts[uri] = text
-        self.tell("textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]})
+        self.tell(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
+        )
 
     def close_notes(self) -> None:
         """Close every note, and forget what was said meanwhile."""
@@ -198,14 +214,18 @@ def apply_edits(text: str, edits: list[dict[str, Any]]) -> str:
     flat = "\n".join(lines)
 
     def offset(position: Mapping[str, int]) -> int:
-        line = lines[position["line"]].encode("utf-16-le")[: 2 * (position["character"] + lines[position["line"]].startswith("\0"))]
+        line = lines[position["line"]].encode("utf-16-le")[
+            : 2 * (position["character"] + lines[position["line"]].startswith("\0"))
+        ]
         return (
             starts[position["line"]] + len(line.decode("utf-16-le"))
             if position["character"]
             else starts[position["line"]] + lines[position["line"]].startswith("\0")
         )
 
-    for edit in sorted(edits, key=lambda one: (one["range"]["start"]["line"], one["range"]["start"]["character"]), reverse=True):
+    for edit in sorted(
+        edits, key=lambda one: (one["range"]["start"]["line"], one["range"]["start"]["character"]), reverse=True
+    ):
         start, end = offset(edit["range"]["start"]), offset(edit["range"]["end"])
         flat = flat[:start] + edit["newText"].replace("\r\n", "\n\0") + flat[end:]
     return flat.replace("\n\0", "\r\n").replace("\0", "")

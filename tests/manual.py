@@ -70,7 +70,9 @@ def read_steps(page: str) -> list[Step]:
         elif info and ("/" in info or "." in info):
             assert f"`{info}`" in page[: block.start()], f"the text does not say that the block is {info}"
             name = re.sub("^~/", "$HOME/", info)
-            steps.append(Step(f'mkdir -p "$(dirname "{name}")"\ncat > "{name}" <<\'END OF FILE\'\n{text}END OF FILE\n', None))
+            steps.append(
+                Step(f'mkdir -p "$(dirname "{name}")"\ncat > "{name}" <<\'END OF FILE\'\n{text}END OF FILE\n', None)
+            )
     return steps
 
 
@@ -103,7 +105,9 @@ def play(steps: list[Step], folder: Path, page: str) -> list[str]:
     if "docs/git/" in page:
         shutil.copytree(REPOSITORY / "docs" / "git", home / "memory-kb" / "docs" / "git")
     script = folder / "page.sh"
-    script.write_text("".join(f"printf '{_MARK}'\n{step.code}" for step in steps) + f"printf '{_MARK}'\n", encoding="utf-8")
+    script.write_text(
+        "".join(f"printf '{_MARK}'\n{step.code}" for step in steps) + f"printf '{_MARK}'\n", encoding="utf-8"
+    )
     done = subprocess.run(
         ["sh", script],
         cwd=home,
@@ -170,4 +174,6 @@ def _closed(text: str) -> str:
 
 def _with_ellipses(said: str, real: str) -> str:
     kept = [line for line in said.splitlines() if "..." in line and line.strip(" .")]
-    return "".join(f"{next((line for line in kept if _line_agrees(line, found)), found)}\n" for found in real.splitlines())
+    return "".join(
+        f"{next((line for line in kept if _line_agrees(line, found)), found)}\n" for found in real.splitlines()
+    )

@@ -45,7 +45,9 @@ def turned(text: str) -> str:
 
 def lines_of(text: str) -> Counter[str]:
     """Return the lines of a text but those between which people choose; the order of a list does not count."""
-    lines = (re.sub(r"\[(.*)\]", lambda found: str(sorted(found[1].split(", "))), line.strip()) for line in text.splitlines())
+    lines = (
+        re.sub(r"\[(.*)\]", lambda found: str(sorted(found[1].split(", "))), line.strip()) for line in text.splitlines()
+    )
     return Counter(line for line in lines if line and not re.match(r"[<=>]{7}", line))
 
 

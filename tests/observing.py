@@ -30,10 +30,21 @@ def session(*steps: tuple[str, ...]) -> list[Event]:
                 args=edit if what == "E" else {"command": text},
             )
         )
-        said = {"-": f"Exit code 1\n{more_text}", "X": "The user doesn't want to proceed with this tool use. The tool use was rejected."}.get(
-            what, more_text
+        said = {
+            "-": f"Exit code 1\n{more_text}",
+            "X": "The user doesn't want to proceed with this tool use. The tool use was rejected.",
+        }.get(what, more_text)
+        made.append(
+            Event(
+                seq=seq + 1,
+                session="s",
+                type="tool_result",
+                role="tool",
+                call_id=f"c{number}",
+                ok=what in "+E",
+                content=said,
+            )
         )
-        made.append(Event(seq=seq + 1, session="s", type="tool_result", role="tool", call_id=f"c{number}", ok=what in "+E", content=said))
     return made
 
 

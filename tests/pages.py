@@ -86,7 +86,10 @@ class Server:
             connection.putrequest(method, target, skip_host="host" in headers)
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             if body is not None:
-                given = {"content-type": "application/x-www-form-urlencoded", "content-length": str(len(body.encode()))} | given
+                given = {
+                    "content-type": "application/x-www-form-urlencoded",
+                    "content-length": str(len(body.encode())),
+                } | given
             for name, value in given.items():
                 connection.putheader(name, value)
             connection.endheaders(body.encode() if body is not None else None)
@@ -95,7 +98,13 @@ class Server:
 
     def send(self, target: str, page: str, **fields: str) -> Answer:
         """Send a form as a browser would that has just loaded a page."""
-        return self.ask(target, "POST", urlencode({"mark": self.ask(page).mark} | fields), origin=self.address, sec_fetch_site="same-origin")
+        return self.ask(
+            target,
+            "POST",
+            urlencode({"mark": self.ask(page).mark} | fields),
+            origin=self.address,
+            sec_fetch_site="same-origin",
+        )
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         self.process.send_signal(number)
@@ -172,15 +181,25 @@ class Parsed(HTMLParser):
             if tag in ("iframe", "object", "embed", "base", "style", "img")
             or (tag == "script" and not (given.get("src") or "").startswith("/static/"))
         ]
-        found += [f"{tag} {name}" for tag, given in self.tags for name in given if name.startswith("on") or name == "style"]
+        found += [
+            f"{tag} {name}" for tag, given in self.tags for name in given if name.startswith("on") or name == "style"
+        ]
         schemes = ("/", "#", "https://", "http://", "mailto:", "vscode://file/", "obsidian://open?")
-        found += [f"{tag} {given['href']}" for tag, given in self.tags if given.get("href") and not str(given["href"]).startswith(schemes)]
+        found += [
+            f"{tag} {given['href']}"
+            for tag, given in self.tags
+            if given.get("href") and not str(given["href"]).startswith(schemes)
+        ]
         return found
 
     def has_labels(self) -> bool:
         """Whether every field that is seen has a label."""
         labelled = {given.get("for") for tag, given in self.tags if tag == "label"}
-        fields = [given for tag, given in self.tags if tag in ("input", "select", "textarea") and given.get("type") != "hidden"]
+        fields = [
+            given
+            for tag, given in self.tags
+            if tag in ("input", "select", "textarea") and given.get("type") != "hidden"
+        ]
         return all(given.get("id") in labelled for given in fields)
 
 

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.notes.entries import parse_document
-from memory_kb.notes.plans import Change, NoteText, create_file, decode, move, remove, replace_entry, set_body, set_fields
+from memory_kb.notes.plans import (
+    Change,
+    NoteText,
+    create_file,
+    decode,
+    move,
+    remove,
+    replace_entry,
+    set_body,
+    set_fields,
+)
 
 #: A file with all that must survive a write.
 ODD = (
@@ -82,7 +92,13 @@ def odd_files(draw: st.DrawFn, name: str) -> bytes:
     return text.replace("\n", newline).encode() + draw(st.sampled_from([b"", b"", b" \xff"]))
 
 
-PATHS = ("memory/many.md", "memory/learnings/a.md", "memory/jobs/j/rules/b.md", "~global/learnings/g.md", "memory/MEMORY.md")
+PATHS = (
+    "memory/many.md",
+    "memory/learnings/a.md",
+    "memory/jobs/j/rules/b.md",
+    "~global/learnings/g.md",
+    "memory/MEMORY.md",
+)
 vaults = st.lists(st.sampled_from(PATHS), min_size=1, max_size=4, unique=True).flatmap(
     lambda paths: st.fixed_dictionaries({path: odd_files(f"n{PATHS.index(path)}-") for path in paths})
 )
@@ -97,18 +113,35 @@ def plan_one(note: NoteText, entry_id: str, what: str, number: int) -> Change:
         "link": lambda: set_fields(note, entry_id, {"links": [{"to": "x", "relation": "related_to"}]}, "Linked."),
         "rewrite": lambda: set_body(note, entry_id, f"New text {number}.\n\n---\n\nMore.", "Rewritten."),
         "empty": lambda: set_body(note, entry_id, "", "Emptied."),
-        "replace": lambda: replace_entry(note, entry_id, f"---\nid: {entry_id}\nkind: fact\n---\nOther.\n", "Replaced."),
+        "replace": lambda: replace_entry(
+            note, entry_id, f"---\nid: {entry_id}\nkind: fact\n---\nOther.\n", "Replaced."
+        ),
         "archive": lambda: move(note, f"memory/archive/2026-11/{name}.md", "Archived.", entry_id),
         "promote": lambda: move(note, f"~global/rules/{name}.md", "Promoted.", entry_id),
         "remove": lambda: remove(note, "Not wanted.", entry_id),
-        "create": lambda: create_file(f"memory/learnings/new/{name}-{number}.md", f"---\nid: new-{entry_id}\n---\nNew.\n", "New."),
+        "create": lambda: create_file(
+            f"memory/learnings/new/{name}-{number}.md", f"---\nid: new-{entry_id}\n---\nNew.\n", "New."
+        ),
         "move-file": lambda: move(note, f"memory/moved/{name}.md", "Moved."),
         "remove-file": lambda: remove(note, "The whole file."),
     }
     return made[what]()
 
 
-ACTIONS = ["retire", "weigh", "link", "rewrite", "empty", "replace", "archive", "promote", "remove", "create", "move-file", "remove-file"]
+ACTIONS = [
+    "retire",
+    "weigh",
+    "link",
+    "rewrite",
+    "empty",
+    "replace",
+    "archive",
+    "promote",
+    "remove",
+    "create",
+    "move-file",
+    "remove-file",
+]
 
 
 @dataclass(frozen=True)
@@ -123,6 +156,18 @@ class Scene:
 def scenes(draw: st.DrawFn) -> Scene:
     """Return odd files and any plan for them; some of it may not be possible."""
     files = draw(vaults)
-    notes = [(NoteText(path, data), entry.id) for path, data in files.items() for entry in parse_document(decode(data), path).entries]
-    chosen = draw(st.lists(st.tuples(st.sampled_from(notes), st.sampled_from(ACTIONS), st.integers(0, 9)), min_size=1, max_size=6)) if notes else []
+    notes = [
+        (NoteText(path, data), entry.id)
+        for path, data in files.items()
+        for entry in parse_document(decode(data), path).entries
+    ]
+    chosen = (
+        draw(
+            st.lists(
+                st.tuples(st.sampled_from(notes), st.sampled_from(ACTIONS), st.integers(0, 9)), min_size=1, max_size=6
+            )
+        )
+        if notes
+        else []
+    )
     return Scene(files, [plan_one(note, entry_id, what, number) for (note, entry_id), what, number in chosen])

@@ -25,14 +25,27 @@ class Clone:
     @property
     def environ(self) -> dict[str, str]:
         """The environment of a person without a configuration of git."""
-        people = {f"GIT_{role}_{what}": "nobody@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        people = {
+            f"GIT_{role}_{what}": "nobody@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PYTHONPATH": str(REPOSITORY), "PATH": path}
+        alone = {
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "PYTHONPATH": str(REPOSITORY),
+            "PATH": path,
+        }
         return people | alone
 
     def git(self, *arguments: str, may_fail: bool = False) -> str:
         """Run git in it; return what it prints."""
-        done = subprocess.run(["git", "-C", str(self.folder), *arguments], env=os.environ | self.environ, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(self.folder), *arguments],
+            env=os.environ | self.environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert may_fail or done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -15,7 +15,15 @@ from memory_kb import KnowledgeBase
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]
 CONFIG = {"memory/config.yaml": ""}
-FAILING = {"id": "r", "kind": "rule", "tags": "[sse]", "success_count": 1, "failure_count": 4, "sources": "[ep-1]", "created_at": days_ago(9)}
+FAILING = {
+    "id": "r",
+    "kind": "rule",
+    "tags": "[sse]",
+    "success_count": 1,
+    "failure_count": 4,
+    "sources": "[ep-1]",
+    "created_at": days_ago(9),
+}
 TEXT = "AVOID: Use sleep to wait. -- this pattern has caused repeated issues (4 failures vs 1 successes)."
 
 

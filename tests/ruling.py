@@ -14,7 +14,13 @@ CONFIG = {"memory/config.yaml": ""}
 
 def rule(text: str = "Buffer chunks.", **fields: object) -> str:
     """Return a rule in use as a note."""
-    named: dict[str, object] = {"id": "r", "kind": "rule", "tags": "[sse]", "confidence": 0.75, "created_at": days_ago(0)}
+    named: dict[str, object] = {
+        "id": "r",
+        "kind": "rule",
+        "tags": "[sse]",
+        "confidence": 0.75,
+        "created_at": days_ago(0),
+    }
     return entry(text, **(named | fields))
 
 

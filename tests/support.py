@@ -38,7 +38,11 @@ Platypus text.
 
 def notes_of(*folders: Path) -> dict[str, bytes]:
     """Return every note below some folders, by path."""
-    return {f"{folder.name}/{file.relative_to(folder).as_posix()}": file.read_bytes() for folder in folders for file in sorted(folder.rglob("*.md"))}
+    return {
+        f"{folder.name}/{file.relative_to(folder).as_posix()}": file.read_bytes()
+        for folder in folders
+        for file in sorted(folder.rglob("*.md"))
+    }
 
 
 def entry(body: str, **fields: object) -> str:
@@ -66,7 +70,9 @@ def query(kb: KnowledgeBase, statement: str) -> list[Row]:
 
 def rows(kb: KnowledgeBase) -> tuple[list[Row], list[Row]]:
     """Return all that the index holds of the files: chunks in order, and files without their times."""
-    return query(kb, "SELECT * FROM chunks ORDER BY source, position"), query(kb, "SELECT path, size, hash, problems FROM file_meta ORDER BY path")
+    return query(kb, "SELECT * FROM chunks ORDER BY source, position"), query(
+        kb, "SELECT path, size, hash, problems FROM file_meta ORDER BY path"
+    )
 
 
 def check_full_text(kb: KnowledgeBase) -> None:
@@ -80,7 +86,10 @@ def rebuilt(kb: KnowledgeBase, folder: Path) -> KnowledgeBase:
     """Return a knowledge base over the same files whose index was made from nothing in `folder`."""
     shutil.rmtree(folder, ignore_errors=True)
     fresh = KnowledgeBase.open(
-        kb.vault.folder, kb.vault.home, environ={"HOME": str(kb.vault.home.parent), "MEMORY_KB_INDEX_PATH": str(folder)}, clock=lambda: NOW
+        kb.vault.folder,
+        kb.vault.home,
+        environ={"HOME": str(kb.vault.home.parent), "MEMORY_KB_INDEX_PATH": str(folder)},
+        clock=lambda: NOW,
     )
     fresh.sync(rebuild=True)
     return fresh

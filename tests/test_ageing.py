@@ -36,7 +36,10 @@ def built(folder: Path, open_kb: Open) -> Path:
 
 
 def sections_of(file: Path) -> dict[str, tuple[str, ...]]:
-    return {name: items_of(text) for name, text in cut_sections(file.read_text(encoding="utf-8").split("\n---\n", 1)[1])[1].items()}
+    return {
+        name: items_of(text)
+        for name, text in cut_sections(file.read_text(encoding="utf-8").split("\n---\n", 1)[1])[1].items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,10 @@ def test_a_summary_that_was_there_stays_in_its_place(folder: Path, open_kb: Open
     put_session(kb, WEBHOOK)
     file = folder / kb.reflect(WEBHOOK).episodes[0].path
     aged(open_kb, folder, 9)._age_episodes()
-    assert [item[:28] for item in sections_of(file)["Summary"]] == ["Task 'Fix the red checkout w", "The refund webhook handles e"]
+    assert [item[:28] for item in sections_of(file)["Summary"]] == [
+        "Task 'Fix the red checkout w",
+        "The refund webhook handles e",
+    ]
     assert list(sections_of(file))[-1] == "Summary"
 
 
@@ -106,14 +112,22 @@ def test_other_edits_do_not_keep_the_action_log_and_stay(built: Path, folder: Pa
     aged(open_kb, folder, 20)._age_episodes()
     after = built.read_text(encoding="utf-8")
     assert "## Action log" not in after
-    for kept in ("- Mine.  <!-- kept -->", "outcome: failure # really", "## Notes of mine\n\n  * odd   spacing", "failed after"):
+    for kept in (
+        "- Mine.  <!-- kept -->",
+        "outcome: failure # really",
+        "## Notes of mine\n\n  * odd   spacing",
+        "failed after",
+    ):
         assert kept in after
 
 
 def test_what_a_person_wrote_is_never_summarised(vault: MakeVault, open_kb: Open) -> None:
     body = "## Action log\n\n- t=0 looked\n"
     folder = vault(
-        {"memory/config.yaml": "", "memory/episodes/2026-11-05/a.md": episode_text(body, id="mine", detail="full", created_at="2026-11-05")}
+        {
+            "memory/config.yaml": "",
+            "memory/episodes/2026-11-05/a.md": episode_text(body, id="mine", detail="full", created_at="2026-11-05"),
+        }
     )
     assert open_kb(folder)._age_episodes().run is None
 
@@ -126,7 +140,9 @@ def test_the_archive_holds_the_same_bytes(built: Path, folder: Path, open_kb: Op
     archived = folder / "memory" / "archive" / "2026-12" / built.name
     assert not built.exists()
     assert archived.read_bytes() == before.replace(b"status: active", b"status: archived")
-    assert {hit.path for hit in kb.search("publish events after the commit").hits} == {f"memory/archive/2026-12/{built.name}"}
+    assert {hit.path for hit in kb.search("publish events after the commit").hits} == {
+        f"memory/archive/2026-12/{built.name}"
+    }
     kb.undo()
     assert built.read_bytes() == before
 
@@ -144,7 +160,8 @@ def reference(how: str, entry_id: str, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("how", "stays"), [("source", True), ("session", True), ("link", True), ("wikilink", True), ("file", True), ("mention", False)]
+    ("how", "stays"),
+    [("source", True), ("session", True), ("link", True), ("wikilink", True), ("file", True), ("mention", False)],
 )
 def test_what_is_referred_to_stays(built: Path, folder: Path, open_kb: Open, how: str, stays: bool) -> None:
     (folder / "memory/rules").mkdir()
@@ -180,11 +197,17 @@ def test_each_goes_to_the_archive_of_its_scope(folder: Path, open_kb: Open) -> N
     kb = aged(open_kb, folder, 40)
     (move,) = (change for change in kb._age_episodes(dry_run=True).changes if change.action == "move")
     assert move.to == "memory/jobs/release-4-3/tasks/staging/archive/2026-12/deploy-4-3-to-staging-eb5266a0.md"
-    assert notes_of(folder).keys() == {"vault/memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md"}
+    assert notes_of(folder).keys() == {
+        "vault/memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md"
+    }
 
 
 def test_several_of_one_file_go_apart(vault: MakeVault, open_kb: Open) -> None:
-    two = episode_text("One.", id="old", created_at="2026-01-01") + "\n" + episode_text("Two.", id="new", created_at="2026-11-20")
+    two = (
+        episode_text("One.", id="old", created_at="2026-01-01")
+        + "\n"
+        + episode_text("Two.", id="new", created_at="2026-11-20")
+    )
     folder = vault({"memory/config.yaml": "", "memory/episodes/log.md": two})
     open_kb(folder)._age_episodes()
     assert {path: b"One." in data for path, data in notes_of(folder / "memory").items()} == {
@@ -198,12 +221,16 @@ def test_an_aged_episode_is_not_built_again(built: Path, folder: Path, open_kb: 
     kb._age_episodes()
     summary = built.read_bytes()
     with (kb.machine / "sessions" / f"{CHECKOUT}.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"ts": "2026-11-29T12:00:00.000Z", "seq": 51, "type": "message", "role": "user", "content": "One more thing."}\n')
+        file.write(
+            '{"ts": "2026-11-29T12:00:00.000Z", "seq": 51, "type": "message", "role": "user", "content": "One more thing."}\n'
+        )
     assert [one.action for one in kb.reflect(CHECKOUT).episodes] == ["aged"]
     assert built.read_bytes() == summary
 
 
-def test_the_folder_of_a_day_goes_with_its_last_episode_and_comes_back_with_it(built: Path, folder: Path, open_kb: Open) -> None:
+def test_the_folder_of_a_day_goes_with_its_last_episode_and_comes_back_with_it(
+    built: Path, folder: Path, open_kb: Open
+) -> None:
     text, people = built.read_bytes(), folder / "memory/learnings/kept empty"
     people.mkdir(parents=True)
     kb = aged(open_kb, folder, 31)

@@ -22,7 +22,10 @@ MISSING = "[[Tea#Not this]] [[Tea#^this]] [[Tea#Under#Tea]] [[Tea#tags]] [[Twin#
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    return write_files(tmp_path / "notes", {"sub/Tea.md": TEA, "a/Twin.md": "One.", "b/Twin.md": "Two.", "Links.md": f"{LINKS}\n{MISSING}\n"})
+    return write_files(
+        tmp_path / "notes",
+        {"sub/Tea.md": TEA, "a/Twin.md": "One.", "b/Twin.md": "Two.", "Links.md": f"{LINKS}\n{MISSING}\n"},
+    )
 
 
 @pytest.fixture
@@ -61,7 +64,16 @@ def test_a_heading_that_is_written_but_not_saved_is_there(notes: Path, editor: E
 
 
 @pytest.mark.parametrize(
-    ("word", "line"), [("[[Tea#Te", 3), ("[[Tea#why", 5), ("[[tea#Tea#U", 16), ("[[Tea#^B", 7), ("[[Tea#^li", 9), ("[[Tea#^pic", 19), ("[[Tea]", 3)]
+    ("word", "line"),
+    [
+        ("[[Tea#Te", 3),
+        ("[[Tea#why", 5),
+        ("[[tea#Tea#U", 16),
+        ("[[Tea#^B", 7),
+        ("[[Tea#^li", 9),
+        ("[[Tea#^pic", 19),
+        ("[[Tea]", 3),
+    ],
 )
 def test_links_lead_into_the_note(notes: Path, editor: Editor, word: str, line: int) -> None:
     uri = editor.open(notes / "Links.md")
@@ -100,7 +112,10 @@ def test_what_a_heading_or_block_is(text: str, anchor: str, is_there: bool) -> N
     [
         ("![[Tea#^b1]]", '<p><a href="/go?to=Tea#at-%5Eb1" class="wiki embed">Tea#^b1</a></p>'),
         ("[[Tea#A b: c|x]]", '<p><a href="/go?to=Tea#at-a-b-c" class="wiki">x</a></p>'),
-        ("![[a.png|300]] ![[b.pdf]]", '<p><span class="picture">picture: a.png</span> <span class="picture">file: b.pdf</span></p>'),
+        (
+            "![[a.png|300]] ![[b.pdf]]",
+            '<p><span class="picture">picture: a.png</span> <span class="picture">file: b.pdf</span></p>',
+        ),
         ("![[<b>.png]]", '<p><span class="picture">picture: &lt;b&gt;.png</span></p>'),
         ("## A *b*: c", '<h3 id="at-a-b-c">A <em>b</em>: c</h3>'),
         ("Boil. ^b1", '<p id="at-^b1">Boil.</p>'),

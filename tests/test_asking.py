@@ -69,17 +69,28 @@ QUIET = [
 
 @pytest.mark.parametrize("message", QUIET)
 def test_what_nobody_may_write_down_is_not_kept(message: str) -> None:
-    said = [Event(seq=1, session="s", role="user", content="Good morning."), Event(seq=2, session="s", role="user", content=message)]
+    said = [
+        Event(seq=1, session="s", role="user", content="Good morning."),
+        Event(seq=2, session="s", role="user", content=message),
+    ]
     assert list(find_learnings(said, Location())) == []
     assert read_message(message).capture is None
 
 
-def test_what_nobody_may_write_down_stands_in_no_note(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_what_nobody_may_write_down_stands_in_no_note(
+    vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]
+) -> None:
     folder = vault({"memory/config.yaml": ""})
     kb = open_kb(folder)
     kb.session_start("s")
-    said = [Event(role="user", content="Fix the label printer."), Event(role="assistant", content="Done."), Event(role="user", content=QUIET[0])]
-    kb.session_append([*said, Event(type="tool_call", tool="Bash", call_id="a", args={"command": "make print"})], session="s")
+    said = [
+        Event(role="user", content="Fix the label printer."),
+        Event(role="assistant", content="Done."),
+        Event(role="user", content=QUIET[0]),
+    ]
+    kb.session_append(
+        [*said, Event(type="tool_call", tool="Bash", call_id="a", args={"command": "make print"})], session="s"
+    )
     kb.session_end("s", outcome="success")
     notes = [file.read_text() for file in folder.rglob("*.md")]
     assert any("make print" in note for note in notes)
@@ -118,7 +129,9 @@ def test_what_says_little_is_kept_with_what_it_was_said_about(between: list[tupl
     ]
     for _, command in between:
         events.append(Event(seq=3, session="s", type="tool_call", tool="Bash", call_id="a", args={"command": command}))
-        events.append(Event(seq=4, session="s", type="tool_result", tool="Bash", call_id="a", ok=True, content="GPU 0\nGPU 1"))
+        events.append(
+            Event(seq=4, session="s", type="tool_result", tool="Bash", call_id="a", ok=True, content="GPU 0\nGPU 1")
+        )
     events.append(Event(seq=5, session="s", role="user", content=FEW))
     (offer,) = find_learnings(events, Location())
     assert offer.draft.text == f"{FEW}\n**Context:** {occasion}"

@@ -37,7 +37,9 @@ def note(fields: str) -> str:
 
 @pytest.mark.parametrize("fields", HELD_BACK)
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "unclosed"])
-def test_a_typo_does_not_give_agents_what_was_held_back(vault: Vault, open_kb: Open, fields: str, is_closed: bool) -> None:
+def test_a_typo_does_not_give_agents_what_was_held_back(
+    vault: Vault, open_kb: Open, fields: str, is_closed: bool
+) -> None:
     if not is_closed and ("\n\n" in fields or "<<<" in fields):
         pytest.skip("nothing tells where such a block ends")
     text = note(fields) if is_closed else note(fields).replace("---\nAlways", "\nAlways")
@@ -67,7 +69,9 @@ def test_several_broken_notes_are_told_in_one_sentence(vault: Vault, open_kb: Op
 
 
 def test_what_can_be_read_counts_and_the_block_is_no_text(vault: Vault, open_kb: Open) -> None:
-    kb = open_kb(vault({"memory/a.md": "---\nid: oven\nkind: pitfall\ntitle: Hot\nphase: zebra\ntags: [a, b\n---\nMind it.\n"}))
+    kb = open_kb(
+        vault({"memory/a.md": "---\nid: oven\nkind: pitfall\ntitle: Hot\nphase: zebra\ntags: [a, b\n---\nMind it.\n"})
+    )
     (hit,) = kb.search("mind").hits
     assert (hit.id, hit.kind, hit.title, hit.text.strip()) == ("oven", "pitfall", "Hot", "Mind it.")
     assert "---" not in kb.context("mind the oven").text.replace("<!--", "").replace("-->", "")
@@ -80,8 +84,14 @@ def test_what_can_be_read_counts_and_the_block_is_no_text(vault: Vault, open_kb:
         ("---\nid: a\ntags: [x\n\n# A heading\n\nText.\n\n---\n", ["\n# A heading\n\nText.\n\n---\n"]),
         ("---\nid: a\ntags:\n  - x\n  - [y\nstatus: retired\n---\nText.\n", ["Text.\n"]),
         ("One.\n\n---\nid: a\ntags: [x\n---\nTwo.\n", ["One.\n\n", "Two.\n"]),
-        ("One.\n\n---\nAs I said,\ntype: this [one\n\n---\nTwo.\n", ["One.\n\n---\nAs I said,\ntype: this [one\n\n---\nTwo.\n"]),
-        ("One.\n\n---\ntype: a: b\n\nProse between rules.\n\n---\nTwo.\n", ["One.\n\n---\ntype: a: b\n\nProse between rules.\n\n---\nTwo.\n"]),
+        (
+            "One.\n\n---\nAs I said,\ntype: this [one\n\n---\nTwo.\n",
+            ["One.\n\n---\nAs I said,\ntype: this [one\n\n---\nTwo.\n"],
+        ),
+        (
+            "One.\n\n---\ntype: a: b\n\nProse between rules.\n\n---\nTwo.\n",
+            ["One.\n\n---\ntype: a: b\n\nProse between rules.\n\n---\nTwo.\n"],
+        ),
         ("---\nAs I said: [all\nAnd then: some\n---\nTwo.\n", ["---\nAs I said: [all\nAnd then: some\n---\nTwo.\n"]),
     ],
 )

@@ -27,7 +27,9 @@ OVEN = "---\nid: oven\nkind: fact\ntags: [a, b\n---\nThe oven is hot.\n"
         pytest.param(lambda kb: kb.learn("The oven is hot."), id="learn-again"),
     ],
 )
-def test_no_verb_writes_into_a_note_that_it_cannot_read(vault: Vault, open_kb: Open, write: Callable[[KnowledgeBase], object]) -> None:
+def test_no_verb_writes_into_a_note_that_it_cannot_read(
+    vault: Vault, open_kb: Open, write: Callable[[KnowledgeBase], object]
+) -> None:
     folder = vault({"memory/oven.md": OVEN})
     kb = open_kb(folder)
     with pytest.raises(CannotSplice, match=r"memory/oven\.md:4 cannot be read"):

@@ -36,7 +36,10 @@ def test_only_people_are_heard() -> None:
 
 
 def test_offers_are_the_same_for_the_same_event() -> None:
-    events = [Event(role="user", content="Never push to main, please.", session="s", seq=3), Event(role="user", content="Go on with the next one.")]
+    events = [
+        Event(role="user", content="Never push to main, please.", session="s", seq=3),
+        Event(role="user", content="Go on with the next one."),
+    ]
     one, other = (offer_captures(hear(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
     assert len(one) == 1
     assert one == other
@@ -73,13 +76,21 @@ def test_a_capture_is_an_entry_of_its_own(folder: Path, open_kb: Open) -> None:
 @pytest.mark.parametrize(
     ("said", "fields"),
     [
-        ("No, the worker runs on Celery, not on RQ.", {"kind": "fact", "priority": "high", "importance": 0.8, "source": "observed"}),
+        (
+            "No, the worker runs on Celery, not on RQ.",
+            {"kind": "fact", "priority": "high", "importance": 0.8, "source": "observed"},
+        ),
         ("Don't ever mock the database.", {"kind": "policy", "importance": 0.95, "source": "observed"}),
-        ("Please remember that I prefer tabs over spaces.", {"kind": "preference", "importance": 0.95, "source": "user_explicit"}),
+        (
+            "Please remember that I prefer tabs over spaces.",
+            {"kind": "preference", "importance": 0.95, "source": "user_explicit"},
+        ),
         ("Remember that Anna owns the billing module.", {"kind": "fact", "importance": 0.4, "source": "user_explicit"}),
     ],
 )
-def test_importance_comes_from_kind_and_priority(said: str, fields: dict[str, object], folder: Path, open_kb: Open) -> None:
+def test_importance_comes_from_kind_and_priority(
+    said: str, fields: dict[str, object], folder: Path, open_kb: Open
+) -> None:
     (kept,) = open_kb(folder).capture(said).kept
     post = frontmatter.load(str(folder / (kept.path or "")))
     assert {name: post[name] for name in fields} == fields
@@ -87,7 +98,9 @@ def test_importance_comes_from_kind_and_priority(said: str, fields: dict[str, ob
 
 def test_hearing_a_session_again_changes_nothing(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.session_append([Event(role="user", content=SAID), Event(role="user", content="Remember that Anna owns billing.")], session="s")
+    kb.session_append(
+        [Event(role="user", content=SAID), Event(role="user", content="Remember that Anna owns billing.")], session="s"
+    )
     assert [one.action for one in kb.capture(session="s").kept] == ["created", "created"]
     before = notes_of(folder)
     again = kb.capture(session="s")
@@ -100,7 +113,11 @@ def test_hearing_a_session_again_changes_nothing(folder: Path, open_kb: Open) ->
 def test_a_twin_is_reinforced_once_for_each_session(folder: Path, open_kb: Open) -> None:
     learned = open_kb(folder).learn("Always use UTC for timestamps.", kind="preference")
     kb = open_kb(folder, NOW + timedelta(days=3))
-    assert [kb.capture(SAID, session=session).kept[0].action for session in ("a", "a", "b")] == ["reinforced", "known", "reinforced"]
+    assert [kb.capture(SAID, session=session).kept[0].action for session in ("a", "a", "b")] == [
+        "reinforced",
+        "known",
+        "reinforced",
+    ]
     post = frontmatter.load(str(folder / learned.path))
     assert (post["reinforcement_count"], post["last_reinforced"]) == (2, "2026-11-24")
     assert len(list(folder.rglob("learnings/*.md"))) == 1
@@ -110,7 +127,12 @@ def test_asked_to_remember_it_again_resets_its_clock(folder: Path, open_kb: Open
     (first,) = open_kb(folder).capture("Remember that Anna owns billing.").kept
     (again,) = open_kb(folder, NOW + timedelta(days=5)).capture("Remember that Anna owns billing.").kept
     post = frontmatter.load(str(folder / (first.path or "")))
-    assert (again.action, again.id, post["reinforcement_count"], post["last_reinforced"]) == ("reinforced", first.id, 1, "2026-11-26")
+    assert (again.action, again.id, post["reinforcement_count"], post["last_reinforced"]) == (
+        "reinforced",
+        first.id,
+        1,
+        "2026-11-26",
+    )
 
 
 @pytest.mark.parametrize("delete", [False, True])
@@ -119,7 +141,10 @@ def test_what_was_forgotten_stays_away(delete: bool, folder: Path, open_kb: Open
     (kept,) = kb.capture(SAID, session="a").kept
     kb.forget(kept.id or "", delete=delete)
     before = notes_of(folder)
-    assert [kb.capture(SAID, session=session).kept[0].action for session in ("a", "b")] in (["known", "forgotten"], ["forgotten", "forgotten"])
+    assert [kb.capture(SAID, session=session).kept[0].action for session in ("a", "b")] in (
+        ["known", "forgotten"],
+        ["forgotten", "forgotten"],
+    )
     assert notes_of(folder) == before
 
 
@@ -145,7 +170,9 @@ def test_secrets_are_passed_over_whole(folder: Path, open_kb: Open) -> None:
 
 def test_places(folder: Path, open_kb: Open, vault: Callable[[Files], Path], tmp_path: Path) -> None:
     kb = open_kb(folder)
-    assert (kb.capture(SAID, job="api", task="login").kept[0].path or "").startswith("memory/jobs/api/tasks/login/learnings/")
+    assert (kb.capture(SAID, job="api", task="login").kept[0].path or "").startswith(
+        "memory/jobs/api/tasks/login/learnings/"
+    )
     with pytest.raises(UsageError):
         kb.capture(SAID, task="login")
     with pytest.raises(UsageError):
@@ -167,7 +194,9 @@ def test_the_command_takes_text_and_stdin(folder: Path, run: Run) -> None:
     assert done.stdout.rstrip().endswith("Always use UTC for timestamps.")
     done = run("--vault", folder, "capture", "--json", stdin="Thanks!\n\nAll commits must be signed.\n")
     told = json.loads(done.stdout)
-    assert [(one["action"], one["kind"], one["text"]) for one in told["messages"]] == [("created", "policy", "All commits must be signed.")]
+    assert [(one["action"], one["kind"], one["text"]) for one in told["messages"]] == [
+        ("created", "policy", "All commits must be signed.")
+    ]
     done = run("--vault", folder, "capture", "actually, never mind that one")
     assert (done.returncode, done.stdout) == (0, "")
     assert "Nothing to keep: no sentence" in done.stderr

@@ -20,7 +20,9 @@ posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes and links"
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder, hidden ones included."""
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()
+    }
 
 
 def test_a_new_file_is_made_with_its_folders(tmp_path: Path) -> None:
@@ -130,7 +132,9 @@ def test_a_folder_that_may_not_be_written_is_an_error_with_a_name(tmp_path: Path
 
 @given(
     st.binary(max_size=60)
-    | st.lists(st.sampled_from([b"\r\n", b"\n", b"\xef\xbb\xbf", b"\xff", b"\xed\xa0\x80", "é".encode(), b"---\n"]), max_size=9).map(b"".join)
+    | st.lists(
+        st.sampled_from([b"\r\n", b"\n", b"\xef\xbb\xbf", b"\xff", b"\xed\xa0\x80", "é".encode(), b"---\n"]), max_size=9
+    ).map(b"".join)
 )
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_survive_being_text(data: bytes) -> None:

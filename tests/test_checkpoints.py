@@ -31,7 +31,9 @@ def test_a_plan_is_framed_with_title_and_date(kb: KnowledgeBase, folder: Path) -
     file = folder / "memory/jobs/api/tasks/import/.premortem.md"
     assert [change.path for change in report.changes] == ["memory/jobs/api/tasks/import/.premortem.md"]
     text = file.read_text()
-    assert text.startswith("# Pre-mortem: Move the importer to one transaction per file.\n\nDate: 2026-11-21\nTask: job api task import\n")
+    assert text.startswith(
+        "# Pre-mortem: Move the importer to one transaction per file.\n\nDate: 2026-11-21\nTask: job api task import\n"
+    )
     assert text.endswith(f"\n---\n\n{PLAN}\n")
 
 
@@ -61,7 +63,9 @@ def test_a_dry_run_writes_nothing(kb: KnowledgeBase, folder: Path) -> None:
     assert [path.name for path in (folder / "memory").iterdir() if path.name.startswith((".pre", ".ass"))] == []
 
 
-def test_what_may_not_be_written(kb: KnowledgeBase, vault: MakeVault, tmp_path: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_what_may_not_be_written(
+    kb: KnowledgeBase, vault: MakeVault, tmp_path: Path, open_kb: Callable[..., KnowledgeBase]
+) -> None:
     with pytest.raises(UsageError, match="there is no plan"):
         kb.premortem(" \n")
     with pytest.raises(SecretRefused):
@@ -84,23 +88,41 @@ def test_what_may_not_be_written(kb: KnowledgeBase, vault: MakeVault, tmp_path: 
 
 
 def test_a_checkpoint_has_its_shape(kb: KnowledgeBase, folder: Path) -> None:
-    kb.assume("planned", complexity="small", approach="viable", preferences="fast", scope_note="no migration", recommendation="notify", job="api")
+    kb.assume(
+        "planned",
+        complexity="small",
+        approach="viable",
+        preferences="fast",
+        scope_note="no migration",
+        recommendation="notify",
+        job="api",
+    )
     (line,) = (folder / "memory/jobs/api/.assumptions.jsonl").read_text().splitlines()
     assert json.loads(line) == {
         "milestone": "planned",
         "timestamp": "2026-11-21T12:00:00Z",
-        "assumptions": {"complexity": "small", "approach_viability": "viable", "preference_model": "fast", "scope": "no migration"},
+        "assumptions": {
+            "complexity": "small",
+            "approach_viability": "viable",
+            "preference_model": "fast",
+            "scope": "no migration",
+        },
         "recommendation": "notify",
     }
 
 
-def test_checkpoints_are_appended_and_the_same_is_not_repeated(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_checkpoints_are_appended_and_the_same_is_not_repeated(
+    folder: Path, open_kb: Callable[..., KnowledgeBase]
+) -> None:
     kb = open_kb(folder)
     kb.assume("planned", complexity="small")
     assert open_kb(folder, NOW + timedelta(hours=1)).assume("planned", complexity="small").run is None
     kb.assume("built", complexity="large", recommendation="escalate")
     found = kb.assumptions()
-    assert [(one.milestone, one.recommendation) for one in found.checkpoints] == [("planned", "continue"), ("built", "escalate")]
+    assert [(one.milestone, one.recommendation) for one in found.checkpoints] == [
+        ("planned", "continue"),
+        ("built", "escalate"),
+    ]
     assert found.torn == ()
 
 
@@ -109,20 +131,26 @@ def test_a_torn_line_stays_and_is_passed_over(kb: KnowledgeBase, folder: Path) -
     torn = b'{"milestone": "lost", "assu'
     file.write_bytes(b'[1]\n{"milestone": "old", "assumptions": 7, "more": 1}\n\xff\xfe\n' + torn)
     kb.assume("planned", complexity="small")
-    assert file.read_bytes().startswith(b'[1]\n{"milestone": "old", "assumptions": 7, "more": 1}\n\xff\xfe\n' + torn + b'\n{"milestone": "planned"')
+    assert file.read_bytes().startswith(
+        b'[1]\n{"milestone": "old", "assumptions": 7, "more": 1}\n\xff\xfe\n' + torn + b'\n{"milestone": "planned"'
+    )
     found = kb.assumptions()
     assert [one.milestone for one in found.checkpoints] == ["old", "planned"]
     assert found.torn == (1, 3, 4)
 
 
 def test_checkpoints_are_shown_one_a_line() -> None:
-    found = parse_checkpoints('{"milestone": "m", "timestamp": "t", "assumptions": {"scope": "small", "complexity": 3}, "recommendation": "boo"}')
+    found = parse_checkpoints(
+        '{"milestone": "m", "timestamp": "t", "assumptions": {"scope": "small", "complexity": 3}, "recommendation": "boo"}'
+    )
     assert show_checkpoints(found) == "t m: complexity: 3; scope: small (continue)"
 
 
 def test_the_commands(run: Run, folder: Path) -> None:
     wrote = run("--vault", folder, "premortem", "-", "--title", "Import", stdin=PLAN)
-    assert (wrote.returncode, wrote.stdout) == (0, "create memory/.premortem.md: The plan before the work begins.\n"), wrote.stderr
+    assert (wrote.returncode, wrote.stdout) == (0, "create memory/.premortem.md: The plan before the work begins.\n"), (
+        wrote.stderr
+    )
     assert "Nothing is new" in run("--vault", folder, "premortem", "-", "--title", "Import", stdin=PLAN).stderr
     assumed = run("--vault", folder, "assume", "planned", "--approach", "viable", "--json")
     assert json.loads(assumed.stdout)["changes"][0]["path"] == "memory/.assumptions.jsonl"

@@ -72,7 +72,9 @@ def log(tmp_path: Path) -> SpendLog:
         (EmbeddingSettings("none", base_url=LOCAL_URL), OPENAI, None),
     ],
 )
-def test_the_settings_and_keys_choose(settings: EmbeddingSettings, environ: Mapping[str, str], space: Space | None) -> None:
+def test_the_settings_and_keys_choose(
+    settings: EmbeddingSettings, environ: Mapping[str, str], space: Space | None
+) -> None:
     embedder = choose_embedder(settings, environ)
     assert (embedder and embedder.space) == space
 
@@ -86,7 +88,9 @@ def test_a_local_model_is_taken_when_there_is_no_key(models: dict[str | None, Pa
     models[None] = Path("/models/tiny")
     models["other"] = Path("/models/other")
     assert str(choose_embedder(EmbeddingSettings(), {}).space) == "local tiny@abc"  # type: ignore[union-attr]
-    assert choose_embedder(EmbeddingSettings("local", model="other", dimensions=64), OPENAI).space == Space("local", "other@abc", 64)  # type: ignore[union-attr]
+    assert choose_embedder(EmbeddingSettings("local", model="other", dimensions=64), OPENAI).space == Space(  # type: ignore[union-attr]
+        "local", "other@abc", 64
+    )
     assert isinstance(choose_embedder(EmbeddingSettings(), OPENAI), OpenAIEmbedder)
 
 
@@ -97,12 +101,19 @@ def test_a_local_model_is_taken_when_there_is_no_key(models: dict[str | None, Pa
         (EmbeddingSettings("gemini"), OPENAI, "no key", "GOOGLE_API_KEY or GEMINI_API_KEY"),
         (EmbeddingSettings("local", model="big"), OPENAI, "no local model big", "memory-kb model fetch"),
         (EmbeddingSettings(), {"OPENAI_API_KEY": "“key”"}, "OPENAI_API_KEY holds characters", "without quotes"),
-        (EmbeddingSettings(base_url="localhost:11434"), {}, "embeddings.base_url is no address", "http://localhost:11434/v1"),
+        (
+            EmbeddingSettings(base_url="localhost:11434"),
+            {},
+            "embeddings.base_url is no address",
+            "http://localhost:11434/v1",
+        ),
         (EmbeddingSettings(base_url="http://[::1/v1"), {}, "is no address", "http://"),
         (EmbeddingSettings(base_url="file:///etc/passwd"), {}, "is no address", "http://"),
     ],
 )
-def test_what_is_missing_is_named(settings: EmbeddingSettings, environ: Mapping[str, str], words: str, hint: str) -> None:
+def test_what_is_missing_is_named(
+    settings: EmbeddingSettings, environ: Mapping[str, str], words: str, hint: str
+) -> None:
     with pytest.raises(ProviderFailed) as caught:
         choose_embedder(settings, environ)
     assert words in str(caught.value)
@@ -110,7 +121,9 @@ def test_what_is_missing_is_named(settings: EmbeddingSettings, environ: Mapping[
     assert not caught.value.is_passing
 
 
-def test_without_the_extra_there_is_no_local_model(models: dict[str | None, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_there_is_no_local_model(
+    models: dict[str | None, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     models[None] = Path("/models/tiny")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert choose_embedder(EmbeddingSettings(), {}) is None
@@ -164,7 +177,11 @@ def test_keys_come_from_the_environment_handed_in(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_an_older_space_is_answered_if_it_can_be(
-    models: dict[str | None, Path], space: Space, settings: EmbeddingSettings, environ: Mapping[str, str], is_there: bool
+    models: dict[str | None, Path],
+    space: Space,
+    settings: EmbeddingSettings,
+    environ: Mapping[str, str],
+    is_there: bool,
 ) -> None:
     models["tiny"] = Path("/models/tiny")
     embedder = choose_embedder_for(space, settings, environ)
@@ -227,7 +244,11 @@ def test_there_is_no_language_model_unless_one_is_chosen(log: SpendLog) -> None:
     everything = OPENAI | GOOGLE | {"ANTHROPIC_API_KEY": "key-four"}
     assert choose_llm(LlmSettings(), everything, log) is None
     assert isinstance(choose_llm(LlmSettings("offline"), everything, log), OfflineLlm)
-    for provider, name in (("openai", "OPENAI_API_KEY"), ("gemini", "GEMINI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")):
+    for provider, name in (
+        ("openai", "OPENAI_API_KEY"),
+        ("gemini", "GEMINI_API_KEY"),
+        ("anthropic", "ANTHROPIC_API_KEY"),
+    ):
         assert choose_llm(LlmSettings(provider), everything, log) is not None
         with pytest.raises(ProviderFailed, match=f"llm.provider is {provider}, but there is no key") as caught:
             choose_llm(LlmSettings(provider), {}, log)

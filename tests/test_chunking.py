@@ -21,7 +21,9 @@ WORDS = "The retry budget of the gateway is shared by every worker. "
 
 def chunk_bytes(data: bytes) -> tuple[Chunk, ...]:
     """Return the chunks of a file with these bytes."""
-    return read_note(RawNote(FileStat("notes/a.md", "", len(data), 0, 0), data, is_cut=False), Location(), "active").chunks
+    return read_note(
+        RawNote(FileStat("notes/a.md", "", len(data), 0, 0), data, is_cut=False), Location(), "active"
+    ).chunks
 
 
 def split(text: str) -> list[Piece]:
@@ -76,7 +78,9 @@ LINE = st.one_of(
     ),
     st.text(max_size=40),
     st.builds(
-        lambda word, times: word * times, st.sampled_from(["word ", "Ein Satz. ", "長い文。", "x", "- ", "# ", "| ", "\t"]), st.integers(1, 700)
+        lambda word, times: word * times,
+        st.sampled_from(["word ", "Ein Satz. ", "長い文。", "x", "- ", "# ", "| ", "\t"]),
+        st.integers(1, 700),
     ),
 )
 TEXT = st.builds(
@@ -156,7 +160,11 @@ def test_every_word_of_every_entry_is_in_a_chunk(first: str, bodies: list[str]) 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"], ids=["plain", "bom"])
 def test_a_long_note_is_cut_at_the_same_words_whatever_its_line_ends(newline: str, bom: str) -> None:
-    lines = ["# Gateway", "", *(line for part in range(6) for line in (f"## Part {part}", "", WORDS * 8, "", "- one", "- two", ""))]
+    lines = [
+        "# Gateway",
+        "",
+        *(line for part in range(6) for line in (f"## Part {part}", "", WORDS * 8, "", "- one", "- two", "")),
+    ]
     chunks = chunk_bytes((bom + newline.join(lines)).encode())
     plain = chunk_bytes("\n".join(lines).encode())
     assert len(chunks) > 2
@@ -199,7 +207,9 @@ def test_headings_alone_keep_to_the_limit_too(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 10_000, "長" * 10_000, "x " * 5_000, "x\n" * 5_000, "x\r\n" * 5_000], ids=["word", "cjk", "words", "lines", "crlf lines"]
+    "text",
+    ["x" * 10_000, "長" * 10_000, "x " * 5_000, "x\n" * 5_000, "x\r\n" * 5_000],
+    ids=["word", "cjk", "words", "lines", "crlf lines"],
 )
 def test_text_without_good_breaks_is_cut_at_the_limit(text: str) -> None:
     pieces = split(text)
@@ -247,7 +257,9 @@ def test_a_structure_that_fits_is_never_cut(before: int, structure: str, after: 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 30)), min_size=2, max_size=12))
 @settings(max_examples=150, deadline=None)
 def test_a_heading_goes_with_what_follows_it(blocks: list[tuple[int, int]]) -> None:
-    text = "\n\n".join("#" * level + f" Part {number}" if level else WORDS * times for number, (level, times) in enumerate(blocks))
+    text = "\n\n".join(
+        "#" * level + f" Part {number}" if level else WORDS * times for number, (level, times) in enumerate(blocks)
+    )
     pieces = split(text)
     for piece in pieces[:-1]:
         assert not text[piece.start : piece.end].rpartition("\n")[2].startswith("#")
@@ -259,14 +271,24 @@ def test_a_piece_in_the_middle_of_a_long_section_stands_under_the_nearest_headin
 
 
 def test_the_heading_path_follows_the_levels() -> None:
-    text = "\n\n".join([f"# A\n\n{WORDS * 8}", f"## B\n\n{WORDS * 8}", f"#### C\n\n{WORDS * 8}", f"## D\n\n{WORDS * 8}", f"# E\n\n{WORDS * 8}"])
+    text = "\n\n".join(
+        [
+            f"# A\n\n{WORDS * 8}",
+            f"## B\n\n{WORDS * 8}",
+            f"#### C\n\n{WORDS * 8}",
+            f"## D\n\n{WORDS * 8}",
+            f"# E\n\n{WORDS * 8}",
+        ]
+    )
     assert [piece.headings for piece in split(text)] == [("A",), ("A", "B"), ("A", "B", "C"), ("A", "D"), ("E",)]
 
 
 # -- the scanner against CommonMark ---------------------------------------------------------
 
 PHRASE = st.lists(
-    st.sampled_from(["alpha", "beta", "*gamma*", "`code`", "größe", "日本", "C#", "v1.2", "a_b", "[x](y)"]), min_size=1, max_size=4
+    st.sampled_from(["alpha", "beta", "*gamma*", "`code`", "größe", "日本", "C#", "v1.2", "a_b", "[x](y)"]),
+    min_size=1,
+    max_size=4,
 ).map(" ".join)
 ATX = st.builds(
     lambda indent, level, text, tail: f"{indent}{'#' * level} {text}{tail}",
@@ -276,11 +298,15 @@ ATX = st.builds(
     st.sampled_from(["", "", " #", " ###", "  "]),
 )
 SETEXT = st.builds(
-    lambda lines, line: "\n".join([*lines, line]), st.lists(PHRASE, min_size=1, max_size=2), st.sampled_from(["=", "===", "---", "-----  ", "  ==="])
+    lambda lines, line: "\n".join([*lines, line]),
+    st.lists(PHRASE, min_size=1, max_size=2),
+    st.sampled_from(["=", "===", "---", "-----  ", "  ==="]),
 )
-PARAGRAPH = st.lists(st.one_of(PHRASE, PHRASE.map(lambda text: f"    # {text}"), PHRASE.map(lambda text: f"#{text}")), min_size=1, max_size=3).map(
-    lambda lines: "\n".join(["Text", *lines])
-)
+PARAGRAPH = st.lists(
+    st.one_of(PHRASE, PHRASE.map(lambda text: f"    # {text}"), PHRASE.map(lambda text: f"#{text}")),
+    min_size=1,
+    max_size=3,
+).map(lambda lines: "\n".join(["Text", *lines]))
 INSIDE = st.lists(st.sampled_from(["# hidden", "- x", "text", "", "===", "> q", "~~", "``", "    deep"]), max_size=5)
 FENCED = st.builds(
     lambda mark, info, lines: "\n".join([mark + info, *lines, mark]),
@@ -293,7 +319,12 @@ LIST = st.builds(
     lambda marker, parts: "\n".join(f"{marker} {part}".replace("\n", "\n" + " " * (len(marker) + 1)) for part in parts),
     st.sampled_from(["-", "*", "+", "1.", "1)"]),
     st.lists(
-        st.one_of(PHRASE, PHRASE.map(lambda text: f"{text}\n\n# {text}\n- {text}\n\nmore"), PHRASE.map(lambda text: f"# {text}"), FENCED),
+        st.one_of(
+            PHRASE,
+            PHRASE.map(lambda text: f"{text}\n\n# {text}\n- {text}\n\nmore"),
+            PHRASE.map(lambda text: f"# {text}"),
+            FENCED,
+        ),
         min_size=1,
         max_size=3,
     ),
@@ -301,7 +332,9 @@ LIST = st.builds(
 QUOTE = st.lists(st.one_of(PHRASE, PHRASE.map(lambda text: f"# {text}"), st.just("===")), min_size=1, max_size=3).map(
     lambda lines: "\n".join(f"> {line}" for line in lines)
 )
-COMMENT = st.lists(st.sampled_from(["# hidden", "text", "", "- x", "```"]), max_size=3).map(lambda lines: "\n".join(["<!-- note", *lines, "-->"]))
+COMMENT = st.lists(st.sampled_from(["# hidden", "text", "", "- x", "```"]), max_size=3).map(
+    lambda lines: "\n".join(["<!-- note", *lines, "-->"])
+)
 ONE_LINE_COMMENT = PHRASE.map(lambda text: f"<!-- {text} -->")
 BLOCK = st.one_of(ATX, SETEXT, PARAGRAPH, FENCED, CODE, LIST, QUOTE, COMMENT, ONE_LINE_COMMENT)
 
@@ -318,7 +351,11 @@ def oracle(text: str) -> list[tuple[int, int, str]]:
 
 
 def scanned(text: str) -> list[tuple[int, int, str]]:
-    return [(level, text.count("\n", 0, start) + 1, heading) for start, _, level, heading in scan_blocks(text, 0, len(text)) if level > 0]
+    return [
+        (level, text.count("\n", 0, start) + 1, heading)
+        for start, _, level, heading in scan_blocks(text, 0, len(text))
+        if level > 0
+    ]
 
 
 @given(st.lists(BLOCK, min_size=1, max_size=8), st.sampled_from(["\n\n", "\n\n\n"]))

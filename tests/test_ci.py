@@ -41,8 +41,12 @@ FILES = {
     ".gitignore": ".memory-kb/\n",
     "memory/queries.yaml": QUERIES,
     "memory/learnings/zebra.md": entry("Zebras have stripes.", id="z1", kind="fact", title="Zebra stripes"),
-    "memory/learnings/otter.md": entry("Otters swim on their backs. See [[z1]].", id="o1-long-enough-1", kind="fact", title="Otters"),
-    "memory/rules/push.md": entry("Always run the linter before every push to main.", id="r1", kind="rule", created_at="'2026-01-01'"),
+    "memory/learnings/otter.md": entry(
+        "Otters swim on their backs. See [[z1]].", id="o1-long-enough-1", kind="fact", title="Otters"
+    ),
+    "memory/rules/push.md": entry(
+        "Always run the linter before every push to main.", id="r1", kind="rule", created_at="'2026-01-01'"
+    ),
 }
 
 
@@ -71,7 +75,9 @@ def test_a_change_that_harms_nothing_is_sound(clone: Clone) -> None:
     report = report_of(clone)
     assert report["sound"]
     assert [one["verdict"] for one in report["queries"]] == ["same", "same"]
-    assert report["recall"]["before"]["recall"] == report["recall"]["after"]["recall"] == {"1": 1.0, "5": 1.0, "10": 1.0}
+    assert (
+        report["recall"]["before"]["recall"] == report["recall"]["after"]["recall"] == {"1": 1.0, "5": 1.0, "10": 1.0}
+    )
     assert clone.kb("ci", "main..side").startswith("## ✅ Memories: nothing to mend\n")
     assert clone.git("status", "--porcelain") == ""
 
@@ -102,19 +108,44 @@ def test_a_new_query_that_finds_nothing_fails_and_one_that_is_gone_is_told(clone
     ("files", "said"),
     [
         ({"memory/learnings/bad.md": "The key is AKIAIOSFODNN7EXAMPLE, mind you.\n"}, "looks like an AWS access key"),
-        ({"memory/learnings/bad.md": entry("x", id="b", kind="fact", note="AKIAIOSFODNN7EXAMPLE")}, "looks like an AWS access key"),
-        ({"memory/learnings/bad.md": entry("See [[nowhere]].", id="b", kind="fact")}, "the wikilink to 'nowhere' leads to no entry"),
-        ({"memory/learnings/bad.md": entry("x", id="b", links="[{to: gone, relation: derived_from}]")}, "the derived_from link to 'gone'"),
+        (
+            {"memory/learnings/bad.md": entry("x", id="b", kind="fact", note="AKIAIOSFODNN7EXAMPLE")},
+            "looks like an AWS access key",
+        ),
+        (
+            {"memory/learnings/bad.md": entry("See [[nowhere]].", id="b", kind="fact")},
+            "the wikilink to 'nowhere' leads to no entry",
+        ),
+        (
+            {"memory/learnings/bad.md": entry("x", id="b", links="[{to: gone, relation: derived_from}]")},
+            "the derived_from link to 'gone'",
+        ),
         ({"memory/learnings/bad.md": entry("Another.", id="z1", kind="fact")}, "the id z1 is also used at"),
         (
             {"memory/rules/bad.md": entry("Never run the linter before every push to main.", id="r2", kind="rule")},
             "contradict each other, and no link",
         ),
-        ({"memory/learnings/bad.md": "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"}, "a conflict of a merge is not settled here"),
+        (
+            {"memory/learnings/bad.md": "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"},
+            "a conflict of a merge is not settled here",
+        ),
         ({"memory/institutional.md": "Always so. " * 1000}, "the institutional notes take"),
-        ({"memory/learnings/bad.md": entry("Otters swim " + "and swim " * 500, id="b", kind="fact")}, "tokens and may take 300"),
+        (
+            {"memory/learnings/bad.md": entry("Otters swim " + "and swim " * 500, id="b", kind="fact")},
+            "tokens and may take 300",
+        ),
     ],
-    ids=["secret", "secret in a field", "wikilink", "link", "id", "contradiction", "markers", "institutional", "budget"],
+    ids=[
+        "secret",
+        "secret in a field",
+        "wikilink",
+        "link",
+        "id",
+        "contradiction",
+        "markers",
+        "institutional",
+        "budget",
+    ],
 )
 def test_what_is_new_and_wrong_fails_once(files: Files, said: str, clone: Clone) -> None:
     change(clone, files)
@@ -130,13 +161,25 @@ def test_what_is_new_and_wrong_fails_once(files: Files, said: str, clone: Clone)
 
 
 def test_a_contradiction_with_a_link_is_settled(clone: Clone) -> None:
-    bad = entry("Never run the linter before every push to main.", id="r2", kind="rule", links="[{to: r1, relation: supersedes}]")
+    bad = entry(
+        "Never run the linter before every push to main.",
+        id="r2",
+        kind="rule",
+        links="[{to: r1, relation: supersedes}]",
+    )
     change(clone, {"memory/rules/bad.md": bad})
     assert report_of(clone)["sound"]
 
 
 def test_contexts_tell_what_agents_are_told_now(clone: Clone) -> None:
-    change(clone, {"memory/learnings/more.md": entry("To teach an otter to swim, begin in a tub.", id="t1", kind="fact", title="Tubs first")})
+    change(
+        clone,
+        {
+            "memory/learnings/more.md": entry(
+                "To teach an otter to swim, begin in a tub.", id="t1", kind="fact", title="Tubs first"
+            )
+        },
+    )
     report = report_of(clone)
     (told,) = [one for one in report["contexts"] if one["task"] == "teach an otter to swim"]
     assert (told["added"], told["same"]) == (["t1"], False)
@@ -150,7 +193,9 @@ def test_contexts_tell_what_agents_are_told_now(clone: Clone) -> None:
 def test_three_dots_compare_with_where_both_parted(clone: Clone) -> None:
     change(clone, {"memory/learnings/quoll.md": "Quolls hunt at night."})
     clone.git("checkout", "-q", "main")
-    write_files(clone.folder, {"memory/learnings/zebra.md": entry("See [[nowhere]]. Zebra stripes.", id="z1", kind="fact")})
+    write_files(
+        clone.folder, {"memory/learnings/zebra.md": entry("See [[nowhere]]. Zebra stripes.", id="z1", kind="fact")}
+    )
     clone.save("main")
     clone.git("checkout", "-q", "side")
     assert report_of(clone, "main..HEAD")["base"]["revision"] == clone.git("rev-parse", "main").strip()
@@ -168,7 +213,9 @@ def test_the_hook_looks_at_what_is_staged_and_at_nothing_else(clone: Clone) -> N
     hook = clone.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
     shutil.copy(REPOSITORY / "docs/git/pre-commit", hook)
-    write_files(clone.folder, {"memory/learnings/bad.md": "See [[nowhere]].", "memory/learnings/good.md": "Quolls hunt."})
+    write_files(
+        clone.folder, {"memory/learnings/bad.md": "See [[nowhere]].", "memory/learnings/good.md": "Quolls hunt."}
+    )
     clone.git("add", "memory/learnings/good.md")
     clone.git("commit", "-q", "-m", "good")
     clone.git("add", "-A")
@@ -195,7 +242,12 @@ def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
     nasty = "a | b\n# c <img src=x> @team `code` [x](y) ```"
     query = StandingQuery(nasty, ("x",))
     empty = Observation("main", "0" * 40)
-    report = CiReport(empty, empty, (summarize("a", ()), summarize("b", ())), (QueryChange("lost", None, Outcome(query, {"x": None}, (nasty,))),))
+    report = CiReport(
+        empty,
+        empty,
+        (summarize("a", ()), summarize("b", ())),
+        (QueryChange("lost", None, Outcome(query, {"x": None}, (nasty,))),),
+    )
     row = next(line for line in as_markdown(report).splitlines() if "lost" in line)
     assert "<img" not in row
     assert "@team" not in row
@@ -223,7 +275,9 @@ def test_a_problem_that_only_moved_is_not_new() -> None:
 
 
 def test_eval_measures_beside_grep_and_counts_as_no_use(vault: MakeVault, run: Run) -> None:
-    folder = vault(FILES | {"memory/learnings/decoy.md": entry("Zebra zebra stripes stripes zebra crossing.", id="d", kind="fact")})
+    folder = vault(
+        FILES | {"memory/learnings/decoy.md": entry("Zebra zebra stripes stripes zebra crossing.", id="d", kind="fact")}
+    )
     done = run("--vault", folder, "eval", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -249,14 +303,21 @@ def test_eval_ends_with_seven_where_something_is_missed(vault: MakeVault, run: R
 
 
 def test_the_sample_vault_answers_its_standing_queries(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(REPOSITORY / "sample_vault/project", tmp_path / "sample", ignore=shutil.ignore_patterns(".memory-kb"))
+    shutil.copytree(
+        REPOSITORY / "sample_vault/project", tmp_path / "sample", ignore=shutil.ignore_patterns(".memory-kb")
+    )
     report = json.loads(run("--vault", tmp_path / "sample", "eval", "--json").stdout)
     assert (len(report["queries"]), report["rows"][0]["hits"]["10"], report["problems"]) == (10, 1.0, [])
 
 
 def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault, run: Run) -> None:
     folder = vault(FILES | {"memory/queries.yaml": "- question: zebra stripes\n  expect: z1\n"})
-    for words in ("otters on their backs", "otters on their backs", "zebra  STRIPES", "key AKIAIOSFODNN7EXAMPLE otters"):
+    for words in (
+        "otters on their backs",
+        "otters on their backs",
+        "zebra  STRIPES",
+        "key AKIAIOSFODNN7EXAMPLE otters",
+    ):
         run("--vault", folder, "search", words)
     done = run("--vault", folder, "eval", "--propose", "5")
     assert done.returncode == 0, done.stderr
@@ -271,7 +332,9 @@ def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault,
 
 def test_what_only_one_person_has_is_not_proposed_to_the_team(vault: MakeVault, run: Run, home: Path) -> None:
     folder = vault({"memory/a.md": "# Nothing of ours\n"})
-    write_files(home, {"MEMORY.md": "---\nid: g1\nkind: fact\n---\nMongooses juggle turquoise marbles before breakfast.\n"})
+    write_files(
+        home, {"MEMORY.md": "---\nid: g1\nkind: fact\n---\nMongooses juggle turquoise marbles before breakfast.\n"}
+    )
     run("--vault", folder, "search", "mongooses juggle")
     assert run("--vault", folder, "eval", "--propose", "5").stdout == ""
 

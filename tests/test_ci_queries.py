@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from conftest import Files, Run
     from repositories import Clone
 
-QUERIES = "- question: frobnicator zigzag clamp\n  expect: [one-a, one-b]\n- question: quolls at night\n  expect: [two]\n"
+QUERIES = (
+    "- question: frobnicator zigzag clamp\n  expect: [one-a, one-b]\n- question: quolls at night\n  expect: [two]\n"
+)
 FILES = {
     "memory/config.yaml": "# nothing yet\n",
     ".gitignore": ".memory-kb/\n",
@@ -46,7 +48,10 @@ def messages(report: Any) -> list[str]:
         ("- question: [broken\n", "not valid YAML"),
         ("nothing: here\n", "the standing queries are gone; the 2 that were asked before are asked still"),
         ("# all gone\n", "the standing queries are gone; the 2 that were asked before are asked still"),
-        ("- question: frobnicator zigzag clamp\n  expect: [one-a, one-b]\n- questio: quolls at night\n  expect: [two]\n", "has no question"),
+        (
+            "- question: frobnicator zigzag clamp\n  expect: [one-a, one-b]\n- questio: quolls at night\n  expect: [two]\n",
+            "has no question",
+        ),
     ],
 )
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -71,7 +76,9 @@ def test_queries_that_go_with_what_they_expect_are_asked_still(clone: Clone) -> 
 def test_one_query_may_be_taken_out_and_what_becomes_of_it_is_told(clone: Clone) -> None:
     report = change(clone, "learnings/two.md", code=0, queries=QUERIES.partition("- question: quolls")[0])
     assert report["unasked"] == ["quolls at night"]
-    assert report["notices"] == ["'quolls at night' is no longer asked, and would no longer find what it expects (was rank 1)"]
+    assert report["notices"] == [
+        "'quolls at night' is no longer asked, and would no longer find what it expects (was rank 1)"
+    ]
     assert [one["after"]["question"] for one in report["queries"]] == ["frobnicator zigzag clamp"]
     assert report["recall"]["before"]["questions"] == 1
 
@@ -93,7 +100,9 @@ def test_what_is_expected_and_nowhere_is_found_by_ci_eval_and_lint(clone: Clone)
 
 def test_what_is_archived_or_named_by_its_path_or_beginning_is_somewhere(clone: Clone) -> None:
     write_files(clone.folder, {"memory/archive/2026-01/old.md": entry("It was.", id="old", kind="fact")})
-    write_files(clone.folder, {"memory/queries.yaml": "- question: q\n  expect: [old, memory/learnings/a.md, long-eno]\n"})
+    write_files(
+        clone.folder, {"memory/queries.yaml": "- question: q\n  expect: [old, memory/learnings/a.md, long-eno]\n"}
+    )
     write_files(clone.folder, {"memory/learnings/c.md": entry("Here.", id="long-enough", kind="fact")})
     clone.kb("lint")
 

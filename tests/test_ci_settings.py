@@ -43,7 +43,9 @@ def test_looking_back_uses_the_settings_of_then(clone: Clone) -> None:
     save(clone, 'ignore: ["one*"]\n')
 
     def found_at(revision: str) -> list[str]:
-        return [hit["id"] for hit in json.loads(clone.kb("search", "frobnicator", "--json", "--as-of", revision))["hits"]]
+        return [
+            hit["id"] for hit in json.loads(clone.kb("search", "frobnicator", "--json", "--as-of", revision))["hits"]
+        ]
 
     assert found_at("main") == []
     assert found_at("main~1") == ["one"]
@@ -58,7 +60,10 @@ def test_the_settings_of_the_person_stand_under_those_of_both(clone: Clone, home
 
 
 def test_where_things_lie_and_are_sent_is_not_told_by_a_revision(clone: Clone, tmp_path: Path) -> None:
-    save(clone, f"index: {{path: {tmp_path / 'elsewhere'}}}\nembeddings: {{provider: openai, base_url: 'http://127.0.0.1:1'}}\n")
+    save(
+        clone,
+        f"index: {{path: {tmp_path / 'elsewhere'}}}\nembeddings: {{provider: openai, base_url: 'http://127.0.0.1:1'}}\n",
+    )
     save(clone, "")
     assert clone.kb("ci", "main~1..main").startswith("## ✅")
     assert not (tmp_path / "elsewhere").exists()
@@ -66,7 +71,11 @@ def test_where_things_lie_and_are_sent_is_not_told_by_a_revision(clone: Clone, t
 
 @pytest.mark.parametrize(
     ("config", "line", "said"),
-    [("ignore: [\n", 2, "not valid YAML"), ("ranking: {half_life_days: soon}\n", 1, "half_life_days takes a number"), ("just words\n", 1, "mapping")],
+    [
+        ("ignore: [\n", 2, "not valid YAML"),
+        ("ranking: {half_life_days: soon}\n", 1, "half_life_days takes a number"),
+        ("just words\n", 1, "mapping"),
+    ],
 )
 def test_settings_that_cannot_be_used_are_a_finding(config: str, line: int, said: str, clone: Clone) -> None:
     save(clone, config)

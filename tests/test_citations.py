@@ -89,11 +89,17 @@ def test_what_a_text_seems_to_cite() -> None:
     assert [one.text for one in suggest_references(text)] == ["src/a.py#L4-L7", "docs/api.md::Limits", "docs/x.md#L3"]
 
 
-TEXT = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=12), min_size=1, max_size=12)
+TEXT = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=12), min_size=1, max_size=12
+)
 
 
-@given(above=TEXT, span=TEXT, below=TEXT, newline=st.sampled_from(["\n", "\r\n"]), tail=st.sampled_from(["", " ", "\t "]))
-def test_an_unchanged_span_is_found_wherever_it_moves(above: list[str], span: list[str], below: list[str], newline: str, tail: str) -> None:
+@given(
+    above=TEXT, span=TEXT, below=TEXT, newline=st.sampled_from(["\n", "\r\n"]), tail=st.sampled_from(["", " ", "\t "])
+)
+def test_an_unchanged_span_is_found_wherever_it_moves(
+    above: list[str], span: list[str], below: list[str], newline: str, tail: str
+) -> None:
     lines = split_lines(newline.join(f"{line}{tail}" for line in (*above, *span, *below, "end")))
     start = find_lines(lines, hash_lines(split_lines("\n".join((*span, "x")))[:-1]), len(span), len(above) + 1)
     assert start == len(above) + 1
@@ -125,14 +131,34 @@ LANGUAGES: list[tuple[str, str, str, Sequence[tuple[int, int]]]] = [
     ("a.py", "X: int = (\n    3\n)\n", "X", [(1, 3)]),
     ("a.py", "class A:\n    def f(self):\n        pass\ndef f(): pass\n", "A.f", [(2, 3)]),
     ("a.py", "def broken(:\ndef f():\n    return 1\n\nx\n", "f", [(2, 3)]),
-    ("a.ts", "export async function f<T>(a: {x: number}): Promise<{y: T}> {\n  const s = '}'; // }\n  return `}${a}`;\n}\nf();\n", "f", [(1, 4)]),
+    (
+        "a.ts",
+        "export async function f<T>(a: {x: number}): Promise<{y: T}> {\n  const s = '}'; // }\n  return `}${a}`;\n}\nf();\n",
+        "f",
+        [(1, 4)],
+    ),
     ("a.ts", "export const f = (a) => {\n  return 1;\n};\n", "f", [(1, 3)]),
     ("a.ts", "class A {\n  private send(x) {\n    if (x) { send() }\n  }\n}\n", "A.send", [(2, 4)]),
     ("a.ts", "type U =\n  | 'a'\n  | 'b'\nload()\n", "U", [(1, 3)]),
     ("a.js", "const g = 3\nconst h = 4\n", "g", [(1, 1)]),
-    ("a.go", "type T struct {\n\ta int\n}\n\nfunc (t *T) Run() error {\n\treturn nil\n}\nfunc Run() {}\n", "T.Run", [(5, 7)]),
-    ("a.rs", "struct S<'a> {\n  a: &'a str,\n}\nimpl<'a> S<'a> {\n  pub async fn go(&self) -> u8 {\n    let c = '{';\n  }\n}\n", "S::go", [(5, 7)]),
-    ("A.java", "class A {\n  @Override\n  public Map<K, V> run(int a) throws E {\n    run(1);\n  }\n}\n", "A.run", [(3, 5)]),
+    (
+        "a.go",
+        "type T struct {\n\ta int\n}\n\nfunc (t *T) Run() error {\n\treturn nil\n}\nfunc Run() {}\n",
+        "T.Run",
+        [(5, 7)],
+    ),
+    (
+        "a.rs",
+        "struct S<'a> {\n  a: &'a str,\n}\nimpl<'a> S<'a> {\n  pub async fn go(&self) -> u8 {\n    let c = '{';\n  }\n}\n",
+        "S::go",
+        [(5, 7)],
+    ),
+    (
+        "A.java",
+        "class A {\n  @Override\n  public Map<K, V> run(int a) throws E {\n    run(1);\n  }\n}\n",
+        "A.run",
+        [(3, 5)],
+    ),
     ("a.c", "int f(int);\nstatic int\nf(int a)\n{\n  return 1;\n}\nint g(void) { return f(1); }\n", "f", [(3, 6)]),
     ("a.c", "#define M(x) \\\n  (x)\nint a;\n", "M", [(1, 2)]),
     ("a.cpp", "void A::b() {\n}\nvoid b() {\n}\n", "A::b", [(1, 2)]),
@@ -146,7 +172,9 @@ LANGUAGES: list[tuple[str, str, str, Sequence[tuple[int, int]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "text", "symbol", "expected"), LANGUAGES, ids=[f"{path}-{symbol}" for path, _, symbol, _ in LANGUAGES])
+@pytest.mark.parametrize(
+    ("path", "text", "symbol", "expected"), LANGUAGES, ids=[f"{path}-{symbol}" for path, _, symbol, _ in LANGUAGES]
+)
 def test_where_a_symbol_is_defined(path: str, text: str, symbol: str, expected: Sequence[tuple[int, int]]) -> None:
     assert list(find_definitions(path, split_lines(text), symbol)) == list(expected)
 

@@ -39,7 +39,10 @@ def test_lines_above_move_it(project: Path, open_kb: Open) -> None:
     kb.cite("note", ["src/a.py:4-7", "src/a.py::retry"])
     edit(project / "src/a.py", "import os\n", "import os\nimport sys\n\n")
     (claim,) = kb.verify().claims
-    assert [(one.verdict, one.now) for one in claim.findings] == [("moved", "src/a.py#L6-L9"), ("fresh", "src/a.py#L6-L9")]
+    assert [(one.verdict, one.now) for one in claim.findings] == [
+        ("moved", "src/a.py#L6-L9"),
+        ("fresh", "src/a.py#L6-L9"),
+    ]
     assert claim.verdict == "moved"
 
 
@@ -50,7 +53,11 @@ def test_an_edit_inside_is_drift_and_is_shown(project: Path, open_kb: Open) -> N
     edit(project / "src/a.py", "upload(number)", "upload_later(number)")
     (claim,) = kb.verify().claims
     lines, symbol, other = claim.findings
-    assert (lines.verdict, lines.now, lines.hint) == ("drifted", "src/a.py#L5-L8", ("-         upload(number)", "+         upload_later(number)"))
+    assert (lines.verdict, lines.now, lines.hint) == (
+        "drifted",
+        "src/a.py#L5-L8",
+        ("-         upload(number)", "+         upload_later(number)"),
+    )
     assert (symbol.verdict, symbol.now, symbol.hint) == (lines.verdict, lines.now, lines.hint)
     assert other.verdict == "fresh"
     assert claim.verdict == "drifted"
@@ -61,7 +68,9 @@ def test_line_ends_and_trailing_blanks_are_no_change(how: str, project: Path, op
     kb = open_kb(project)
     kb.cite("note", ["src/a.py", "src/a.py:4-7", "src/a.py::retry"])
     file = project / "src/a.py"
-    text = {"crlf": CODE.replace("\n", "\r\n"), "blanks": CODE.replace("\n", " \t\n") + "\n\n", "bom": "\ufeff" + CODE}[how]
+    text = {"crlf": CODE.replace("\n", "\r\n"), "blanks": CODE.replace("\n", " \t\n") + "\n\n", "bom": "\ufeff" + CODE}[
+        how
+    ]
     file.write_bytes(text.encode())
     assert set(verdicts(kb).values()) == {"fresh"}
 
@@ -125,7 +134,9 @@ def test_a_deleted_symbol_is_gone_and_one_still_named_is_drift(project: Path, op
     kb = open_kb(project)
     kb.cite("note", ["src/a.py::other", "src/a.py::Client"])
     edit(project / "src/a.py", 'def other():\n    return "the end"\n', "")
-    edit(project / "src/a.py", CODE[CODE.index("class Client") : CODE.index("def other")], "from client import Client\n")
+    edit(
+        project / "src/a.py", CODE[CODE.index("class Client") : CODE.index("def other")], "from client import Client\n"
+    )
     assert verdicts(kb) == {"src/a.py::other": "gone", "src/a.py::Client": "drifted"}
     assert kb.verify().claims[0].verdict == "drifted"
 
@@ -133,10 +144,23 @@ def test_a_deleted_symbol_is_gone_and_one_still_named_is_drift(project: Path, op
 def test_people_write_citations_by_hand(vault: MakeVault, open_kb: Open) -> None:
     good = hash_lines(split_lines(CODE)[3:7])
     cites = f"\n  - src/a.py#L4-L7@{good}  # mine\n  - src/a.py::retry\n  - {{ref: 'src/b.py', why: by hand}}\n  - ../x.py\n  - [1]\n  - {{hash: zz}}"
-    folder = vault({"memory/config.yaml": "", "memory/learnings/note.md": entry(NOTE, id="note", kind="fact", cites=cites), "src/a.py": CODE})
+    folder = vault(
+        {
+            "memory/config.yaml": "",
+            "memory/learnings/note.md": entry(NOTE, id="note", kind="fact", cites=cites),
+            "src/a.py": CODE,
+        }
+    )
     kb = open_kb(folder)
     (claim,) = kb.verify().claims
-    assert [one.verdict for one in claim.findings] == ["fresh", "unrecorded", "unreadable", "unreadable", "unreadable", "unreadable"]
+    assert [one.verdict for one in claim.findings] == [
+        "fresh",
+        "unrecorded",
+        "unreadable",
+        "unreadable",
+        "unreadable",
+        "unreadable",
+    ]
     lines = (folder / "memory/learnings/note.md").read_text().splitlines()
     told = {problem.message.partition(", ")[0]: lines[problem.line - 1].strip() for problem in kb.lint()}
     assert told == {
@@ -189,7 +213,12 @@ def test_flags_come_and_go_and_nothing_else_changes(project: Path, open_kb: Open
         },
     )
     kb = open_kb(project)
-    for name, reference in (("note", "src/a.py:4-7"), ("sound", "src/b.py"), ("old", "src/a.py::other"), ("own", "src/a.py::retry")):
+    for name, reference in (
+        ("note", "src/a.py:4-7"),
+        ("sound", "src/b.py"),
+        ("old", "src/a.py::other"),
+        ("own", "src/a.py::retry"),
+    ):
         kb.cite(name, [reference])
     before = notes_of(project / "memory")
     assert kb._verify_claims().run is None
@@ -205,7 +234,10 @@ def test_flags_come_and_go_and_nothing_else_changes(project: Path, open_kb: Open
     assert "flags: [removal_candidate]" in (project / "memory/learnings/old.md").read_text()
     changed = {name for name, data in notes_of(project / "memory").items() if data != before[name]}
     assert changed == {"memory/learnings/note.md"}
-    assert notes_of(project / "memory")["memory/learnings/note.md"].replace(b"flags: []\n", b"") == before["memory/learnings/note.md"]
+    assert (
+        notes_of(project / "memory")["memory/learnings/note.md"].replace(b"flags: []\n", b"")
+        == before["memory/learnings/note.md"]
+    )
 
 
 def test_global_entries_cite_nothing(project: Path, open_kb: Open, home: Path) -> None:
@@ -232,7 +264,9 @@ def test_the_commands(project: Path, run: Run) -> None:
     assert "+         \\x1b[31mlater(number)" in done.stdout
     assert run("--vault", project, "verify", "--flag").returncode == 0
     told = json.loads(run("--vault", project, "verify", "--json").stdout)
-    assert [(claim["id"], claim["verdict"], claim["findings"][0]["verdict"]) for claim in told["claims"]] == [("note", "drifted", "drifted")]
+    assert [(claim["id"], claim["verdict"], claim["findings"][0]["verdict"]) for claim in told["claims"]] == [
+        ("note", "drifted", "drifted")
+    ]
     linted = run("--vault", project, "lint", "memory/learnings")
     assert linted.returncode == 7
     assert linted.stdout.splitlines()[0].startswith("memory/learnings/note.md:")

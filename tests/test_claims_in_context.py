@@ -26,7 +26,9 @@ BAD = "0" * 20
 
 def standing_notes(*notes: tuple[str, str, str]) -> dict[str, str]:
     return {
-        f"memory/learnings/{name}.md": entry(text, id=name, kind="fact", last_reinforced=days_ago(1), cites=f"[{{ref: {ref}, hash: '{BAD}'}}]")
+        f"memory/learnings/{name}.md": entry(
+            text, id=name, kind="fact", last_reinforced=days_ago(1), cites=f"[{{ref: {ref}, hash: '{BAD}'}}]"
+        )
         for name, text, ref in notes
     }
 
@@ -72,7 +74,12 @@ def test_marks_stand_everywhere_and_within_the_budgets(vault: MakeVault, open_kb
     fields = {"last_reinforced": days_ago(1), "cites": cites}
     rules = {
         f"memory/rules/r{number}.md": entry(
-            f"Count the upload quota {'again and ' * number}twice.", id=f"r{number}", kind="rule", tags="[quota]", confidence=0.9, **fields
+            f"Count the upload quota {'again and ' * number}twice.",
+            id=f"r{number}",
+            kind="rule",
+            tags="[quota]",
+            confidence=0.9,
+            **fields,
         )
         for number in range(12)
     }
@@ -83,9 +90,18 @@ def test_marks_stand_everywhere_and_within_the_budgets(vault: MakeVault, open_kb
             "memory/institutional.md": entry("Main is releasable.", id="inst", kind="policy", **fields),
             "memory/learnings/policy.md": entry("Keep the quota.", id="policy", kind="policy", **fields),
             "memory/skills/s.md": entry(
-                "# Skill: quota\n\n## Steps\n1. Count the upload quota.\n2. Tell it.", id="skill", kind="skill", name="quota", **fields
+                "# Skill: quota\n\n## Steps\n1. Count the upload quota.\n2. Tell it.",
+                id="skill",
+                kind="skill",
+                name="quota",
+                **fields,
             ),
-            **{f"memory/learnings/p{n}.md": entry(f"Policy {n} of many for the quota.", id=f"p{n}", kind="policy", **fields) for n in range(30)},
+            **{
+                f"memory/learnings/p{n}.md": entry(
+                    f"Policy {n} of many for the quota.", id=f"p{n}", kind="policy", **fields
+                )
+                for n in range(30)
+            },
             **rules,
         }
     )
@@ -97,7 +113,9 @@ def test_marks_stand_everywhere_and_within_the_budgets(vault: MakeVault, open_kb
     assert "</system>" not in context.text
     assert "Main is releasable.\n[may be stale: " in section(context, "institutional")
     assert "; src/x.py changed]" in section(context, "institutional")
-    assert all("[may be stale: " in line for line in section(context, "activation").splitlines() if line.startswith("- "))
+    assert all(
+        "[may be stale: " in line for line in section(context, "activation").splitlines() if line.startswith("- ")
+    )
     assert all("[may be stale: " in line for line in section(context, "guidelines").splitlines() if line[:1].isdigit())
 
 
@@ -105,12 +123,18 @@ def test_all_of_the_baseline_may_be_gone(vault: MakeVault, open_kb: Open) -> Non
     folder = vault(
         {
             "memory/config.yaml": "",
-            "memory/institutional.md": entry("Main is releasable.", id="inst", kind="policy", cites=f"['src/gone.py@{BAD}']"),
+            "memory/institutional.md": entry(
+                "Main is releasable.", id="inst", kind="policy", cites=f"['src/gone.py@{BAD}']"
+            ),
             **{
-                f"memory/learnings/p{n}.md": entry(f"Policy {n} of many, and a long one.", id=f"p{n}", kind="policy", cites=f"['src/gone.py@{BAD}']")
+                f"memory/learnings/p{n}.md": entry(
+                    f"Policy {n} of many, and a long one.", id=f"p{n}", kind="policy", cites=f"['src/gone.py@{BAD}']"
+                )
                 for n in range(300)
             },
-            "memory/learnings/last.md": entry("The last policy.", id="last", kind="policy", last_reinforced=days_ago(400)),
+            "memory/learnings/last.md": entry(
+                "The last policy.", id="last", kind="policy", last_reinforced=days_ago(400)
+            ),
         }
     )
     context = open_kb(folder).context("anything")
@@ -133,7 +157,10 @@ def test_what_only_a_link_leads_to_is_judged_too(project: Path, open_kb: Open) -
         standing_notes(("linked", "Penguins waddle.", "src/gone.py"), ("other", "Otters swim.", "src/b.py"))
         | {
             "memory/learnings/from.md": entry(
-                "Ostriches run.", id="from", kind="fact", links="[{to: linked, relation: related_to}, {to: other, relation: related_to}]"
+                "Ostriches run.",
+                id="from",
+                kind="fact",
+                links="[{to: linked, relation: related_to}, {to: other, relation: related_to}]",
             )
         },
     )
@@ -142,10 +169,14 @@ def test_what_only_a_link_leads_to_is_judged_too(project: Path, open_kb: Open) -
     assert "Otters swim. (other) [may be stale: src/b.py changed]" in context.text
 
 
-@pytest.mark.parametrize(("last", "is_shown"), [("'2026-11-21'", True), ("'2026-11-20'", False), ("2026-11-20", False), ("soon", True)])
+@pytest.mark.parametrize(
+    ("last", "is_shown"), [("'2026-11-21'", True), ("'2026-11-20'", False), ("2026-11-20", False), ("soon", True)]
+)
 def test_valid_until(last: str, is_shown: bool, project: Path, open_kb: Open, home: Path) -> None:
     write_files(home, {"learnings/far.md": entry("The far freeze ends.", id="far", kind="fact", valid_until=last)})
-    write_files(project, {"memory/learnings/until.md": entry("The freeze ends.", id="until", kind="fact", valid_until=last)})
+    write_files(
+        project, {"memory/learnings/until.md": entry("The freeze ends.", id="until", kind="fact", valid_until=last)}
+    )
     kb = open_kb(project)
     context = kb.context("when does the freeze end")
     assert ("The freeze ends." in context.text) is is_shown
@@ -163,14 +194,21 @@ def test_valid_until(last: str, is_shown: bool, project: Path, open_kb: Open, ho
 @pytest.mark.parametrize(("value", "stays"), [("true", True), ("false", False), ("'yes please'", False)])
 def test_evergreen(value: str, stays: bool, project: Path, open_kb: Open) -> None:
     fields = {"kind": "fact", "importance": 0.9, "last_reinforced": days_ago(900)}
-    write_files(project, {"memory/learnings/ever.md": entry("The vault key lies in the safe.", id="ever", evergreen=value, **fields)})
+    write_files(
+        project,
+        {"memory/learnings/ever.md": entry("The vault key lies in the safe.", id="ever", evergreen=value, **fields)},
+    )
     kb = open_kb(project)
-    assert ("ever" in next((one.ids for one in kb.context("vault key safe").sections if one.name == "activation"), ())) is stays
+    assert (
+        "ever" in next((one.ids for one in kb.context("vault key safe").sections if one.name == "activation"), ())
+    ) is stays
     kb._archive()
     assert kb.show("ever").status == ("active" if stays else "archived")
 
 
-def test_a_commit_is_not_asked_for_at_every_prompt(project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_not_asked_for_at_every_prompt(
+    project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kb = open_kb(project)
     kb.cite("note", ["src/a.py:4-7", git(project, "rev-parse", "HEAD")])
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("git is not needed for what is there"))
@@ -178,7 +216,10 @@ def test_a_commit_is_not_asked_for_at_every_prompt(project: Path, open_kb: Open,
 
 
 def test_days_are_days_of_the_clock(project: Path, open_kb: Open) -> None:
-    write_files(project, {"memory/learnings/until.md": entry("The freeze ends.", id="until", kind="fact", valid_until="'2026-11-21'")})
+    write_files(
+        project,
+        {"memory/learnings/until.md": entry("The freeze ends.", id="until", kind="fact", valid_until="'2026-11-21'")},
+    )
     assert "freeze" in open_kb(project, NOW).context("freeze").text
     assert "freeze ends" not in open_kb(project, datetime(2026, 11, 22, tzinfo=UTC)).context("freeze").text
     assert date(2026, 11, 21) == NOW.date()

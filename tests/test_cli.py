@@ -30,10 +30,30 @@ def test_search_json_has_the_promised_form(run: Run, notes: Path) -> None:
     assert answer["degraded"] == []
     assert answer["freshness"] == {"generation": 1, "pending": 0}
     hit = answer["hits"][0]
-    names = ["rank", "id", "title", "kind", "type", "scope", "status", "path", "line", "end_line", "score", "parts", "text"]
+    names = [
+        "rank",
+        "id",
+        "title",
+        "kind",
+        "type",
+        "scope",
+        "status",
+        "path",
+        "line",
+        "end_line",
+        "score",
+        "parts",
+        "text",
+    ]
     assert list(hit) == names
     assert sorted(hit["parts"]) == ["bm25", "prominence", "relevance", "scope", "vector"]
-    assert (hit["rank"], hit["title"], hit["path"], hit["line"], hit["end_line"]) == (1, "Backups", "guide/backup.md", 5, 5)
+    assert (hit["rank"], hit["title"], hit["path"], hit["line"], hit["end_line"]) == (
+        1,
+        "Backups",
+        "guide/backup.md",
+        5,
+        5,
+    )
     assert hit["text"] == "The nightly backup runs at two."
 
 
@@ -220,7 +240,15 @@ def test_doctor_repairs_a_drifted_index(run: Run, notes: Path) -> None:
 
 def test_reading_writes_only_the_machine_folder(run: Run, notes: Path) -> None:
     before = {file: file.read_bytes() for file in notes.rglob("*") if file.is_file()}
-    for verb in (["search", "backup"], ["list"], ["stats"], ["status"], ["lint"], ["doctor", "--fix"], ["index", "--rebuild"]):
+    for verb in (
+        ["search", "backup"],
+        ["list"],
+        ["stats"],
+        ["status"],
+        ["lint"],
+        ["doctor", "--fix"],
+        ["index", "--rebuild"],
+    ):
         run("--vault", notes, *verb)
     after = {file: file.read_bytes() for file in notes.rglob("*") if file.is_file() and ".memory-kb" not in file.parts}
     assert after == before
@@ -261,7 +289,9 @@ def test_an_answer_says_when_a_file_was_cut(run: Run, notes: Path) -> None:
     (notes / "large.md").write_text("zebra crossing\n" * 1_000, encoding="utf-8")
 
     def degraded(word: str) -> list[str]:
-        answer = json.loads(run("--vault", notes, "search", word, "--json", env={"MEMORY_KB_INDEX_MAX_FILE_BYTES": "2000"}).stdout)
+        answer = json.loads(
+            run("--vault", notes, "search", word, "--json", env={"MEMORY_KB_INDEX_MAX_FILE_BYTES": "2000"}).stdout
+        )
         assert bool(answer["hits"]) == (word == "zebra")
         return list(answer["degraded"])
 

@@ -55,20 +55,38 @@ def test_no_vault_anywhere_says_how_to_make_one(run: Run, tmp_path: Path) -> Non
 def test_output_can_be_cut_by_head(notes: Path, home: Path) -> None:
     write_files(notes, {f"many/{number}.md": f"backup number {number}\n" * 50 for number in range(300)})
     command = f"'{sys.executable}' -m memory_kb --vault '{notes}' search backup -k 300 --json | head -c 10; echo \" ${{PIPESTATUS[0]}}\""
-    done = subprocess.run(["bash", "-c", command], capture_output=True, encoding="utf-8", env=clean_environment(home), timeout=60, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        encoding="utf-8",
+        env=clean_environment(home),
+        timeout=60,
+        check=False,
+    )
     assert done.stdout == '{"query":  0\n'
     assert done.stderr == ""
 
 
 def test_colour_only_on_a_terminal(run: Run, notes: Path, home: Path) -> None:
     assert "\x1b[" not in run("--vault", notes, "search", "backup").stdout
-    assert "\x1b[1m" in _on_terminal(["--vault", str(notes), "search", "backup"], clean_environment(home) | {"TERM": "xterm"})
-    assert "\x1b[1m" not in _on_terminal(["--vault", str(notes), "search", "backup"], clean_environment(home) | {"TERM": "xterm", "NO_COLOR": "1"})
+    assert "\x1b[1m" in _on_terminal(
+        ["--vault", str(notes), "search", "backup"], clean_environment(home) | {"TERM": "xterm"}
+    )
+    assert "\x1b[1m" not in _on_terminal(
+        ["--vault", str(notes), "search", "backup"], clean_environment(home) | {"TERM": "xterm", "NO_COLOR": "1"}
+    )
 
 
 def _on_terminal(arguments: list[str], environment: dict[str, str]) -> str:
     main, side = pty.openpty()
-    done = subprocess.run([sys.executable, "-m", "memory_kb", *arguments], stdout=side, stderr=side, env=environment, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_kb", *arguments],
+        stdout=side,
+        stderr=side,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
     os.close(side)
     assert done.returncode == 0
     seen = b""
@@ -92,7 +110,9 @@ def test_control_characters_of_a_note_do_not_reach_the_terminal(run: Run, vault:
 
 
 def test_ctrl_c_ends_with_130(notes: Path, home: Path) -> None:
-    write_files(notes, {f"many/{number}.md": f"# Note {number}\n\n" + "some words to index. " * 400 for number in range(3_000)})
+    write_files(
+        notes, {f"many/{number}.md": f"# Note {number}\n\n" + "some words to index. " * 400 for number in range(3_000)}
+    )
     process = subprocess.Popen(
         [sys.executable, "-m", "memory_kb", "--vault", str(notes), "index"],
         stdout=subprocess.PIPE,
@@ -120,16 +140,32 @@ def test_a_broken_configuration_is_named_with_its_line(run: Run, tmp_path: Path)
 def test_a_first_line_for_head_is_enough(notes: Path, home: Path) -> None:
     write_files(notes, {f"many/{number}.md": f"note {number}" for number in range(3_000)})
     command = f"'{sys.executable}' -m memory_kb --vault '{notes}' list | head -1; echo \"${{PIPESTATUS[0]}}\""
-    done = subprocess.run(["bash", "-c", command], capture_output=True, encoding="utf-8", env=clean_environment(home), timeout=60, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        encoding="utf-8",
+        env=clean_environment(home),
+        timeout=60,
+        check=False,
+    )
     assert done.stdout.splitlines()[-1] == "0"
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full"], ids=["no stdout", "no stderr", "neither", "disk full"])
+@pytest.mark.parametrize(
+    "redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full"], ids=["no stdout", "no stderr", "neither", "disk full"]
+)
 def test_streams_that_are_closed_or_full_give_no_traceback(notes: Path, home: Path, redirection: str) -> None:
     for verb in ("search backup", "search backup --json", "show nothing --json"):
         command = f"'{sys.executable}' -m memory_kb --vault '{notes}' {verb} {redirection}"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, encoding="utf-8", env=clean_environment(home), timeout=60, check=False)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            encoding="utf-8",
+            env=clean_environment(home),
+            timeout=60,
+            check=False,
+        )
         assert "Traceback" not in done.stderr
         assert "bug" not in done.stderr
         if redirection == "2>&-" and "show" not in verb:

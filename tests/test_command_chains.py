@@ -12,7 +12,11 @@ CULPRITS = [
     ("git add -A && git commit -qm x && git push", "nothing to commit, working tree clean", 1),
     ("python3 -m pip install --user setuptools && npm ci", "error: externally-managed-environment", 0),
     ("open -a Docker && sleep 20 && make itest", "Unable to find application named 'Docker'", 0),
-    ("xcode-select --install; npm ci", "xcode-select: error: already installed\nnpm error ModuleNotFoundError: No module named 'distutils'", 1),
+    (
+        "xcode-select --install; npm ci",
+        "xcode-select: error: already installed\nnpm error ModuleNotFoundError: No module named 'distutils'",
+        1,
+    ),
     ("npm run build && ./deploy.sh", "> web@1.0.0 build\nbuilt in 3s\nError: the session has expired", 1),
     ("npm run build && npm test", "> web@1.0.0 build\nerror TS2304: Cannot find name 'x'.", 0),
     ("docker build -t a . && docker push a && ssh box run", "exec /a: exec format error", 2),
@@ -55,7 +59,10 @@ def test_a_line_is_cut_where_the_shell_does(line: str, texts: list[str]) -> None
 @pytest.mark.parametrize(
     ("message", "quoted"),
     [
-        ("Cannot connect at unix:///Users/kim/.colima/docker.sock", "Cannot connect at unix://$HOME/.colima/docker.sock"),
+        (
+            "Cannot connect at unix:///Users/kim/.colima/docker.sock",
+            "Cannot connect at unix://$HOME/.colima/docker.sock",
+        ),
         ("cannot read /home/mira/shop/a.toml", "cannot read ~/shop/a.toml"),
     ],
 )

@@ -25,7 +25,9 @@ FILES = {
     "memory/config.yaml": "",
     ".gitignore": ".memory-kb/\n",
     "memory/rules/lint.md": RULE,
-    "memory/MEMORY.md": entry("Zebras are striped.", id="z1", kind="fact") + "\n" + entry("Otters swim.", id="o1", kind="fact"),
+    "memory/MEMORY.md": entry("Zebras are striped.", id="z1", kind="fact")
+    + "\n"
+    + entry("Otters swim.", id="o1", kind="fact"),
     "src/a.py": "x = 1\n",
 }
 
@@ -96,7 +98,12 @@ def test_a_session_is_committed_as_one(clone: Clone) -> None:
     assert "(session s1)" in report["commits"][0]["subject"]
     left = clone.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert [line for line in left if "numbats" in line]
-    written = {file for run in json.loads(clone.kb("undo", "--list", "--json"))["runs"] if run["occasion"] == "session s1" for file in run["files"]}
+    written = {
+        file
+        for run in json.loads(clone.kb("undo", "--list", "--json"))["runs"]
+        if run["occasion"] == "session s1"
+        for file in run["files"]
+    }
     assert set(report["commits"][0]["files"]) == {file for file in written if (clone.folder / file).exists()}
     assert "no runs" in clone.kb("commit", "--session", "nobody", code=2)
 
@@ -155,7 +162,9 @@ def test_what_git_ignores_and_what_was_edited_since_is_told(clone: Clone) -> Non
 
 def test_a_vault_below_the_top_of_its_repository(tmp_path: Path, home: Path) -> None:
     top = found(
-        tmp_path / "mono", home, {"README.md": "x", "memory/rules/stray.md": RULE, **{f"apps/kb/{name}": text for name, text in FILES.items()}}
+        tmp_path / "mono",
+        home,
+        {"README.md": "x", "memory/rules/stray.md": RULE, **{f"apps/kb/{name}": text for name, text in FILES.items()}},
     )
     vault = Clone(top.folder / "apps/kb", home)
     vault.kb("git", "install")
@@ -171,8 +180,13 @@ def test_a_vault_below_the_top_of_its_repository(tmp_path: Path, home: Path) -> 
 
 
 def test_many_files_are_committed_at_once(clone: Clone) -> None:
-    with KnowledgeBase.open(clone.folder, clone.folder.parent / "home", environ=dict(os.environ) | clone.environ, clock=lambda: NOW) as kb:
-        plan = [create_file(f"memory/learnings/{'long-' * 30}{number}.md", f"Number {number}.\n", "Many.") for number in range(900)]
+    with KnowledgeBase.open(
+        clone.folder, clone.folder.parent / "home", environ=dict(os.environ) | clone.environ, clock=lambda: NOW
+    ) as kb:
+        plan = [
+            create_file(f"memory/learnings/{'long-' * 30}{number}.md", f"Number {number}.\n", "Many.")
+            for number in range(900)
+        ]
         kb.run_plan("import", plan)
         report = kb.commit()
         assert len(report.commits[0].files) == 900
@@ -203,7 +217,11 @@ def test_a_repository_of_somebody_else_is_called_that(run: Run, folder: Path) ->
     run("--vault", folder, "learn", "Numbats eat termites.")
     for words in (["git", "install"], ["ci", "HEAD..HEAD"], ["commit"]):
         done = run("--vault", folder, *words, env={"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
-        assert (done.returncode, "dubious ownership" in done.stderr, "no git repository" in done.stderr) == (6, True, False)
+        assert (done.returncode, "dubious ownership" in done.stderr, "no git repository" in done.stderr) == (
+            6,
+            True,
+            False,
+        )
         assert f"  if you trust it: `git config --global --add safe.directory {folder}`" in done.stderr
 
 
@@ -215,7 +233,10 @@ def make_history(clone: Clone) -> None:
     note.write_text(note.read_text().replace("Otters swim.", "Otters swim upstream."))
     clone.save("otters go up")
     note.write_text(FILES["memory/MEMORY.md"].partition("\n---\nid: o1")[0] + "\n")
-    write_files(clone.folder, {"memory/archive/2026-11/o1.md": entry("Otters swim upstream.", id="o1", kind="fact", status="archived")})
+    write_files(
+        clone.folder,
+        {"memory/archive/2026-11/o1.md": entry("Otters swim upstream.", id="o1", kind="fact", status="archived")},
+    )
     clone.save("otters to the archive")
     write_files(clone.folder, {"memory/rules/other.md": RULE.replace("0.5", "0.6")})
     (clone.folder / "memory/rules/lint.md").unlink()
@@ -231,7 +252,10 @@ def test_history_follows_an_entry_through_edits_moves_and_renames(clone: Clone) 
         ("first", "written"),
     ]
     assert versions[1]["path"] == "memory/MEMORY.md"
-    assert [one["subject"] for one in json.loads(clone.kb("show", "r1", "--history", "--json"))["versions"]] == ["renamed", "first"]
+    assert [one["subject"] for one in json.loads(clone.kb("show", "r1", "--history", "--json"))["versions"]] == [
+        "renamed",
+        "first",
+    ]
     assert "otters go up" in clone.kb("show", "o1", "--history")
 
 
@@ -247,14 +271,20 @@ def test_history_tells_what_a_merge_brought_and_of_each_commit_only_its_own(clon
     clone.kb("git", "install")
     clone.git("merge", "-q", "-m", "joined", "side")
     versions = json.loads(clone.kb("show", "r1", "--history", "--json"))["versions"]
-    assert [(one["subject"], one["change"]) for one in versions] == [("joined", "status retired"), ("more", "text changed"), ("first", "written")]
+    assert [(one["subject"], one["change"]) for one in versions] == [
+        ("joined", "status retired"),
+        ("more", "text changed"),
+        ("first", "written"),
+    ]
 
 
 def test_the_past_is_searched_and_shown_as_it_was(clone: Clone) -> None:
     make_history(clone)
     assert "Otters swim.\n" in clone.kb("show", "o1", "--as-of", "HEAD~3")
     hits = json.loads(clone.kb("search", "otters swim", "--as-of", "HEAD~3", "--json"))["hits"]
-    assert [(hit["id"], hit["path"], hit["text"].strip()) for hit in hits] == [("o1", "memory/MEMORY.md", "Otters swim.")]
+    assert [(hit["id"], hit["path"], hit["text"].strip()) for hit in hits] == [
+        ("o1", "memory/MEMORY.md", "Otters swim.")
+    ]
     assert json.loads(clone.kb("search", "upstream", "--as-of", "HEAD~3", "--json"))["hits"] == []
     assert json.loads(clone.kb("search", "upstream", "--json"))["hits"]
     assert "no revision" in clone.kb("search", "x", "--as-of", "nowhere", code=2)
@@ -263,7 +293,10 @@ def test_the_past_is_searched_and_shown_as_it_was(clone: Clone) -> None:
 
 def test_a_clean_revision_ranks_as_the_working_tree_does(clone: Clone) -> None:
     def ranked(*more: str) -> list[tuple[str, str]]:
-        return [(hit["id"], hit["path"]) for hit in json.loads(clone.kb("search", "zebras swim linter push", "--json", *more))["hits"]]
+        return [
+            (hit["id"], hit["path"])
+            for hit in json.loads(clone.kb("search", "zebras swim linter push", "--json", *more))["hits"]
+        ]
 
     assert ranked() == ranked("--as-of", "HEAD")
     assert len(ranked()) == 3
@@ -304,11 +337,15 @@ def test_branches_and_the_past_embed_nothing_again(clone: Clone, fake: FakeProvi
             result = past.search("quolls", mode="hybrid")
             assert result.hits[0].path == "memory/learnings/new.md"
             assert any("not embedded" in reason for reason in result.degraded)
-        assert sum(fake.embedded_texts.values()) - paid == len([text for text in fake.embedded_texts if text in ("otters swim", "quolls")])
+        assert sum(fake.embedded_texts.values()) - paid == len(
+            [text for text in fake.embedded_texts if text in ("otters swim", "quolls")]
+        )
 
 
 def test_git_hears_no_words_of_options(clone: Clone) -> None:
     """A revision that looks like an option is no option."""
-    done = subprocess.run(["git", "-C", str(clone.folder), "branch", "--list"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["git", "-C", str(clone.folder), "branch", "--list"], capture_output=True, text=True, check=True
+    )
     assert clone.kb("show", "o1", "--as-of", "--output=/tmp/x", code=2)
     assert done.stdout.strip() == "* main"

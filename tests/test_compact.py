@@ -56,7 +56,11 @@ def test_a_merge_keeps_what_all_of_them_have(vault: Make, open_kb: Open) -> None
     assert (merged.importance, merged.share("confidence", 0), merged.reinforcement_count) == (0.8, 0.5, 7)
     assert [merged.count(name) for name in ("usage_count", "success_count", "failure_count")] == [3, 7, 1]
     assert (merged.tags, merged.words("sources")) == (("build", "nightly", "ci"), ("ep-1", "s7"))
-    assert (merged.last_reinforced, merged.word("last_applied"), merged.created_at) == ("2026-05-01", "2026-04-01", "2026-01-01")
+    assert (merged.last_reinforced, merged.word("last_applied"), merged.created_at) == (
+        "2026-05-01",
+        "2026-04-01",
+        "2026-01-01",
+    )
     assert [(link.to, link.relation) for link in merged.links] == [("ep-1", "derived_from"), ("light", "supersedes")]
     text = (kb.vault.folder / "memory/rules/heavy.md").read_text()
     assert text.startswith("---\n# the one that stays\nid: heavy\nkind: rule\nimportance: 0.80   # said in a review\n")
@@ -68,7 +72,9 @@ def test_a_merge_keeps_what_all_of_them_have(vault: Make, open_kb: Open) -> None
 
 
 def test_a_long_text_arrives_byte_for_byte(vault: Make, open_kb: Open) -> None:
-    chapter = "# Chapter\n\n\nTwo  spaces  and a break.  \n\n```py\nx = 1\n\n\n\ny = 2\n```\n\n---\n\n" + f"{NIGHTLY}\n" * 30
+    chapter = (
+        "# Chapter\n\n\nTwo  spaces  and a break.  \n\n```py\nx = 1\n\n\n\ny = 2\n```\n\n---\n\n" + f"{NIGHTLY}\n" * 30
+    )
     body = "".join(chapter.replace("Chapter", f"Part {letter}") for letter in "ABCD").rstrip("\n")
     files = {
         "memory/rules/long.md": entry(body, id="long", kind="rule"),
@@ -92,13 +98,22 @@ def test_a_long_text_arrives_byte_for_byte(vault: Make, open_kb: Open) -> None:
     ids=["importance", "confidence", "oldest", "dated", "first"],
 )
 def test_who_stays(fields: list[dict[str, object]], stays: str, vault: Make, open_kb: Open) -> None:
-    kb = open_kb(vault({f"memory/rules/{n}.md": entry(NIGHTLY, id=f"e{n}", kind="rule", **one) for n, one in enumerate(fields)}))
+    kb = open_kb(
+        vault({f"memory/rules/{n}.md": entry(NIGHTLY, id=f"e{n}", kind="rule", **one) for n, one in enumerate(fields)})
+    )
     assert compact(kb) == (2, 1)
     assert [name for name, status in statuses(kb).items() if status == "compacted"] == [stays]
 
 
 def test_undo_takes_a_compaction_back(vault: Make, open_kb: Open) -> None:
-    kb = open_kb(vault({"memory/rules/a.md": entry(NIGHTLY, id="a", kind="rule"), "memory/rules/b.md": entry(LONGER, id="b", kind="rule")}))
+    kb = open_kb(
+        vault(
+            {
+                "memory/rules/a.md": entry(NIGHTLY, id="a", kind="rule"),
+                "memory/rules/b.md": entry(LONGER, id="b", kind="rule"),
+            }
+        )
+    )
     before = tree(kb.vault.folder)
     assert kb.compact(dry_run=True).after == 1
     assert tree(kb.vault.folder) == before
@@ -110,9 +125,19 @@ def test_undo_takes_a_compaction_back(vault: Make, open_kb: Open) -> None:
 
 def test_institutional_memory_is_compacted_in_place(vault: Make, open_kb: Open) -> None:
     theirs = "# What we know\n\nWritten by people.\n\n"
-    other = "---\nid: other   # stays\ntype: directive\n---\nSomething else entirely.\n\n---\n\nA rule below a rule.\n\n"
+    other = (
+        "---\nid: other   # stays\ntype: directive\n---\nSomething else entirely.\n\n---\n\nA rule below a rule.\n\n"
+    )
     retired = entry("Over and done.", id="over", type="directive", status="retired")
-    text = theirs + entry(NIGHTLY, id="a", type="directive") + "\n" + other + retired + "\n" + entry(LONGER, id="b", type="directive")
+    text = (
+        theirs
+        + entry(NIGHTLY, id="a", type="directive")
+        + "\n"
+        + other
+        + retired
+        + "\n"
+        + entry(LONGER, id="b", type="directive")
+    )
     kb = open_kb(vault({"memory/config.yaml": "", "memory/institutional.md": text.replace("\n", "\r\n")}))
     assert compact(kb) == (4, 2)
     data = (kb.vault.folder / "memory/institutional.md").read_bytes().decode()
@@ -121,7 +146,12 @@ def test_institutional_memory_is_compacted_in_place(vault: Make, open_kb: Open) 
     assert LONGER in data
     assert "over" not in data
     assert "\n" not in data.replace("\r\n", "")
-    assert [statuses(kb)[name] for name in ("a", "b", "over", "other")] == ["compacted", "archived", "retired", "active"]
+    assert [statuses(kb)[name] for name in ("a", "b", "over", "other")] == [
+        "compacted",
+        "archived",
+        "retired",
+        "active",
+    ]
     assert {memory.place.learning_type for memory in kb._memories() if "/archive/" in memory.path} == {"task"}
 
 
@@ -133,7 +163,10 @@ def test_preferences_of_people_stay_such_in_the_archive(vault: Make, open_kb: Op
 
 
 def test_compacted_entries_are_merged_reinforced_retired_and_compacted_again(vault: Make, open_kb: Open) -> None:
-    files = {f"memory/learnings/{name}.md": entry(NIGHTLY, id=name, kind="fact", status="compacted", phase="planning") for name in "ab"}
+    files = {
+        f"memory/learnings/{name}.md": entry(NIGHTLY, id=name, kind="fact", status="compacted", phase="planning")
+        for name in "ab"
+    }
     kb = open_kb(vault(files))
     assert compact(kb) == (2, 1)
     assert kb.learn(NIGHTLY).action == "reinforced"
@@ -146,7 +179,9 @@ def test_compacted_entries_are_merged_reinforced_retired_and_compacted_again(vau
     assert statuses(kb) == {"a": "archived", "b": "archived", "c": "retired"}
 
 
-def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(
+    vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = {f"memory/rules/{name}.md": entry(NIGHTLY, id=name, kind="rule") for name in "ab"}
     files |= {f"memory/learnings/{name}.md": entry("Over.", id=name, kind="fact", status="retired") for name in "xy"}
     kb = open_kb(vault(files))
@@ -155,7 +190,9 @@ def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(vault: Make, open_kb:
 
     def edit_first(self: KnowledgeBase, verb: str, plan: Any, **how: Any) -> RunReport:
         (self.vault.folder / "memory/rules/b.md").write_text(theirs)
-        (self.vault.folder / "memory/learnings/x.md").write_text(entry("Over. Really.", id="x", kind="fact", status="retired"))
+        (self.vault.folder / "memory/learnings/x.md").write_text(
+            entry("Over. Really.", id="x", kind="fact", status="retired")
+        )
         return run_plan(self, verb, plan, **how)
 
     with monkeypatch.context() as patch:
@@ -169,7 +206,9 @@ def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(vault: Make, open_kb:
     assert compact(kb) == (2, 2)
 
 
-def test_an_edit_that_changes_nothing_of_the_plan_is_planned_anew(vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_that_changes_nothing_of_the_plan_is_planned_anew(
+    vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kb = open_kb(vault({f"memory/rules/{name}.md": entry(NIGHTLY, id=name, kind="rule") for name in "ab"}))
     run_plan = KnowledgeBase.run_plan
 
@@ -187,9 +226,11 @@ def test_nothing_is_planned_for_a_file_that_is_not_asked_for() -> None:
     assert replan_whole("a.md", [], []) == []
 
 
-WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "not", "7", "8", "never"]), min_size=1, max_size=12).map(
-    " ".join
-)
+WORDS = st.lists(
+    st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "not", "7", "8", "never"]),
+    min_size=1,
+    max_size=12,
+).map(" ".join)
 
 
 @given(
@@ -197,7 +238,9 @@ WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", 
         st.tuples(
             WORDS,
             st.sampled_from(["a", "b", "c", "d", "e"]),
-            st.sampled_from(["memory/institutional.md", "memory/learnings/one.md", "memory/learnings/two.md", "memory/rules/r.md"]),
+            st.sampled_from(
+                ["memory/institutional.md", "memory/learnings/one.md", "memory/learnings/two.md", "memory/rules/r.md"]
+            ),
             st.sampled_from(["active", "compacted", "retired"]),
             st.sampled_from([0.4, 0.9]),
         ),
@@ -214,7 +257,11 @@ def test_no_text_is_lost_and_a_second_run_does_nothing(
     (place / "vault/memory/config.yaml").touch()
     files: dict[str, str] = {}
     for body, name, path, status, weight in listed:
-        files[path] = files.get(path, "") + "\n" * (path in files) + entry(body, id=name, kind="rule", status=status, importance=weight)
+        files[path] = (
+            files.get(path, "")
+            + "\n" * (path in files)
+            + entry(body, id=name, kind="rule", status=status, importance=weight)
+        )
     for path, text in files.items():
         file = place / "vault" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -239,7 +286,14 @@ def test_the_command(run: Run, vault: Make) -> None:
     assert "+++ memory/archive/" in shown.stdout
     assert "would move memory/rules/b.md" in shown.stderr
     told = json.loads(run("--vault", folder, "compact", "--json").stdout)
-    assert [told[name] for name in ("before", "after", "retired", "repeated", "merged", "verb")] == [2, 1, 0, 0, 1, "compact"]
+    assert [told[name] for name in ("before", "after", "retired", "repeated", "merged", "verb")] == [
+        2,
+        1,
+        0,
+        0,
+        1,
+        "compact",
+    ]
     done = run("--vault", folder, "compact")
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 entry, nothing to do\n", "")
     assert run("--vault", folder, "compact", "--threshold", "7").returncode == 2

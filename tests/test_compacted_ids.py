@@ -40,7 +40,10 @@ def test_retired_ones_leave_and_go_on_keeping_their_text_away(vault: Make, open_
 
 
 def test_two_files_of_one_name_get_two_names_in_the_archive(vault: Make, open_kb: Open) -> None:
-    files = {f"memory/learnings/{folder}/same.md": entry(f"Text {folder}.", id=folder, kind="fact", status="retired") for folder in ("x", "y")}
+    files = {
+        f"memory/learnings/{folder}/same.md": entry(f"Text {folder}.", id=folder, kind="fact", status="retired")
+        for folder in ("x", "y")
+    }
     files |= {
         f"{ARCHIVE}/other.md": entry("There.", id="there", kind="fact"),
         "memory/rules/other.md": entry("Z.", id="z", kind="rule", status="retired"),
@@ -52,11 +55,18 @@ def test_two_files_of_one_name_get_two_names_in_the_archive(vault: Make, open_kb
 
 def test_of_one_id_the_most_important_stays(vault: Make, open_kb: Open) -> None:
     versions = [
-        entry(f"{NIGHTLY} {word}.", id="same", type="procedural", importance=weight) for word, weight in (("Old", 0.4), ("New", 0.9), ("Mid", 0.5))
+        entry(f"{NIGHTLY} {word}.", id="same", type="procedural", importance=weight)
+        for word, weight in (("Old", 0.4), ("New", 0.9), ("Mid", 0.5))
     ]
     text = "# Ours\n\n" + "\n".join(versions) + "\n" + entry("Something else.", id="other", type="procedural")
     kb = open_kb(
-        vault({"memory/config.yaml": "", "memory/institutional.md": text, "memory/learnings/copy.md": entry(NIGHTLY, id="same", type="procedural")})
+        vault(
+            {
+                "memory/config.yaml": "",
+                "memory/institutional.md": text,
+                "memory/learnings/copy.md": entry(NIGHTLY, id="same", type="procedural"),
+            }
+        )
     )
     assert compact(kb) == (5, 3)  # the copy has another learning type
     data = (kb.vault.folder / "memory/institutional.md").read_text()
@@ -68,7 +78,10 @@ def test_of_one_id_the_most_important_stays(vault: Make, open_kb: Open) -> None:
 
 
 def test_of_one_id_in_several_files_the_newest_of_the_important_stays(vault: Make, open_kb: Open) -> None:
-    files = {f"memory/rules/{age}.md": entry(f"{NIGHTLY} v{age}", id="same", kind="rule", created_at=days_ago(age)) for age in (30, 10, 20)}
+    files = {
+        f"memory/rules/{age}.md": entry(f"{NIGHTLY} v{age}", id="same", kind="rule", created_at=days_ago(age))
+        for age in (30, 10, 20)
+    }
     kb = open_kb(vault(files))
     assert compact(kb) == (3, 1)
     assert memory_of(kb, "same").path == "memory/rules/10.md"
@@ -105,6 +118,12 @@ def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Ope
 
 
 def test_a_repeated_id_beside_a_retired_entry_of_the_same(vault: Make, open_kb: Open) -> None:
-    mixed = entry("Alpha.", id="same", kind="rule") + "\n" + entry("Alpha beta.", id="same", kind="rule", status="retired")
-    kb = open_kb(vault({"memory/rules/a.md": mixed, "memory/rules/b.md": entry("Alpha.", id="same", kind="rule", importance=0.9)}))
+    mixed = (
+        entry("Alpha.", id="same", kind="rule") + "\n" + entry("Alpha beta.", id="same", kind="rule", status="retired")
+    )
+    kb = open_kb(
+        vault(
+            {"memory/rules/a.md": mixed, "memory/rules/b.md": entry("Alpha.", id="same", kind="rule", importance=0.9)}
+        )
+    )
     assert compact(kb) == (3, 1)

@@ -23,7 +23,9 @@ Make = Callable[..., Path]
 
 
 def count(vault: Make, open_kb: Open, texts: tuple[str, ...], **how: Any) -> int:
-    files = {f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact") for number, text in enumerate(texts)}
+    files = {
+        f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact") for number, text in enumerate(texts)
+    }
     return compact(open_kb(vault(files)), **how)[1]
 
 
@@ -54,7 +56,9 @@ def versions(line: str) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize(("name", "one", "other"), list(map(versions, OPPOSED.strip().splitlines())))
-def test_what_turns_a_sentence_round_is_never_merged_away(name: str, one: str, other: str, vault: Make, open_kb: Open) -> None:
+def test_what_turns_a_sentence_round_is_never_merged_away(
+    name: str, one: str, other: str, vault: Make, open_kb: Open
+) -> None:
     assert count(vault, open_kb, (one, other)) == 2
     if name not in WORDS_ONLY:  # whoever asks for paraphrases says that order and names do not matter
         assert count(vault, open_kb, (one, other), threshold=0.4) == 2
@@ -114,10 +118,18 @@ def test_what_stays_apart(fields: dict[str, object], vault: Make, open_kb: Open)
 
 def test_scopes_jobs_and_learning_types_stay_apart(vault: Make, open_kb: Open, home: Path) -> None:
     places = (
-        *("learnings/p.md", "jobs/a/learnings/j.md", "jobs/b/learnings/j.md", "jobs/a/tasks/t/learnings/t.md", "jobs/a/tasks/u/learnings/t.md"),
+        *(
+            "learnings/p.md",
+            "jobs/a/learnings/j.md",
+            "jobs/b/learnings/j.md",
+            "jobs/a/tasks/t/learnings/t.md",
+            "jobs/a/tasks/u/learnings/t.md",
+        ),
         *("institutional.md", "proxy-tasks/x.md", "proxy.md"),
     )
-    folder = vault({f"memory/{place}": entry(NIGHTLY, id=f"e{number}", kind="rule") for number, place in enumerate(places)})
+    folder = vault(
+        {f"memory/{place}": entry(NIGHTLY, id=f"e{number}", kind="rule") for number, place in enumerate(places)}
+    )
     (home / "rules").mkdir(parents=True)
     (home / "rules/g.md").write_text(entry(NIGHTLY, id="g", kind="rule"))
     kb = open_kb(folder)
@@ -133,7 +145,9 @@ def test_notes_of_people_are_left_alone(vault: Make, open_kb: Open) -> None:
         "memory/MEMORY.md": entry(NIGHTLY, id="a", kind="fact") + "\n" + entry(NIGHTLY, id="b", kind="fact"),
         "memory/learnings/plain.md": f"# Build\n\n{NIGHTLY}\n",
         "memory/learnings/page.md": entry(NIGHTLY, title="Page"),
-        "memory/proxy.md": entry(NIGHTLY, id="c", kind="fact") + "\n" + entry(NIGHTLY, id="d", kind="fact", status="retired"),
+        "memory/proxy.md": entry(NIGHTLY, id="c", kind="fact")
+        + "\n"
+        + entry(NIGHTLY, id="d", kind="fact", status="retired"),
     }
     kb = open_kb(vault(files))
     before = tree(kb.vault.folder)
@@ -181,7 +195,9 @@ def test_vectors_find_what_words_do_not(vault: Make, open_kb: Open) -> None:
         "Start your day with coffee and cake.",
         "Ahead of every push, the linter: start it, always!",
     )
-    files = {f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact") for number, text in enumerate(texts)}
+    files = {
+        f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact") for number, text in enumerate(texts)
+    }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
     kb.__dict__["_semantics"] = Semantics(Meaning, lambda _: None, kb.machine)
@@ -200,7 +216,8 @@ def test_paraphrases_are_merged_on_request(vault: Make, open_kb: Open) -> None:
         "Ship",
     )
     files = {
-        f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact", reinforcement_count=number) for number, text in enumerate(texts)
+        f"memory/learnings/{number}.md": entry(text, id=f"e{number}", kind="fact", reinforcement_count=number)
+        for number, text in enumerate(texts)
     }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None

@@ -28,7 +28,10 @@ TAIL = "The gateway keeps its retry budget small and says so. " * 12
 
 def notes(count: int, every: int = 40) -> dict[str, str | bytes]:
     """Return notes of which every fortieth speaks of zebras."""
-    return {f"memory/learnings/{number:04}.md": f"# Note {number}\n\n{'A zebra. ' if number % every == 0 else ''}{TAIL}\n" for number in range(count)}
+    return {
+        f"memory/learnings/{number:04}.md": f"# Note {number}\n\n{'A zebra. ' if number % every == 0 else ''}{TAIL}\n"
+        for number in range(count)
+    }
 
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -60,7 +63,9 @@ def finish(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
     """Wait for all processes; each must have ended well and said nothing on stderr."""
     outputs = [process.communicate(timeout=90) for process in processes]
     said = [err.replace("waiting for another process that is indexing …\n", "") for _, err in outputs]
-    assert [(process.returncode, err) for process, err in zip(processes, said, strict=True)] == [(0, "")] * len(processes)
+    assert [(process.returncode, err) for process, err in zip(processes, said, strict=True)] == [(0, "")] * len(
+        processes
+    )
     return [out for out, _ in outputs]
 
 
@@ -98,7 +103,9 @@ def test_readers_get_complete_answers_during_a_rebuild(vault: Vault, open_kb: Op
     assert slowest < 5
 
 
-def test_a_reader_that_opens_during_a_rebuild_sees_the_old_state(vault: Vault, open_kb: Open, home: Path, start: Start) -> None:
+def test_a_reader_that_opens_during_a_rebuild_sees_the_old_state(
+    vault: Vault, open_kb: Open, home: Path, start: Start
+) -> None:
     folder = vault(notes(1_500))
     before = open_kb(folder).search("zebra", limit=100).hits
     process = start("-m", "memory_kb", "--vault", str(folder), "index", "--rebuild")
@@ -126,7 +133,9 @@ with KnowledgeBase.open(folder) as kb:
 """
 
 
-def test_changes_between_the_statements_of_a_search_do_not_disturb_it(vault: Vault, open_kb: Open, start: Start) -> None:
+def test_changes_between_the_statements_of_a_search_do_not_disturb_it(
+    vault: Vault, open_kb: Open, start: Start
+) -> None:
     folder = vault(notes(120, every=10))
     kb = open_kb(folder)
     kb.sync()
@@ -178,21 +187,30 @@ def test_everybody_at_once_loses_nothing(vault: Vault, open_kb: Open, home: Path
     kb = open_kb(folder)
     assert set(learned) <= {entry.id for entry in kb.list()}
     assert sorted(entry.id for entry in kb.list(kind=["fact"]) if entry.id in set(learned)) == sorted(learned)
-    assert len(list((folder / "memory/learnings").glob("*.md")) + list((home / "learnings").glob("*.md"))) == 401 + len(learned)
-    assert not [problem for problem in kb.doctor().problems if "duplicate" in problem.message or "index" in problem.message]
+    assert len(list((folder / "memory/learnings").glob("*.md")) + list((home / "learnings").glob("*.md"))) == 401 + len(
+        learned
+    )
+    assert not [
+        problem for problem in kb.doctor().problems if "duplicate" in problem.message or "index" in problem.message
+    ]
     assert_equals_rebuild(kb, tmp_path / "fresh")
 
 
 @pytest.mark.parametrize("turn", range(3))
 def test_first_searches_at_once_on_a_new_vault_all_answer(vault: Vault, start: Start, turn: int) -> None:
     folder = vault(notes(200))
-    processes = [start("-m", "memory_kb", "--vault", str(folder), "search", "zebra", "--json", "-k", "50") for _ in range(5)]
+    processes = [
+        start("-m", "memory_kb", "--vault", str(folder), "search", "zebra", "--json", "-k", "50") for _ in range(5)
+    ]
     assert [out.count('"rank"') for out in finish(processes)] == [5] * 5
 
 
 def test_the_same_lesson_from_several_processes_is_kept_once(vault: Vault, open_kb: Open, start: Start) -> None:
     folder = vault({"memory/MEMORY.md": "# Memory\n"})
-    processes = [start("-m", "memory_kb", "--vault", str(folder), "learn", "Zebras need Redis in every test run.", "--json") for _ in range(5)]
+    processes = [
+        start("-m", "memory_kb", "--vault", str(folder), "learn", "Zebras need Redis in every test run.", "--json")
+        for _ in range(5)
+    ]
     outputs = finish(processes)
     assert sorted("created" in out for out in outputs) == [False] * 4 + [True]
     kb = open_kb(folder)
@@ -238,7 +256,11 @@ def test_a_search_answers_while_another_process_indexes(vault: Vault, open_kb: O
 
 def test_a_held_lock_is_reported_after_the_wait(tmp_path: Path) -> None:
     waited: list[str] = []
-    with hold_lock(tmp_path / "lock", 0), pytest.raises(VaultBusy) as caught, hold_lock(tmp_path / "lock", 1.2, lambda: waited.append("told")):
+    with (
+        hold_lock(tmp_path / "lock", 0),
+        pytest.raises(VaultBusy) as caught,
+        hold_lock(tmp_path / "lock", 1.2, lambda: waited.append("told")),
+    ):
         pass
     assert (waited, caught.value.exit_code) == (["told"], 6)
     with hold_lock(tmp_path / "lock", 0):

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.confidence import MATURITIES, OUTCOMES, Evidence, find_flag, mature, needs_inversion, read_evidence, settle
+from memory_kb.learning.rules.confidence import (
+    MATURITIES,
+    OUTCOMES,
+    Evidence,
+    find_flag,
+    mature,
+    needs_inversion,
+    read_evidence,
+    settle,
+)
 from memory_kb.model import Location
 
 TODAY = date(2026, 11, 21)
@@ -22,7 +31,9 @@ def ago(days: int) -> date:
 
 def rule(**fields: object) -> Memory:
     made = fields.get("created_at")
-    return Memory("r", "a.md", "", Location(), "T", "Text.", kind="rule", created_at=str(made) if made else None, metadata=fields)
+    return Memory(
+        "r", "a.md", "", Location(), "T", "Text.", kind="rule", created_at=str(made) if made else None, metadata=fields
+    )
 
 
 evidences = st.builds(
@@ -37,7 +48,14 @@ evidences = st.builds(
 
 @pytest.mark.parametrize(
     ("confidence", "days", "left"),
-    [(0.8, 90, 0.4), (0.8, 0, 0.8), (0.8, 180, 0.2), (0.75, 0, 0.75), (1.0, 3650, round(0.5 ** (3650 / 90), 6)), (0.8, -30, 0.8)],
+    [
+        (0.8, 90, 0.4),
+        (0.8, 0, 0.8),
+        (0.8, 180, 0.2),
+        (0.75, 0, 0.75),
+        (1.0, 3650, round(0.5 ** (3650 / 90), 6)),
+        (0.8, -30, 0.8),
+    ],
 )
 def test_confidence_halves_every_90_days(confidence: float, days: int, left: float) -> None:
     assert Evidence(confidence, applied=ago(days)).decayed(TODAY) == left
@@ -90,7 +108,9 @@ def test_sums_reach_the_bound_they_should() -> None:
         (0.0, "proven", 10, "established"),
     ],
 )
-def test_maturity_moves_one_level_with_a_band_between(confidence: float, maturity: str, applications: int, after: str) -> None:
+def test_maturity_moves_one_level_with_a_band_between(
+    confidence: float, maturity: str, applications: int, after: str
+) -> None:
     assert mature(Evidence(confidence, maturity, applications), TODAY) == after
     assert mature(Evidence(confidence, maturity, 0, applications), TODAY) == after
 
@@ -122,7 +142,10 @@ def test_flags(confidence: float, failures: int, successes: int, flag: str | Non
     assert find_flag(Evidence(confidence, failure_count=failures, success_count=successes), TODAY) == flag
 
 
-@pytest.mark.parametrize(("failures", "successes", "due"), [(3, 1, True), (3, 2, False), (4, 2, False), (5, 2, True), (2, 0, False), (3, 0, True)])
+@pytest.mark.parametrize(
+    ("failures", "successes", "due"),
+    [(3, 1, True), (3, 2, False), (4, 2, False), (5, 2, True), (2, 0, False), (3, 0, True)],
+)
 def test_inversion(failures: int, successes: int, due: bool) -> None:
     assert needs_inversion(Evidence(failure_count=failures, success_count=successes)) is due
 
@@ -132,7 +155,10 @@ def test_inversion(failures: int, successes: int, due: bool) -> None:
     [
         ({}, Evidence()),
         ({"confidence": "high", "success_count": -3, "failure_count": "many", "maturity": "Ripe"}, Evidence()),
-        ({"confidence": "0.8", "success_count": "3", "failure_count": 2.0, "maturity": "Proven"}, Evidence(0.8, "proven", 3, 2)),
+        (
+            {"confidence": "0.8", "success_count": "3", "failure_count": 2.0, "maturity": "Proven"},
+            Evidence(0.8, "proven", 3, 2),
+        ),
         ({"confidence": 7, "success_count": True}, Evidence(1.0)),
         ({"confidence": None, "maturity": ["proven"], "last_applied": "soon"}, Evidence()),
         ({"confidence": ".nan", "success_count": 10**12}, Evidence()),
@@ -150,7 +176,9 @@ def test_confidence_stays_a_share(evidence: Evidence, outcome: str) -> None:
     assert 0.0 <= settled.confidence <= 1.0
     assert settled.confidence == round(settled.confidence, 6)
     assert (
-        settle(evidence, "failure", TODAY).confidence <= settle(evidence, "mixed", TODAY).confidence <= settle(evidence, "success", TODAY).confidence
+        settle(evidence, "failure", TODAY).confidence
+        <= settle(evidence, "mixed", TODAY).confidence
+        <= settle(evidence, "success", TODAY).confidence
     )
 
 

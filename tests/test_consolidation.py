@@ -29,7 +29,13 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.episodic.patterns import Told, cluster_episodes, pattern_confidence, pattern_similarity, recent_episodes
+from memory_kb.learning.episodic.patterns import (
+    Told,
+    cluster_episodes,
+    pattern_confidence,
+    pattern_similarity,
+    recent_episodes,
+)
 from memory_kb.learning.episodic.pitfalls import pitfall_confidence
 from memory_kb.learning.memories import Memory
 from memory_kb.model import Location
@@ -39,7 +45,10 @@ MakeVault = Callable[[Files], Path]
 COMMIT = "Publish events after the commit, never inside the transaction."
 
 
-@pytest.mark.parametrize(("episodes", "successes", "confidence"), [(2, 2, 0.8), (2, 1, 0.75), (5, 5, 0.95), (3, 0, 0.8), (4, 2, 0.95), (9, 9, 0.95)])
+@pytest.mark.parametrize(
+    ("episodes", "successes", "confidence"),
+    [(2, 2, 0.8), (2, 1, 0.75), (5, 5, 0.95), (3, 0, 0.8), (4, 2, 0.95), (9, 9, 0.95)],
+)
 def test_pattern_confidence(episodes: int, successes: int, confidence: float) -> None:
     assert pattern_confidence(episodes, successes) == confidence
 
@@ -122,7 +131,9 @@ def test_a_dry_run_writes_nothing(vault: MakeVault, open_kb: Open) -> None:
         (("failure", "failure", "failure"), False),
     ],
 )
-def test_a_pattern_needs_two_episodes_and_confidence(vault: MakeVault, open_kb: Open, outcomes: tuple[str, ...], kept: bool) -> None:
+def test_a_pattern_needs_two_episodes_and_confidence(
+    vault: MakeVault, open_kb: Open, outcomes: tuple[str, ...], kept: bool
+) -> None:
     kb = make(vault, open_kb, *(told(number, REDIS, outcome=outcome) for number, outcome in enumerate(outcomes)))
     done = kb._consolidate_semantic()
     assert len(rules(kb)) == kept
@@ -130,7 +141,12 @@ def test_a_pattern_needs_two_episodes_and_confidence(vault: MakeVault, open_kb: 
 
 
 def test_where_nothing_recurs_there_is_silence(vault: MakeVault, open_kb: Open) -> None:
-    kb = make(vault, open_kb, told(1, "The queue must be drained by hand."), told(2, "Cards expire at midnight in Lisbon time."))
+    kb = make(
+        vault,
+        open_kb,
+        told(1, "The queue must be drained by hand."),
+        told(2, "Cards expire at midnight in Lisbon time."),
+    )
     assert kb._consolidate_semantic().run.run is None
 
 
@@ -151,20 +167,35 @@ def test_what_only_looks_alike_is_no_pattern(vault: MakeVault, open_kb: Open, on
 
 def test_machine_made_accomplishments_are_no_pattern(vault: MakeVault, open_kb: Open) -> None:
     body = "## Accomplishments\n\n- `pytest -q` passes (12 passed), after it had failed.\n- I've fixed the checkout tests for good.\n"
-    kb = make(vault, open_kb, *(episode_text(body, id=f"e{n}", goal="Fix the checkout tests", created_at="2026-11-20") for n in range(2)))
+    kb = make(
+        vault,
+        open_kb,
+        *(episode_text(body, id=f"e{n}", goal="Fix the checkout tests", created_at="2026-11-20") for n in range(2)),
+    )
     assert kb._consolidate_semantic().run.run is None
 
 
 def test_a_recurring_event_is_a_pattern(vault: MakeVault, open_kb: Open) -> None:
     text = "The staging certificate ran out and nobody was told."
-    kb = make(vault, open_kb, *(episode_text(text, id=f"e{n}", goal=text, created_at=f"2026-11-{day}") for n, day in enumerate((2, 20))))
+    kb = make(
+        vault,
+        open_kb,
+        *(episode_text(text, id=f"e{n}", goal=text, created_at=f"2026-11-{day}") for n, day in enumerate((2, 20))),
+    )
     kb._consolidate_semantic()
     assert [rule["text"] for rule in rules(kb)] == [text]
 
 
 def test_a_decision_is_worded_as_a_rule(vault: MakeVault, open_kb: Open) -> None:
     body = "## Decisions\n\n- I'll use a lock file, because two workers start at once. (user)\n"
-    kb = make(vault, open_kb, *(episode_text(body, id=f"e{n}", goal="Fix the worker", created_at="2026-11-20", files=["a.py"]) for n in range(2)))
+    kb = make(
+        vault,
+        open_kb,
+        *(
+            episode_text(body, id=f"e{n}", goal="Fix the worker", created_at="2026-11-20", files=["a.py"])
+            for n in range(2)
+        ),
+    )
     kb._consolidate_semantic()
     (rule,) = rules(kb)
     assert rule["text"] == "Use a lock file, because two workers start at once.\n\n## Conditions\n\n- working on a.py"
@@ -244,7 +275,9 @@ def test_people_s_own_file_is_left_alone(vault: MakeVault, open_kb: Open) -> Non
 
 
 def test_rules_go_to_the_narrowest_scope_that_holds_their_episodes(vault: MakeVault, open_kb: Open) -> None:
-    files = {"memory/config.yaml": ""} | {f"memory/jobs/api/tasks/t{number}/episodes/e.md": told(number, REDIS) for number in (1, 2)}
+    files = {"memory/config.yaml": ""} | {
+        f"memory/jobs/api/tasks/t{number}/episodes/e.md": told(number, REDIS) for number in (1, 2)
+    }
     kb = open_kb(vault(files))
     (one,) = kb._consolidate_semantic().taken
     assert one.path.startswith("memory/jobs/api/rules/")
@@ -252,7 +285,12 @@ def test_rules_go_to_the_narrowest_scope_that_holds_their_episodes(vault: MakeVa
 
 def fails(output: str, *repair: dict[str, object], again: str = "5 passed in 1s") -> list[dict[str, object]]:
     """Return a session that runs tests, mends them, and runs them again."""
-    return [user("Run the test suite."), bash("pytest -q", output, ok=False), *repair, bash("pytest -q", again, ok="fail" not in again)]
+    return [
+        user("Run the test suite."),
+        bash("pytest -q", output, ok=False),
+        *repair,
+        bash("pytest -q", again, ok="fail" not in again),
+    ]
 
 
 MISSING = "ModuleNotFoundError: No module named 'fakeredis'"
@@ -263,7 +301,10 @@ MISSING = "ModuleNotFoundError: No module named 'fakeredis'"
     [
         ([fails(MISSING, bash("uv sync --extra test"))], [f"`pytest` fails with {MISSING}"]),
         ([fails(MISSING, edit("pyproject.toml"))], []),
-        ([fails(MISSING, edit("pyproject.toml")), fails(MISSING, edit("tests/conftest.py"))], [f"`pytest` fails with {MISSING}"]),
+        (
+            [fails(MISSING, edit("pyproject.toml")), fails(MISSING, edit("tests/conftest.py"))],
+            [f"`pytest` fails with {MISSING}"],
+        ),
         ([fails(MISSING, edit("a.py")), fails(MISSING, edit("b.py"))], []),
         ([fails("Exit code 1", bash("make fix"))] * 2, []),
         ([fails("E   AssertionError: assert 200 == 429", edit("a.py"))] * 3, []),
@@ -273,7 +314,9 @@ MISSING = "ModuleNotFoundError: No module named 'fakeredis'"
     ],
     ids=["run", "edit-once", "twice", "code", "bare-code", "assertions", "own-mistakes", "passing", "fetched"],
 )
-def test_which_errors_are_pitfalls(folder: Path, open_kb: Open, sessions: list[list[dict[str, object]]], titles: list[str]) -> None:
+def test_which_errors_are_pitfalls(
+    folder: Path, open_kb: Open, sessions: list[list[dict[str, object]]], titles: list[str]
+) -> None:
     kb = open_kb(folder)
     for number, events in enumerate(sessions):
         write_session(kb, f"s{number}", *events)
@@ -300,7 +343,8 @@ def test_an_error_that_is_warned_of_already_gets_no_second_pitfall(folder: Path,
     known = folder / "memory/rules/known.md"
     known.parent.mkdir()
     known.write_text(
-        f"---\nid: k\nkind: pitfall\nconfidence: 0.5\nsession_id: s0\n---\n`pytest` fails with `{MISSING}`: sync first.\n", encoding="utf-8"
+        f"---\nid: k\nkind: pitfall\nconfidence: 0.5\nsession_id: s0\n---\n`pytest` fails with `{MISSING}`: sync first.\n",
+        encoding="utf-8",
     )
     seen = []
     for number in range(3):
@@ -340,7 +384,9 @@ def test_a_model_words_a_pattern_and_is_asked_once(vault: MakeVault, open_kb: Op
         ProviderFailed("no key"),
     ],
 )
-def test_a_model_that_invents_or_fails_is_not_listened_to(vault: MakeVault, open_kb: Open, answer: dict[str, object] | ProviderFailed) -> None:
+def test_a_model_that_invents_or_fails_is_not_listened_to(
+    vault: MakeVault, open_kb: Open, answer: dict[str, object] | ProviderFailed
+) -> None:
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS))
     use_llm(kb, FakeLlm(answer))
     done = kb._consolidate_semantic()
@@ -356,7 +402,10 @@ def an_episode(name: str, goal: str) -> Told:
 def test_vectors_decide_where_there_are_any() -> None:
     import numpy as np
 
-    episodes = [an_episode(name, goal) for name, goal in (("a", "Fix the login"), ("b", "Repair signing in"), ("c", "Fix the login"))]
+    episodes = [
+        an_episode(name, goal)
+        for name, goal in (("a", "Fix the login"), ("b", "Repair signing in"), ("c", "Fix the login"))
+    ]
     rows = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
     found = cluster_episodes(episodes, rows, {"a": 0, "b": 1, "c": 2})
     assert [[one.memory.id for one in cluster] for cluster in found] == [["a", "b"]]

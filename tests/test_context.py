@@ -23,7 +23,12 @@ CONFIG = {"memory/config.yaml": ""}
 
 
 def entry(entry_id: str, text: str, kind: str = "fact", **fields: object) -> str:
-    head: Mapping[str, object] = {"id": entry_id, "kind": kind, "status": "active", "last_reinforced": "'2026-11-20'"} | fields
+    head: Mapping[str, object] = {
+        "id": entry_id,
+        "kind": kind,
+        "status": "active",
+        "last_reinforced": "'2026-11-20'",
+    } | fields
     return "---\n" + "".join(f"{name}: {value}\n" for name, value in head.items()) + f"---\n{text}\n"
 
 
@@ -32,15 +37,30 @@ VAULT = CONFIG | {
     "memory/learnings/policy.md": entry("policy", "Never commit secrets.", "policy"),
     "memory/learnings/arch.md": entry("arch", "Auth is a separate service.", "architecture"),
     "memory/learnings/pref.md": entry("pref", "Prefers short functions.", "preference"),
-    "memory/learnings/redis.md": entry("redis", "The upload tests need Redis on port 6380.", links="[{to: linked, relation: related_to}]"),
+    "memory/learnings/redis.md": entry(
+        "redis", "The upload tests need Redis on port 6380.", links="[{to: linked, relation: related_to}]"
+    ),
     "memory/learnings/linked.md": entry("linked", "Ports are listed in the compose file."),
     "memory/learnings/pasta.md": entry("pasta", "Pasta needs ten minutes."),
-    "memory/learnings/long.md": entry("long", "Upload tests in depth. " + "They move large files about, one after the other. " * 12),
+    "memory/learnings/long.md": entry(
+        "long", "Upload tests in depth. " + "They move large files about, one after the other. " * 12
+    ),
     "memory/rules/rule.md": entry(
-        "rule", "Wait for the event, never sleep.", "rule", tags="[testing]", confidence=0.92, maturity="proven", last_applied="'2026-11-21'"
+        "rule",
+        "Wait for the event, never sleep.",
+        "rule",
+        tags="[testing]",
+        confidence=0.92,
+        maturity="proven",
+        last_applied="'2026-11-21'",
     ),
     "memory/rules/pitfall.md": entry(
-        "pitfall", "Sleeping in an upload test.", "pitfall", tags="[testing]", confidence=0.67, last_applied="'2026-11-21'"
+        "pitfall",
+        "Sleeping in an upload test.",
+        "pitfall",
+        tags="[testing]",
+        confidence=0.67,
+        last_applied="'2026-11-21'",
     ),
     "memory/skills/skill.md": entry(
         "skill",
@@ -54,9 +74,14 @@ VAULT = CONFIG | {
     "memory/learnings/old.md": entry("old", "Upload tests need Mongo.", links="[{to: redis, relation: superseded_by}]"),
     "memory/review/maybe.md": entry("maybe", "Upload tests need sunshine.", status="proposed"),
     "memory/episodes/2026-11-01/ep.md": entry(
-        "ep", "## Action log\n- t=0 upload tests -> fail\n\n## Key learnings\n- Upload tests want a clean bucket.", "episode", outcome="success"
+        "ep",
+        "## Action log\n- t=0 upload tests -> fail\n\n## Key learnings\n- Upload tests want a clean bucket.",
+        "episode",
+        outcome="success",
     ),
-    "memory/episodes/2026-11-02/bad.md": entry("bad", "## Key learnings\n- Upload tests were given up.", "episode", outcome="failure"),
+    "memory/episodes/2026-11-02/bad.md": entry(
+        "bad", "## Key learnings\n- Upload tests were given up.", "episode", outcome="failure"
+    ),
 }
 TASK = "fix the flaky upload tests"
 
@@ -117,7 +142,9 @@ def test_lines_for_scripts(vault: MakeVault, open_kb: Open) -> None:
 
 def test_a_raised_preference_always_holds(vault: MakeVault, open_kb: Open) -> None:
     """S1-7, read literally."""
-    folder = vault(VAULT | {"memory/learnings/pref.md": entry("pref", "Prefers short functions.", "preference", priority="high")})
+    folder = vault(
+        VAULT | {"memory/learnings/pref.md": entry("pref", "Prefers short functions.", "preference", priority="high")}
+    )
     assert "- [preference] Prefers short functions." in open_kb(folder).context("anything at all").text
 
 
@@ -127,17 +154,30 @@ def test_a_heading_reads_well_in_a_line(vault: MakeVault, open_kb: Open) -> None
 
 
 def test_a_linked_skill_says_what_it_is_for(vault: MakeVault, open_kb: Open) -> None:
-    skill = entry("sk", "# Skill: bisect\n\n## Steps\n\n1. Halve it.", kind="skill", name="bisect", description="Find the commit")
+    skill = entry(
+        "sk", "# Skill: bisect\n\n## Steps\n\n1. Halve it.", kind="skill", name="bisect", description="Find the commit"
+    )
     fact = entry("f", "Redis times out under load.", links="[{to: sk, relation: related_to}]")
     kb = open_kb(vault({"memory/config.yaml": "", "memory/skills/bisect.md": skill, "memory/f.md": fact}))
     assert "- [skill] bisect: Find the commit (sk)" in kb.context("redis times out").text
 
 
 def test_budgets_hold_whatever_there_is(vault: MakeVault, open_kb: Open) -> None:
-    many: dict[str, str | bytes] = {f"memory/learnings/p{n}.md": entry(f"p{n}", f"Upload policy {n}: " + "words " * 25, "policy") for n in range(60)}
-    many |= {f"memory/rules/r{n}.md": entry(f"r{n}", f"Upload rule {n}. " + "more " * 20, "rule", tags="[testing]") for n in range(40)}
-    many |= {f"memory/learnings/l{n}.md": entry(f"l{n}", f"Flaky upload tests, part {n}. " + f"word{n} " * 200) for n in range(40)}
-    many |= {f"memory/proxy-tasks/x{n}.md": entry(f"x{n}", f"Flaky upload tests, ask {n}. " + f"word{n} " * 200) for n in range(20)}
+    many: dict[str, str | bytes] = {
+        f"memory/learnings/p{n}.md": entry(f"p{n}", f"Upload policy {n}: " + "words " * 25, "policy") for n in range(60)
+    }
+    many |= {
+        f"memory/rules/r{n}.md": entry(f"r{n}", f"Upload rule {n}. " + "more " * 20, "rule", tags="[testing]")
+        for n in range(40)
+    }
+    many |= {
+        f"memory/learnings/l{n}.md": entry(f"l{n}", f"Flaky upload tests, part {n}. " + f"word{n} " * 200)
+        for n in range(40)
+    }
+    many |= {
+        f"memory/proxy-tasks/x{n}.md": entry(f"x{n}", f"Flaky upload tests, ask {n}. " + f"word{n} " * 200)
+        for n in range(20)
+    }
     context = open_kb(vault(CONFIG | many)).context(TASK, labels=["testing"])
     size = {one.name: one for one in context.sections}
     assert size["activation"].tokens <= 800
@@ -155,7 +195,9 @@ def test_institutional_text_of_the_chain_the_most_specific_last(vault: MakeVault
         "memory/institutional.md": "Project norm.\n",
         "memory/jobs/api/institutional.md": "Job norm.\n",
         "memory/jobs/web/institutional.md": "Sibling norm.\n",
-        "memory/jobs/api/tasks/t1/institutional.md": entry("t", "Task norm.") + "\n" + entry("dead", "Retired norm.", status="retired"),
+        "memory/jobs/api/tasks/t1/institutional.md": entry("t", "Task norm.")
+        + "\n"
+        + entry("dead", "Retired norm.", status="retired"),
     }
     home.mkdir()
     (home / "institutional.md").write_text("Global norm.\n")
@@ -192,7 +234,9 @@ def test_every_id_in_it_can_be_shown(vault: MakeVault, open_kb: Open) -> None:
             strict=True,
         )
     )
-    files = {f"memory/episodes/{one[3:13]}/{one}.md": entry(one, told[one], "episode", outcome="success") for one in ids}
+    files = {
+        f"memory/episodes/{one[3:13]}/{one}.md": entry(one, told[one], "episode", outcome="success") for one in ids
+    }
     kb = open_kb(vault(CONFIG | files))
     learnings = section(kb.context(TASK), "learnings")
     found = re.findall(r"^### .* \((.*), [a-z]+\)\n(.*)", learnings, re.MULTILINE)
@@ -203,14 +247,24 @@ def test_every_id_in_it_can_be_shown(vault: MakeVault, open_kb: Open) -> None:
 
 def test_a_word_fits_its_other_forms_in_the_smallest_vault(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Always squash before merging databases.")}))
-    assert [kb.context(task).ids for task in ("merge the branch", "a new database", "bake a cake")] == [("a",), ("a",), ()]
+    assert [kb.context(task).ids for task in ("merge the branch", "a new database", "bake a cake")] == [
+        ("a",),
+        ("a",),
+        (),
+    ]
 
 
 def test_what_is_shown_is_logged_once(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
     context = kb.context(TASK, labels=["testing"], agent="coder", session="s1")
     (line,) = [json.loads(line) for line in (kb.machine / "log/retrievals.jsonl").read_text().splitlines()]
-    assert (line["verb"], line["agent"], line["session"], line["task"], line["injected"]) == ("context", "coder", "s1", TASK, True)
+    assert (line["verb"], line["agent"], line["session"], line["task"], line["injected"]) == (
+        "context",
+        "coder",
+        "s1",
+        TASK,
+        True,
+    )
     assert line["ids"] == list(context.ids)
 
 
@@ -225,7 +279,17 @@ def test_nothing_to_say(vault: MakeVault, open_kb: Open, run: Run) -> None:
 def test_the_command(vault: MakeVault, run: Run) -> None:
     folder = vault(VAULT)
     told = json.loads(run("--vault", folder, "context", TASK, "--label", "testing", "--json").stdout)
-    assert set(told) == {"text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "guidelines", "tokens", "stale", "degraded"}
+    assert set(told) == {
+        "text",
+        "sections",
+        "relevant_patterns",
+        "avoid_these",
+        "applicable_skills",
+        "guidelines",
+        "tokens",
+        "stale",
+        "degraded",
+    }
     assert told["guidelines"]["token_count"] <= 500
     shown = run("--vault", folder, "context", TASK, "--label", "testing").stdout
     assert shown.strip() == told["text"]
@@ -241,17 +305,27 @@ EVIL = (
 
 def test_a_hostile_entry_stays_data(vault: MakeVault, open_kb: Open) -> None:
     files = {
-        f"memory/{place}/evil{number}.md": entry(f"evil{number}", f"Flaky upload tests.\n{EVIL}", kind, tags="[testing]", priority="high")
-        for number, (place, kind) in enumerate((("learnings", "fact"), ("learnings", "policy"), ("rules", "rule"), ("proxy-tasks", "fact")))
+        f"memory/{place}/evil{number}.md": entry(
+            f"evil{number}", f"Flaky upload tests.\n{EVIL}", kind, tags="[testing]", priority="high"
+        )
+        for number, (place, kind) in enumerate(
+            (("learnings", "fact"), ("learnings", "policy"), ("rules", "rule"), ("proxy-tasks", "fact"))
+        )
     }
-    text = open_kb(vault(CONFIG | files | {"memory/institutional.md": "Norm.\n" + EVIL[:2000]})).context(TASK, labels=["testing"]).text
+    text = (
+        open_kb(vault(CONFIG | files | {"memory/institutional.md": "Norm.\n" + EVIL[:2000]}))
+        .context(TASK, labels=["testing"])
+        .text
+    )
     assert text.startswith(BEGIN)
     assert text.endswith(END)
     assert text.count(BEGIN) == text.count(END) == 1
     assert judge(text) == "whole"
     assert "\x1b" not in text
     assert not re.search(r"</?system", text)
-    assert text.count("\n--- end ---") == text.count("\n--- Institutional Memory ---") + text.count("\n--- Retrieved Memory ---")
+    assert text.count("\n--- end ---") == text.count("\n--- Institutional Memory ---") + text.count(
+        "\n--- Retrieved Memory ---"
+    )
     assert len(re.findall(r"^```", text, re.MULTILINE)) % 2 == 0
 
 

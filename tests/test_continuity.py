@@ -23,14 +23,19 @@ MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
 
 BEGIN, AVOID, END = "<!-- memory-kb:begin relevant -->", "<!-- memory-kb:begin avoid -->", "<!-- memory-kb:end -->"
-RELEVANT = (Reminder("sem-001", "rule", "Zyzzyva first."), Reminder("api-implementation", "skill", "Build an endpoint."))
+RELEVANT = (
+    Reminder("sem-001", "rule", "Zyzzyva first."),
+    Reminder("api-implementation", "skill", "Build an endpoint."),
+)
 MISTAKES = (Reminder("p-1", "pitfall", "Never zyzzyva twice."),)
 BOTH = f"{BEGIN}\nold\n{END}\n\n{AVOID}\n{END}\n"
 
 
 def planned(text: str, relevant: tuple[Reminder, ...] = RELEVANT, avoid: tuple[Reminder, ...] = MISTAKES) -> str | None:
     """Return what a plan makes of a text; None where it changes nothing."""
-    change = plan_continuity("CONTINUITY.md", NoteText("CONTINUITY.md", text.encode("utf-8", "surrogateescape")), relevant, avoid)
+    change = plan_continuity(
+        "CONTINUITY.md", NoteText("CONTINUITY.md", text.encode("utf-8", "surrogateescape")), relevant, avoid
+    )
     assert change is None or isinstance(change.action, WriteFile)
     return decode(change.action.data) if change and isinstance(change.action, WriteFile) else None
 
@@ -132,7 +137,16 @@ def test_a_summary_cannot_fake_a_mark() -> None:
 
 PIECES = [
     *("Mine.", "", "# Now", "## Plan", "- [a] item", "```", "---", "<!-- note -->", "é 検索", "tab\t", "\x0c"),
-    *(BEGIN, AVOID, END, f"  {END}", "<!-- memory-kb:begin -->", "<!-- memory-kb:begin relevant", "<!-- memory-kb:", END.upper()),
+    *(
+        BEGIN,
+        AVOID,
+        END,
+        f"  {END}",
+        "<!-- memory-kb:begin -->",
+        "<!-- memory-kb:begin relevant",
+        "<!-- memory-kb:",
+        END.upper(),
+    ),
     *(SECTIONS["relevant"], SECTIONS["avoid"], f"x {BEGIN}", "memory-kb:end"),
 ]
 texts = st.builds(
@@ -175,11 +189,17 @@ def test_what_is_ours_is_known_as_ours() -> None:
 
 VAULT = {
     "memory/config.yaml": "",
-    "memory/learnings/redis.md": entry("Redis sessions expire after an hour.", id="redis", kind="fact", title="Redis sessions"),
+    "memory/learnings/redis.md": entry(
+        "Redis sessions expire after an hour.", id="redis", kind="fact", title="Redis sessions"
+    ),
     "memory/learnings/old.md": entry("Redis sessions live for ever.", id="old", kind="fact", status="archived"),
-    "memory/learnings/older.md": entry("Redis sessions are slow.", id="older", kind="fact", links="[{to: redis, relation: superseded_by}]"),
+    "memory/learnings/older.md": entry(
+        "Redis sessions are slow.", id="older", kind="fact", links="[{to: redis, relation: superseded_by}]"
+    ),
     "memory/rules/flush.md": entry("Never flush redis sessions at noon.", id="flush", kind="pitfall"),
-    "memory/skills/move.md": entry("# Skill: move\n\n1. Move redis sessions.", id="move", kind="skill", name="move", description="Move sessions"),
+    "memory/skills/move.md": entry(
+        "# Skill: move\n\n1. Move redis sessions.", id="move", kind="skill", name="move", description="Move sessions"
+    ),
     "memory/ledgers/a.md": entry("Redis sessions.", id="ledger-a", kind="ledger", agent_id="a"),
     "memory/learnings/far.md": entry("Lunch is at twelve.", id="far", kind="fact"),
 }
@@ -205,7 +225,9 @@ def test_refresh_and_again(vault: MakeVault, open_kb: Open) -> None:
 def test_a_new_file_and_taking_it_back(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(VAULT)
     kb = open_kb(folder)
-    assert kb.continuity_refresh("redis sessions", dry_run=True).run.diff.startswith("--- /dev/null\n+++ memory/CONTINUITY.md\n")
+    assert kb.continuity_refresh("redis sessions", dry_run=True).run.diff.startswith(
+        "--- /dev/null\n+++ memory/CONTINUITY.md\n"
+    )
     assert not (folder / "memory/CONTINUITY.md").exists()
     kb.continuity_refresh("redis sessions")
     assert (folder / "memory/CONTINUITY.md").exists()
@@ -320,7 +342,9 @@ def test_a_context_writes_nothing_into_a_plain_folder(vault: MakeVault, open_kb:
 
 def test_what_no_context_gives_is_not_named(vault: MakeVault, open_kb: Open) -> None:
     files = {
-        "memory/learnings/out.md": entry("Redis sessions are sold.", id="out", kind="fact", source="external_unverified"),
+        "memory/learnings/out.md": entry(
+            "Redis sessions are sold.", id="out", kind="fact", source="external_unverified"
+        ),
         "memory/rules/bad.md": entry("Redis sessions are shared.", id="bad", kind="rule", confidence=0.01),
     }
     report = open_kb(vault(VAULT | files)).continuity_refresh("redis sessions")

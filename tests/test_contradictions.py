@@ -151,14 +151,29 @@ def rule(correct: str, incorrect: str) -> str:
 
 def test_approaches_that_clash() -> None:
     bound, joined = "Bind the values as parameters of the query.", "Join the values into the text of the query."
-    assert find_opposition(rule(bound, joined), rule(joined, bound)) == "what is correct in one is incorrect in the other"
+    assert (
+        find_opposition(rule(bound, joined), rule(joined, bound)) == "what is correct in one is incorrect in the other"
+    )
     assert find_opposition(rule(bound, joined), rule(bound, joined)) is None
-    assert find_opposition(rule(bound, joined), rule("Bind all values as parameters.", "Join values into the query's text.")) is None
+    assert (
+        find_opposition(
+            rule(bound, joined), rule("Bind all values as parameters.", "Join values into the query's text.")
+        )
+        is None
+    )
     assert find_opposition(rule(bound, "Shout."), rule("Whisper.", bound.replace("values", "value"))) is not None
 
 
 def test_huge_and_odd_texts_end_soon() -> None:
-    for text in (" " * 50_000, "not " * 20_000, "is " * 20_000, "`" * 20_000, "A" * 50_000, "a: " * 20_000, "\n".join(["The port is 1."] * 5_000)):
+    for text in (
+        " " * 50_000,
+        "not " * 20_000,
+        "is " * 20_000,
+        "`" * 20_000,
+        "A" * 50_000,
+        "a: " * 20_000,
+        "\n".join(["The port is 1."] * 5_000),
+    ):
         assert find_opposition(text, "Use tabs.") is None
         names(text)
         marked_words(text)
@@ -173,7 +188,9 @@ def store(vault: Make, *texts: str, **fields: object) -> Path:
     for number, text in enumerate(texts):
         own = {name: value[number] if isinstance(value, list) else value for name, value in fields.items()}
         shared = {"id": f"e{number}", "kind": "fact", "created_at": days_ago(1 if number else 120)}
-        files[f"memory/learnings/{number}.md"] = entry(text, **{name: value for name, value in (shared | own).items() if value is not None})
+        files[f"memory/learnings/{number}.md"] = entry(
+            text, **{name: value for name, value in (shared | own).items() if value is not None}
+        )
     return vault({"memory/config.yaml": ""} | files)
 
 
@@ -196,7 +213,13 @@ def resolve(kb: KnowledgeBase) -> ContradictionsReport:
 
 def test_similar_entries_far_apart_survive(vault: Make, open_kb: Open) -> None:
     """D-10: being similar and 90 days apart is no contradiction."""
-    kb = open_kb(store(vault, "Run the linter before you push to the server.", "Run the linter and the tests before you push to the server."))
+    kb = open_kb(
+        store(
+            vault,
+            "Run the linter before you push to the server.",
+            "Run the linter and the tests before you push to the server.",
+        )
+    )
     before = tree(kb.vault.folder)
     assert resolve(kb).found == ()
     assert tree(kb.vault.folder) == before
@@ -205,7 +228,9 @@ def test_similar_entries_far_apart_survive(vault: Make, open_kb: Open) -> None:
 def test_the_newer_of_two_takes_the_place_of_the_older(vault: Make, open_kb: Open) -> None:
     kb = open_kb(store(vault, "The database listens on port 5432.", "The database listens on port 5433."))
     listed = kb.contradictions()
-    assert [(one.older.id, one.newer.id, one.cause, one.resolution) for one in listed.found] == [("e0", "e1", "temporal_obsolescence", "retire")]
+    assert [(one.older.id, one.newer.id, one.cause, one.resolution) for one in listed.found] == [
+        ("e0", "e1", "temporal_obsolescence", "retire")
+    ]
     assert listed.run.run is None
     before = tree(kb.vault.folder)
     assert "+status: retired" in kb.contradictions(resolve=True, dry_run=True).run.diff
@@ -236,19 +261,44 @@ def test_of_three_the_newest_holds(vault: Make, open_kb: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("importance", "expected"), [(0.5, 0.35), (0.9, 0.63), (0.12, 0.1), (0.1, 0.1), (0.05, 0.05)], ids=["half", "much", "floor", "at", "below"]
+    ("importance", "expected"),
+    [(0.5, 0.35), (0.9, 0.63), (0.12, 0.1), (0.1, 0.1), (0.05, 0.05)],
+    ids=["half", "much", "floor", "at", "below"],
 )
 def test_a_tension_weakens_both_once(importance: float, expected: float, vault: Make, open_kb: Open) -> None:
-    kb = open_kb(store(vault, "Use tabs for indentation.", "Do not use tabs for indentation.", created_at=days_ago(3), importance=importance))
+    kb = open_kb(
+        store(
+            vault,
+            "Use tabs for indentation.",
+            "Do not use tabs for indentation.",
+            created_at=days_ago(3),
+            importance=importance,
+        )
+    )
     assert [one.resolution for one in resolve(kb).found] == ["weaken"]
     for memory, other in ((memories(kb)["e0"], "e1"), (memories(kb)["e1"], "e0")):
-        assert (memory.importance, memory.status, memory.words("flags"), links(memory)) == (expected, "active", ("review",), {("contradicts", other)})
+        assert (memory.importance, memory.status, memory.words("flags"), links(memory)) == (
+            expected,
+            "active",
+            ("review",),
+            {("contradicts", other)},
+        )
 
 
 def test_against_several_an_entry_is_weakened_once_too(vault: Make, open_kb: Open) -> None:
-    kb = open_kb(store(vault, "Use tabs for indentation.", "Never use tabs for indentation.", created_at=days_ago(3), importance=0.5))
+    kb = open_kb(
+        store(
+            vault,
+            "Use tabs for indentation.",
+            "Never use tabs for indentation.",
+            created_at=days_ago(3),
+            importance=0.5,
+        )
+    )
     resolve(kb)
-    (kb.vault.folder / "memory/learnings/2.md").write_text(entry("Avoid tabs for indentation.", id="e2", kind="fact", importance=0.5))
+    (kb.vault.folder / "memory/learnings/2.md").write_text(
+        entry("Avoid tabs for indentation.", id="e2", kind="fact", importance=0.5)
+    )
     resolve(kb)
     known = memories(kb)
     assert [known[name].importance for name in ("e0", "e1", "e2")] == [0.35, 0.35, 0.35]
@@ -291,13 +341,24 @@ def test_causes(fields: dict[str, object], cause: str, resolution: str, vault: M
     ids=str,
 )
 def test_who_does_not_meet(other: dict[str, dict[str, object]], vault: Make, open_kb: Open) -> None:
-    files = {"memory/config.yaml": "", "memory/learnings/0.md": entry("Use tabs for indentation.", id="e0", kind="fact", created_at=days_ago(200))}
-    files |= {path: entry("Do not use tabs for indentation.", **({"id": "e1", "kind": "fact"} | fields)) for path, fields in other.items()}
+    files = {
+        "memory/config.yaml": "",
+        "memory/learnings/0.md": entry("Use tabs for indentation.", id="e0", kind="fact", created_at=days_ago(200)),
+    }
+    files |= {
+        path: entry("Do not use tabs for indentation.", **({"id": "e1", "kind": "fact"} | fields))
+        for path, fields in other.items()
+    }
     assert open_kb(vault(files)).contradictions().found == ()
 
 
 def test_what_stands_in_one_file_is_edited_in_place(vault: Make, open_kb: Open) -> None:
-    text = "# Ours\n\n" + entry("Use tabs.", id="a", type="directive") + "\n" + entry("Do not use tabs.", id="b # own", type="directive")
+    text = (
+        "# Ours\n\n"
+        + entry("Use tabs.", id="a", type="directive")
+        + "\n"
+        + entry("Do not use tabs.", id="b # own", type="directive")
+    )
     kb = open_kb(vault({"memory/institutional.md": text}))
     resolve(kb)
     data = (kb.vault.folder / "memory/institutional.md").read_text()
@@ -310,7 +371,9 @@ def test_what_stands_in_one_file_is_edited_in_place(vault: Make, open_kb: Open) 
 
 
 def make(name: str, text: str, created_at: str = "2026-11-01") -> Memory:
-    return Memory(name, f"{name}.md", "", Location(), "T", text, created_at=created_at, metadata={"id": name, "kind": "fact"})
+    return Memory(
+        name, f"{name}.md", "", Location(), "T", text, created_at=created_at, metadata={"id": name, "kind": "fact"}
+    )
 
 
 class Answers:
@@ -343,7 +406,9 @@ SIMILAR = [make("c", "Ship the release on Monday at noon."), make("d", "Ship the
         (None, {"ab": "genuine_tension"}),
     ],
 )
-def test_a_model_has_the_last_word_and_its_failure_changes_nothing(answer: Mapping[str, object] | None, causes: dict[str, str]) -> None:
+def test_a_model_has_the_last_word_and_its_failure_changes_nothing(
+    answer: Mapping[str, object] | None, causes: dict[str, str]
+) -> None:
     llm = Answers(answer)
     classify = LlmClassifier(llm)
     found = find_contradictions([*OPPOSITES, *SIMILAR], classify)
@@ -368,10 +433,15 @@ def test_any_function_can_classify() -> None:
 
 
 def test_the_command(run: Run, vault: Make) -> None:
-    folder = store(vault, "Use tabs for indentation.", "Do not use tabs for indentation.", "Servers are named after rivers.")
+    folder = store(
+        vault, "Use tabs for indentation.", "Do not use tabs for indentation.", "Servers are named after rivers."
+    )
     vaulted = ("--vault", folder, "contradictions")
     listed = run(*vaulted)
-    assert (listed.returncode, listed.stdout.splitlines()[0]) == (0, "temporal_obsolescence: one says what the other denies; would retire the older")
+    assert (listed.returncode, listed.stdout.splitlines()[0]) == (
+        0,
+        "temporal_obsolescence: one says what the other denies; would retire the older",
+    )
     assert "older  Use tabs for indentation.  memory/learnings/0.md:6  e0" in listed.stdout
     (told,) = json.loads(run(*vaulted, "--json").stdout)["contradictions"]
     assert (told["cause"], told["resolution"], told["older"]["id"], told["newer"]["path"]) == (

@@ -11,7 +11,9 @@ from memory_kb.learning.speech.capture import hear, offer_captures
 from memory_kb.model import Location
 
 
-@pytest.mark.parametrize("piece", ["no", "no, ", "nononono. ", "a ", "x is ", "we use, ", "logs always ", "every a ", "no a and no b in "])
+@pytest.mark.parametrize(
+    "piece", ["no", "no, ", "nononono. ", "a ", "x is ", "we use, ", "logs always ", "every a ", "no a and no b in "]
+)
 def test_a_long_message_of_one_piece_is_read_at_once(piece: str) -> None:
     """Were an expression to go back and forth in it, this would not end."""
     assert find_correction((piece * 2_000)[:2_000], (Did("edited", "src/app.py", 3),)) is None
@@ -77,7 +79,10 @@ ONE_OFF = (
 
 @pytest.mark.parametrize(
     ("message", "did"),
-    [*((text, Did("edited", file, 3)) for text, file in EDITED.items()), *((text, Did("ran", line, 3)) for text, line in RAN.items())],
+    [
+        *((text, Did("edited", file, 3)) for text, file in EDITED.items()),
+        *((text, Did("ran", line, 3)) for text, line in RAN.items()),
+    ],
 )
 def test_corrections_that_hold_are_kept(message: str, did: Did) -> None:
     found = find_correction(message, (did,))
@@ -97,7 +102,9 @@ def test_a_no_is_not_taken_for_an_objection_where_it_belongs_to_the_sentence() -
 
 
 def test_a_correction_names_what_was_refused() -> None:
-    offers = learned(("X", "git push origin main"), ("U", "Don't push to main, ever. Changes go through a pull request."))
+    offers = learned(
+        ("X", "git push origin main"), ("U", "Don't push to main, ever. Changes go through a pull request.")
+    )
     assert [offer.draft.kind for offer in offers] == ["preference"]
     assert "was refused to run `git push origin main`" in offers[0].draft.text
     assert dict(offers[0].draft.fields)["source_events"] == ["3", "1"]
@@ -109,7 +116,11 @@ def test_a_correction_holds_for_the_file_that_it_names() -> None:
 
 
 def test_a_preference_is_the_same_offer_for_capture_and_here() -> None:
-    steps = (("U", "Always use zod for validation."), ("E", "src/form.ts"), ("U", "never hardcode colours, use the design tokens"))
+    steps = (
+        ("U", "Always use zod for validation."),
+        ("E", "src/form.ts"),
+        ("U", "never hardcode colours, use the design tokens"),
+    )
     captured = offer_captures(hear(session(*steps)), NOW, Location())
     found = learned(*steps)
     assert [offer.key for offer in found] == [offer.key for offer in captured]
@@ -118,9 +129,15 @@ def test_a_preference_is_the_same_offer_for_capture_and_here() -> None:
 
 
 def test_when_to_ask_is_kept_with_what_is_known_of_the_person() -> None:
-    (offer,) = learned(("E", "a.go"), ("U", "You don't need to ask me before running tests, but ask before you add a dependency."))
+    (offer,) = learned(
+        ("E", "a.go"), ("U", "You don't need to ask me before running tests, but ask before you add a dependency.")
+    )
     fields = dict(offer.draft.fields)
-    assert (fields["extraction_scope"], fields["type"], offer.place.learning_type) == ("escalation", "directive", "proxy")
+    assert (fields["extraction_scope"], fields["type"], offer.place.learning_type) == (
+        "escalation",
+        "directive",
+        "proxy",
+    )
     assert "**Direction:** More autonomous, Escalate more" in offer.draft.text
 
 

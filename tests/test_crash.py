@@ -102,7 +102,9 @@ class Sandbox:
     def count(self, word: str) -> int:
         """Count the chunks that say a word, as a search sees them."""
         with closing(sqlite3.connect(self.database)) as connection:
-            (found,) = connection.execute("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (word,)).fetchone()
+            (found,) = connection.execute(
+                "SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (word,)
+            ).fetchone()
         return int(found)
 
     def open(self, index: Path | None = None) -> KnowledgeBase:
@@ -151,7 +153,9 @@ def test_killing_the_first_indexing_leaves_nothing_or_everything(sandbox: Sandbo
 
 
 @pytest.mark.parametrize("arguments", [("index",), ("index", "--rebuild")], ids=["sync", "rebuild"])
-def test_killing_an_indexing_leaves_the_old_answers_or_the_new_ones(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
+def test_killing_an_indexing_leaves_the_old_answers_or_the_new_ones(
+    sandbox: Sandbox, arguments: tuple[str, ...]
+) -> None:
     sandbox.publish(0)
     sandbox.finish("index")
     sandbox.publish(1)
@@ -235,7 +239,12 @@ def test_a_lock_dies_with_its_holder(sandbox: Sandbox) -> None:
     (sandbox.notes / "a.md").write_text("zebra\n")
     locks = [sandbox.database.parent / name for name in ("index.lock", "lock")]
     holders = [
-        subprocess.Popen([sys.executable, "-c", HOLDER, str(lock)], stdout=subprocess.PIPE, text=True, env=clean_environment(sandbox.place / "home"))
+        subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(lock)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=clean_environment(sandbox.place / "home"),
+        )
         for lock in locks
     ]
     for holder in holders:

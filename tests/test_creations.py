@@ -41,7 +41,9 @@ def test_of_a_log_that_grew_only_the_rest_is_read(log: Path) -> None:
     assert more.since("2026-01-15") == {"b", "c"}
 
 
-@pytest.mark.parametrize("text", [line("d"), line("d") * 20, line("dd") + line("ee") + line("ff")], ids=["shorter", "longer", "other"])
+@pytest.mark.parametrize(
+    "text", [line("d"), line("d") * 20, line("dd") + line("ee") + line("ff")], ids=["shorter", "longer", "other"]
+)
 def test_a_log_that_is_another_is_read_anew(log: Path, text: str) -> None:
     known = read_creations(log)
     log.write_text(text)

@@ -75,7 +75,9 @@ def indexed(vault: Vault, open_kb: Open) -> tuple[Path, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_search_answers_over_a_damaged_index_and_says_so(vault: Vault, open_kb: Open, damage: Callable[[Path], None]) -> None:
+def test_a_search_answers_over_a_damaged_index_and_says_so(
+    vault: Vault, open_kb: Open, damage: Callable[[Path], None]
+) -> None:
     folder, before = indexed(vault, open_kb)
     damage(database(folder))
     result = open_kb(folder).search("zebra river", limit=50)
@@ -85,7 +87,9 @@ def test_a_search_answers_over_a_damaged_index_and_says_so(vault: Vault, open_kb
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_sync_rebuilds_a_damaged_index_and_says_so(vault: Vault, open_kb: Open, damage: Callable[[Path], None]) -> None:
+def test_a_sync_rebuilds_a_damaged_index_and_says_so(
+    vault: Vault, open_kb: Open, damage: Callable[[Path], None]
+) -> None:
     folder, before = indexed(vault, open_kb)
     damage(database(folder))
     kb = open_kb(folder)
@@ -147,7 +151,11 @@ def read_accounts(file: Path) -> list[tuple[str]]:
 
 def kept_files(folder: Path) -> list[Path]:
     """Return the databases that were set aside, without their side files."""
-    return [file for file in database(folder).parent.iterdir() if file.name.startswith(".memory.db.") and not file.name.endswith(("-wal", "-shm"))]
+    return [
+        file
+        for file in database(folder).parent.iterdir()
+        if file.name.startswith(".memory.db.") and not file.name.endswith(("-wal", "-shm"))
+    ]
 
 
 def test_the_file_of_another_application_is_kept(vault: Vault, open_kb: Open) -> None:

@@ -31,7 +31,9 @@ def events(*said: str, start: datetime = OLD, session: str = "old") -> list[Even
     ]
 
 
-def end(kb: KnowledgeBase, made: Iterable[Event], session: str = "old", *, outcome: str | None = None) -> dict[str, str]:
+def end(
+    kb: KnowledgeBase, made: Iterable[Event], session: str = "old", *, outcome: str | None = None
+) -> dict[str, str]:
     """Log a session and end it; return what the stages came to."""
     kb.session_append(made)
     return {step.name: step.message for step in kb.session_end(session, outcome=outcome).steps}
@@ -93,7 +95,10 @@ def test_every_entry_of_a_session_has_its_date(folder: Path, open_kb: Open) -> N
         made.append(Event(ts=at, session="old", type="tool_result", call_id=key, ok=ok, content=output))
     end(kb, made, outcome="success")
     found = by_kind(kb)
-    assert {name: str(memory.created_at)[:10] for name, memory in found.items()} == {"pitfall": "2025-06-02", "episode": "2025-06-02"}
+    assert {name: str(memory.created_at)[:10] for name, memory in found.items()} == {
+        "pitfall": "2025-06-02",
+        "episode": "2025-06-02",
+    }
     assert {memory.last_reinforced for memory in found.values()} == {"2025-06-02"}
 
 
@@ -109,7 +114,11 @@ def test_an_old_word_counts_and_sets_no_clock_back(folder: Path, open_kb: Open) 
     learned = kb.learn(SAID, kind="preference")
     end(kb, events("Fix the deploy script.", SAID))
     (memory,) = [memory for memory in kb._memories() if memory.id == learned.id]
-    assert (memory.reinforcement_count, memory.last_reinforced, str(memory.created_at)[:10]) == (1, "2026-11-21", "2026-11-21")
+    assert (memory.reinforcement_count, memory.last_reinforced, str(memory.created_at)[:10]) == (
+        1,
+        "2026-11-21",
+        "2026-11-21",
+    )
 
 
 def test_an_old_word_reinforces_as_of_its_day(folder: Path, open_kb: Open) -> None:
@@ -121,7 +130,9 @@ def test_an_old_word_reinforces_as_of_its_day(folder: Path, open_kb: Open) -> No
     assert (memory.reinforcement_count, memory.last_reinforced) == (1, "2025-06-01")
 
 
-def test_imported_notes_are_not_of_the_future_and_meet_what_is_there(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+def test_imported_notes_are_not_of_the_future_and_meet_what_is_there(
+    folder: Path, open_kb: Open, tmp_path: Path
+) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
     files: Files = {
         "notes/a.md": f"---\ncreated: 2025-06-01\n---\n{SAID}\n",
@@ -156,9 +167,30 @@ def test_what_was_learned_of_old_sessions_is_not_archived_at_once(folder: Path, 
     kb.session_append(
         [
             Event(ts=format_time(OLD), session="old", role="user", content="Install it."),
-            Event(ts=format_time(OLD), session="old", type="tool_call", tool="Bash", call_id="a", args={"command": "npm install"}),
-            Event(ts=format_time(OLD), session="old", type="tool_result", call_id="a", ok=False, content="npm error code EUNSUPPORTEDPROTOCOL"),
-            Event(ts=format_time(OLD), session="old", type="tool_call", tool="Bash", call_id="b", args={"command": "pnpm install"}),
+            Event(
+                ts=format_time(OLD),
+                session="old",
+                type="tool_call",
+                tool="Bash",
+                call_id="a",
+                args={"command": "npm install"},
+            ),
+            Event(
+                ts=format_time(OLD),
+                session="old",
+                type="tool_result",
+                call_id="a",
+                ok=False,
+                content="npm error code EUNSUPPORTEDPROTOCOL",
+            ),
+            Event(
+                ts=format_time(OLD),
+                session="old",
+                type="tool_call",
+                tool="Bash",
+                call_id="b",
+                args={"command": "pnpm install"},
+            ),
             Event(ts=format_time(OLD), session="old", type="tool_result", call_id="b", ok=True, content="Done"),
         ]
     )

@@ -10,16 +10,25 @@ from memory_kb.learning.observation.statements import find_decisions, said_by_pe
 #: A message, and what must stand in its decision and the reason of it.
 DECIDED = [
     ("ok let's go with RabbitMQ. NATS would be faster but nobody here has ever run it", ("RabbitMQ", "nobody here")),
-    ("let's use Vite then. webpack is way too slow for this and we only have one entry point", ("Vite", "one entry point")),
+    (
+        "let's use Vite then. webpack is way too slow for this and we only have one entry point",
+        ("Vite", "one entry point"),
+    ),
     ("Then we'll use Postgres. We already run it and the team knows it.", ("Postgres", "already run it")),
-    ("let's stick with Celery. Temporal would be nicer, but it is one more cluster to patch", ("Celery", "one more cluster")),
+    (
+        "let's stick with Celery. Temporal would be nicer, but it is one more cluster to patch",
+        ("Celery", "one more cluster"),
+    ),
     ("we decided on Terraform. Pulumi needs everybody to learn it first", ("Terraform", "Pulumi")),
     ("I'd go with SQLite here since there is only ever one writer", ("SQLite", "one writer")),
     ("ok S3 it is, because the CDN reads from there anyway", ("S3", "CDN")),
     ("a full ORM is overkill, plain SQL is fine, we have five queries", ("ORM", "five queries")),
     ("I think Kubernetes is too much for us, ECS is enough, there are two containers", ("ECS", "two containers")),
     ("GraphQL is more than we need. REST is fine, the app has three screens.", ("REST", "three screens")),
-    ("we don't need a FIFO queue, a standard one is fine since the consumers are idempotent", ("standard", "idempotent")),
+    (
+        "we don't need a FIFO queue, a standard one is fine since the consumers are idempotent",
+        ("standard", "idempotent"),
+    ),
     ("going with cursor pagination, offsets get slow beyond a million rows", ("cursor", "offsets")),
     ("let's go for MapLibre instead of Mapbox. The licence of Mapbox costs 500 a month.", ("MapLibre", "500 a month")),
     ("alright let's go with gRPC. plain HTTP would do but we need streaming both ways", ("streaming",)),
@@ -62,7 +71,10 @@ TITLES = [
         "we decided against GraphQL for the public API last week, by the way, since the mobile apps cache by URL.",
         "We decided against GraphQL for the public API, since the mobile apps cache by URL",
     ),
-    ("btw yesterday we agreed on Vitest for all new packages because jest is slow.", "We agreed on Vitest for all new packages because jest is slow"),
+    (
+        "btw yesterday we agreed on Vitest for all new packages because jest is slow.",
+        "We agreed on Vitest for all new packages because jest is slow",
+    ),
     ("ok, so let's go with UUIDv7 for all new tables.", "Let's go with UUIDv7 for all new tables"),
 ]
 
@@ -83,7 +95,9 @@ def test_a_choice_of_the_moment_is_no_decision(message: str) -> None:
 
 
 def test_what_follows_from_a_decision_stands_with_it() -> None:
-    (found,) = decided("yes. we decided against GraphQL for the public API, since the mobile apps cache by URL. so REST it stays")
+    (found,) = decided(
+        "yes. we decided against GraphQL for the public API, since the mobile apps cache by URL. so REST it stays"
+    )
     assert "so REST it stays" in found
 
 
@@ -119,4 +133,6 @@ AGREED = "uploads over 2 GB go through the worker, since the proxy cuts them off
     ],
 )
 def test_an_answer_or_a_plan_of_the_agent_is_no_agreement(answered: str, said: str, is_decision: bool) -> None:
-    assert [one.sentence for one in find_decisions((said,), is_person=False, answered=answered)] == [AGREED] * is_decision
+    assert [one.sentence for one in find_decisions((said,), is_person=False, answered=answered)] == [
+        AGREED
+    ] * is_decision

@@ -30,7 +30,9 @@ def test_the_index_tells_the_same_diary_as_the_file(kb: KnowledgeBase) -> None:
         (entry,) = (one for one in kb.diary_list() if one.session_id == session)
         assert file.name in entry.path
         told = (entry.accomplishments, entry.decisions, entry.challenges, entry.key_learnings)
-        assert told == tuple(sections.get(name, ()) for name in ("Accomplishments", "Decisions", "Challenges", "Key learnings"))
+        assert told == tuple(
+            sections.get(name, ()) for name in ("Accomplishments", "Decisions", "Challenges", "Key learnings")
+        )
         assert len(entry.errors) == len(sections["Errors"])
 
 
@@ -91,7 +93,9 @@ DIARY = {
         burst_id="burst_1",
         task_id="qua-9",
     ),
-    "memory/episodes/2026-10-10/c.md": episode_text(id="mine", outcome="failure", created_at="2026-10-10", agent_template="coder"),
+    "memory/episodes/2026-10-10/c.md": episode_text(
+        id="mine", outcome="failure", created_at="2026-10-10", agent_template="coder"
+    ),
     "memory/episodes/2026-10-11/d.md": episode_text(id="gone", status="retired"),
 }
 
@@ -149,14 +153,22 @@ def test_the_commands(folder: Path, run: Run, open_kb: Open) -> None:
     put_session(open_kb(folder), DEPLOY)
     assert "would create" in run("--vault", folder, "reflect", DEPLOY, "--dry-run").stderr
     first = run("--vault", folder, "reflect", DEPLOY)
-    assert first.stdout == "created memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md  failure 0.15\n"
+    assert (
+        first.stdout
+        == "created memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md  failure 0.15\n"
+    )
     again = run("--vault", folder, "reflect", DEPLOY)
     assert (again.returncode, again.stdout) == (0, "")
     assert "is as it was" in again.stderr
     told = json.loads(run("--vault", folder, "reflect", DEPLOY, "--json").stdout)
     assert [one["action"] for one in told["episodes"]] == ["unchanged"]
-    assert "2026-11-19  failure  0.15  Deploy 4.3 to staging" in run("--vault", folder, "diary", "list", "--status", "failure").stdout
-    assert run("--vault", folder, "episode", "Key rotated.", "--outcome", "success").stdout.startswith("created memory/episodes/")
+    assert (
+        "2026-11-19  failure  0.15  Deploy 4.3 to staging"
+        in run("--vault", folder, "diary", "list", "--status", "failure").stdout
+    )
+    assert run("--vault", folder, "episode", "Key rotated.", "--outcome", "success").stdout.startswith(
+        "created memory/episodes/"
+    )
     assert run("--vault", folder, "reflect", "nothing").returncode == 4
 
 

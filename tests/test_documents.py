@@ -76,13 +76,19 @@ def test_readme_transcripts_are_what_happens(sample: Path) -> None:
 
 
 def test_readme_takes_a_copy_and_finds_the_command(tmp_path: Path) -> None:
-    (block,) = [one for one in _SHELL.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")) if "export PATH" in one]
-    write_files(tmp_path, {"clone/.venv/bin/memory-kb": "#!/bin/sh\npwd\n", "clone/sample_vault/project/memory/MEMORY.md": ""})
+    (block,) = [
+        one for one in _SHELL.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")) if "export PATH" in one
+    ]
+    write_files(
+        tmp_path, {"clone/.venv/bin/memory-kb": "#!/bin/sh\npwd\n", "clone/sample_vault/project/memory/MEMORY.md": ""}
+    )
     (tmp_path / "clone/.venv/bin/memory-kb").chmod(0o755)
     (tmp_path / "tmp").mkdir()
     script = f"set -e\n{block}memory-kb\nls $MEMORY_KB_VAULT/memory\n"
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "tmp")}
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path / "clone", env=environment, capture_output=True, encoding="utf-8", check=True)
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path / "clone", env=environment, capture_output=True, encoding="utf-8", check=True
+    )
     here, listed = done.stdout.splitlines()
     assert Path(here).parent == tmp_path / "tmp"
     assert listed == "MEMORY.md"
@@ -95,7 +101,13 @@ def test_the_sample_vault_has_nothing_to_mend(sample: Path) -> None:
 def test_readme_python_runs(sample: Path) -> None:
     for code in _PYTHON.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")):
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=sample, env=clean_environment(sample), capture_output=True, encoding="utf-8", timeout=60, check=False
+            [sys.executable, "-c", code],
+            cwd=sample,
+            env=clean_environment(sample),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         assert "wait-for-the-event" in done.stdout
@@ -125,7 +137,9 @@ def test_generated_pages_are_current() -> None:
     assert done.returncode == 0, f"run scripts/docs\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize("page", [*sorted((REPOSITORY / "docs").rglob("*.md")), REPOSITORY / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*sorted((REPOSITORY / "docs").rglob("*.md")), REPOSITORY / "README.md"], ids=lambda page: page.name
+)
 def test_links_in_the_documentation_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -78,13 +78,21 @@ def test_gemini_is_told_what_a_text_is_for(fake: FakeProvider) -> None:
     [
         (OpenAIEmbedder(), Space("openai", "text-embedding-3-small", 1536), 0.02),
         (OpenAIEmbedder("text-embedding-3-large"), Space("openai", "text-embedding-3-large", 3072), 0.13),
-        (OpenAIEmbedder("text-embedding-3-large", dimensions=256), Space("openai", "text-embedding-3-large", 256), 0.13),
+        (
+            OpenAIEmbedder("text-embedding-3-large", dimensions=256),
+            Space("openai", "text-embedding-3-large", 256),
+            0.13,
+        ),
         (OpenAIEmbedder("text-embedding-ada-002"), Space("openai", "text-embedding-ada-002", 1536), 0.10),
         (OpenAIEmbedder("new"), Space("openai", "new", 0), None),
         (OpenAIEmbedder("new", "http://localhost:11434/v1"), Space("openai", "new", 0), 0.0),
         (OpenAIEmbedder("new", "https://example.org/v1"), Space("openai", "new", 0), None),
         (GeminiEmbedder(key=KEY), Space("gemini", "gemini-embedding-001", 3072), 0.15),
-        (GeminiEmbedder("models/gemini-embedding-001", dimensions=768, key=KEY), Space("gemini", "gemini-embedding-001", 768), 0.15),
+        (
+            GeminiEmbedder("models/gemini-embedding-001", dimensions=768, key=KEY),
+            Space("gemini", "gemini-embedding-001", 768),
+            0.15,
+        ),
         (GeminiEmbedder("new", key=KEY), Space("gemini", "new", 0), None),
     ],
 )
@@ -139,7 +147,11 @@ def test_many_texts_go_in_batches_and_come_back_in_order(make: Make, fake: FakeP
     embedder = make()
     texts = [f"text number {number}" for number in range(300)]
     vectors = embedder.embed(texts, "document")
-    assert [int(np.argmax(vectors @ np.array(fake.vector(texts[n]), np.float32))) for n in (0, 150, 299)] == [0, 150, 299]
+    assert [int(np.argmax(vectors @ np.array(fake.vector(texts[n]), np.float32))) for n in (0, 150, 299)] == [
+        0,
+        150,
+        299,
+    ]
     assert len(fake.calls) == -(-300 // embedder.limits.texts)
 
 
@@ -175,7 +187,10 @@ def test_a_text_that_is_still_too_long_is_halved(make: Make, fake: FakeProvider)
     embedder.embed(["after"], "document")
 
 
-@pytest.mark.parametrize("said", ["the input length exceeds the context length", "input is too large to process. increase the physical batch size"])
+@pytest.mark.parametrize(
+    "said",
+    ["the input length exceeds the context length", "input is too large to process. increase the physical batch size"],
+)
 def test_too_long_may_come_as_a_server_error(openai: OpenAIEmbedder, fake: FakeProvider, said: str) -> None:
     fake.fail("server-error", when="word " * 20, says=said, times=None)
     vectors = openai.embed(["word " * 30, "short"], "document")
@@ -214,7 +229,9 @@ def test_a_vector_that_came_broken_once_is_asked_for_again(make: Make, fake: Fak
     assert len(fake.calls) == 2
 
 
-def test_ollama_saying_that_a_vector_is_no_number_loses_that_text_alone(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+def test_ollama_saying_that_a_vector_is_no_number_loses_that_text_alone(
+    openai: OpenAIEmbedder, fake: FakeProvider
+) -> None:
     fake.fail("server-error", when="poison", says="failed to encode response: json: unsupported value: NaN", times=None)
     vectors = openai.embed(["one", "poison", "two"], "document")
     assert np.allclose(vectors, [fake.vector(text) for text in ("one", "poi", "two")], atol=1e-6)
@@ -319,7 +336,13 @@ def test_the_environment_redirects_nothing(make: Make, fake: FakeProvider, monke
 
 
 @pytest.mark.parametrize(
-    "address", ["https://Example.org:443/v1", "http://me:secret@127.0.0.1:80/v1", "http://[::1]:8080", "https://bücher.example/v1"]
+    "address",
+    [
+        "https://Example.org:443/v1",
+        "http://me:secret@127.0.0.1:80/v1",
+        "http://[::1]:8080",
+        "https://bücher.example/v1",
+    ],
 )
 def test_any_way_to_write_an_address_is_the_same_host(address: str) -> None:
     import httpx2
@@ -339,7 +362,11 @@ def test_no_address_at_all_is_told() -> None:
 def test_a_line_leads_to_one_host_only() -> None:
     import httpx2
 
-    with FakeProvider() as other, open_line("http://127.0.0.1:1/v1", {}) as line, pytest.raises(httpx2.UnsupportedProtocol):
+    with (
+        FakeProvider() as other,
+        open_line("http://127.0.0.1:1/v1", {}) as line,
+        pytest.raises(httpx2.UnsupportedProtocol),
+    ):
         line.get(other.base_url)
 
 
@@ -354,7 +381,9 @@ def test_making_an_embedder_loads_and_opens_nothing() -> None:
         "choose_embedder(EmbeddingSettings(), {'GEMINI_API_KEY': 'x'}).limits\n"
         "print(early, [name for name in ('numpy', 'openai', 'google.genai', 'httpx2', 'anthropic') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
     assert done.stdout == "[] []\n", done.stderr
 
 

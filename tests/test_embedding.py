@@ -57,7 +57,9 @@ def test_renames_copies_and_branches_cost_nothing(tmp_path: Path, open_with: Ope
 
 
 def test_an_edit_embeds_what_changed_and_no_more(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    folder = write_files(tmp_path / "vault", NOTES | {"long.md": "\n\n".join(f"Paragraph {n}. " + f"word{n} " * 80 for n in range(9))})
+    folder = write_files(
+        tmp_path / "vault", NOTES | {"long.md": "\n\n".join(f"Paragraph {n}. " + f"word{n} " * 80 for n in range(9))}
+    )
     kb = open_with(folder)
     kb.sync()
     before = sum(fake.embedded_texts.values())
@@ -69,7 +71,9 @@ def test_an_edit_embeds_what_changed_and_no_more(tmp_path: Path, open_with: Open
 
 
 def test_the_name_of_a_file_is_not_embedded(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    kb = open_with(write_files(tmp_path / "vault", {"secret-name.md": "plain text", "titled.md": entry("body", title="Given")}))
+    kb = open_with(
+        write_files(tmp_path / "vault", {"secret-name.md": "plain text", "titled.md": entry("body", title="Given")})
+    )
     kb.sync()
     assert set(fake.embedded_texts) == {"plain text", "Given\n\nbody"}
 
@@ -117,7 +121,10 @@ class Storm(RuleBasedStateMachine):
         self.folder = write_files(self.tmp / "vault", {"a.md": "first words"})
         self.kb = KnowledgeBase.open(self.folder, environ=environment(self.fake, self.tmp / "home"), clock=lambda: NOW)
 
-    @rule(name=st.sampled_from("abcdef"), text=st.sampled_from(["one text", "another text", "# Third\n\nwith a heading", "two\n\nparts " * 300, ""]))
+    @rule(
+        name=st.sampled_from("abcdef"),
+        text=st.sampled_from(["one text", "another text", "# Third\n\nwith a heading", "two\n\nparts " * 300, ""]),
+    )
     def write(self, name: str, text: str) -> None:
         (self.folder / f"{name}.md").write_text(text)
 
@@ -164,7 +171,9 @@ class Storm(RuleBasedStateMachine):
 
 
 TestStorm = Storm.TestCase
-TestStorm.settings = settings(max_examples=12, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck))
+TestStorm.settings = settings(
+    max_examples=12, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def test_a_dry_run_counts_without_asking_or_writing(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
@@ -263,12 +272,16 @@ def damage(file: Path, page: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["chunks", "embedding_cache"])
-def test_a_damaged_index_gives_its_vectors_to_the_next(vault: Callable[..., Path], open_with: Open, fake: FakeProvider, damaged: str) -> None:
+def test_a_damaged_index_gives_its_vectors_to_the_next(
+    vault: Callable[..., Path], open_with: Open, fake: FakeProvider, damaged: str
+) -> None:
     folder = vault(NOTES)
     kb = open_with(folder)
     assert kb.sync().embedded == len(NOTES)
     page, size = (
-        int(str(row[0])) for row in query(kb, f"SELECT rootpage FROM sqlite_master WHERE name = '{damaged}'") + query(kb, "PRAGMA page_size")
+        int(str(row[0]))
+        for row in query(kb, f"SELECT rootpage FROM sqlite_master WHERE name = '{damaged}'")
+        + query(kb, "PRAGMA page_size")
     )
     kb.close()
     file = kb.machine / ".memory.db"
@@ -283,5 +296,9 @@ def test_a_damaged_index_gives_its_vectors_to_the_next(vault: Callable[..., Path
     assert again.search("topic7").hits
     again.sync()
     paid_again = [text for text, times in fake.embedded_texts.items() if times > 1]
-    assert (file.with_name(".memory.db.broken").exists(), len(paid_again)) == (True, 0) if damaged == "chunks" else 0 < len(paid_again) < 30
+    assert (
+        (file.with_name(".memory.db.broken").exists(), len(paid_again)) == (True, 0)
+        if damaged == "chunks"
+        else 0 < len(paid_again) < 30
+    )
     assert again.search("topic7").degraded == ()

@@ -26,7 +26,9 @@ open_with = embedding.open_with
 Open = Callable[..., KnowledgeBase]
 
 
-def test_half_of_the_batches_failing_loses_nothing_of_the_rest(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+def test_half_of_the_batches_failing_loses_nothing_of_the_rest(
+    tmp_path: Path, open_with: Open, fake: FakeProvider
+) -> None:
     notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(400)}
     kb = open_with(write_files(tmp_path / "vault", notes))
     fake.fail("no-quota", every=2, times=None)
@@ -46,12 +48,16 @@ def test_half_of_the_batches_failing_loses_nothing_of_the_rest(tmp_path: Path, o
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_goes_on_where_it_was(sent: int, tmp_path: Path, open_with: Open, fake: FakeProvider, home: Path) -> None:
+def test_an_interrupted_run_goes_on_where_it_was(
+    sent: int, tmp_path: Path, open_with: Open, fake: FakeProvider, home: Path
+) -> None:
     notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 30 for number in range(2000)}
     folder = write_files(tmp_path / "vault", notes)
     fake.fail("slow", times=None, seconds=0.15)
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "index"]
-    process = subprocess.Popen(command, env=clean_environment(home) | environment(fake, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=clean_environment(home) | environment(fake, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     deadline = time.monotonic() + 60
     while len(fake.embedded_texts) < 600 and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -92,10 +98,15 @@ def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
 
 
 def test_two_at_once_embed_each_text_once(tmp_path: Path, fake: FakeProvider, home: Path) -> None:
-    folder = write_files(tmp_path / "vault", {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(300)})
+    folder = write_files(
+        tmp_path / "vault", {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(300)}
+    )
     fake.fail("slow", times=None, seconds=0.05)
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "index"]
-    both = [subprocess.Popen(command, env=clean_environment(home) | environment(fake, home), stderr=subprocess.PIPE) for _ in range(2)]
+    both = [
+        subprocess.Popen(command, env=clean_environment(home) | environment(fake, home), stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
     for process in both:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors

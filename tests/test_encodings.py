@@ -23,7 +23,9 @@ CODINGS = ["cp1252", "utf-16", "utf-16-le-marked", "utf-16-be-marked"]
 
 
 def encoded(text: str, coding: str) -> bytes:
-    return ("\ufeff" + text).encode(coding.removesuffix("-marked")) if coding.endswith("-marked") else text.encode(coding)
+    return (
+        ("\ufeff" + text).encode(coding.removesuffix("-marked")) if coding.endswith("-marked") else text.encode(coding)
+    )
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -68,8 +70,15 @@ def test_a_note_in_utf_16_is_not_written_to(vault: Vault, open_kb: Open, delete:
 
 
 def test_what_loses_text_is_told_first_and_the_rest_is_counted(run: Run, vault: Vault) -> None:
-    files: dict[str, str | bytes] = {f"memory/a{number:02}.md": "---\nkind: recipe\n---\nText.\n" for number in range(12)}
-    files |= {"memory/config.yaml": "", "memory/y.md": b"\xff\xfen\x00", "memory/z.md": b"caf\xe9\n", "memory/b.md": "---\nid: b\nx: [\n---\nText.\n"}
+    files: dict[str, str | bytes] = {
+        f"memory/a{number:02}.md": "---\nkind: recipe\n---\nText.\n" for number in range(12)
+    }
+    files |= {
+        "memory/config.yaml": "",
+        "memory/y.md": b"\xff\xfen\x00",
+        "memory/z.md": b"caf\xe9\n",
+        "memory/b.md": "---\nid: b\nx: [\n---\nText.\n",
+    }
     done = run("--vault", vault(files), "index")
     lines = done.stderr.splitlines()
     assert [line.split(":")[0] for line in lines[:4]] == ["memory/y.md", "memory/z.md", "memory/b.md", "memory/a00.md"]

@@ -23,7 +23,18 @@ def place(tmp_path: Path) -> Path:
 
 def start(place: Path) -> subprocess.Popen[str]:
     """Begin to end a session in a process of its own."""
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(place / "vault"), "session", "end", ONE, "--outcome", "success"]
+    command = [
+        sys.executable,
+        "-m",
+        "memory_kb",
+        "--vault",
+        str(place / "vault"),
+        "session",
+        "end",
+        ONE,
+        "--outcome",
+        "success",
+    ]
     environment = clean_environment(place / "home") | {"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
 
@@ -43,7 +54,11 @@ def test_of_two_ends_at_once_neither_has_a_conflict(place: Path) -> None:
     processes = [start(place), start(place)]
     told = [process.communicate(timeout=60) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], told
-    assert sorted(out.split()[0] for out, _ in told) in (["ended", "unchanged"], ["corrected", "unchanged"], ["unchanged", "unchanged"])
+    assert sorted(out.split()[0] for out, _ in told) in (
+        ["ended", "unchanged"],
+        ["corrected", "unchanged"],
+        ["unchanged", "unchanged"],
+    )
     assert sum("1 created" in out for out, _ in told) == 1
     assert [line for _, errors in told for line in errors.splitlines() if "left" in line] == []
 
@@ -66,7 +81,9 @@ def test_a_preview_waits_for_nobody(place: Path, run: Run) -> None:
         assert run("--vault", place / "vault", "session", "end", ONE, "--dry-run").returncode == 0
 
 
-def test_a_conflict_is_told_with_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_conflict_is_told_with_what_to_do(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from memory_kb.cli.app import run
 
     def stopped(*_: object, **__: object) -> StageReport:

@@ -33,7 +33,10 @@ def test_what_cannot_be_written_is_told_by_the_exit_code_and_done_the_next_time(
     assert done.returncode == 4
     assert "episodes" in done.stdout and "cannot be written" in done.stdout
     assert "nothing worth keeping" not in done.stdout
-    assert f"of the 14 steps failed; once that is mended, `memory-kb session end {ONE}` again does what is left.\n" in done.stderr
+    assert (
+        f"of the 14 steps failed; once that is mended, `memory-kb session end {ONE}` again does what is left.\n"
+        in done.stderr
+    )
     in_the_way.unlink()
     again = run(*command, env=AT_NOON)
     assert (again.returncode, "1 created" in again.stdout) == (0, True)
@@ -45,18 +48,31 @@ def test_what_cannot_be_written_is_told_by_the_exit_code_and_done_the_next_time(
     [
         pytest.param(VaultBusy("lock", 60), 6, "another memory-kb process", id="busy"),
         pytest.param(ProviderFailed("openai does not answer"), 5, "openai does not answer", id="provider"),
-        pytest.param(FileNotFoundError(2, "No such file or directory", "/v/lock"), 4, "/v/lock: No such file or directory", id="system"),
+        pytest.param(
+            FileNotFoundError(2, "No such file or directory", "/v/lock"),
+            4,
+            "/v/lock: No such file or directory",
+            id="system",
+        ),
         pytest.param(ZeroDivisionError("oops"), 1, "bug: ZeroDivisionError: oops", id="bug"),
     ],
 )
 def test_the_exit_code_is_that_of_the_error(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: int, said: str
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    code: int,
+    said: str,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(KnowledgeBase, "capture", fail)
-    assert app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--json"]) == code
+    assert (
+        app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--json"])
+        == code
+    )
     (step,) = [step for step in json.loads(capsys.readouterr().out)["steps"] if step["outcome"] == "failed"]
     assert (step["name"], step["message"].startswith(said), step["exit_code"]) == ("capture", True, code)
 
@@ -78,12 +94,17 @@ def test_an_interrupt_tells_what_was_written_and_both_ways_on(
         assert kb.session_end(ONE).action == "unchanged"
 
 
-def test_a_preview_that_is_interrupted_has_written_nothing(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_preview_that_is_interrupted_has_written_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(KnowledgeBase, "capture", interrupt)
-    assert app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"]) == 130
+    assert (
+        app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"])
+        == 130
+    )
     assert "Interrupted; nothing was written.\n" in capsys.readouterr().err
 
 

@@ -21,7 +21,10 @@ def read(text: str) -> Document:
 
 def outline(text: str) -> list[tuple[str | None, int, str]]:
     """Return the own id, the line and the body of each entry."""
-    return [(entry.id if entry.has_own_id else None, entry.line, text[entry.body.start : entry.body.end]) for entry in read(text).entries]
+    return [
+        (entry.id if entry.has_own_id else None, entry.line, text[entry.body.start : entry.body.end])
+        for entry in read(text).entries
+    ]
 
 
 def only(text: str) -> Entry:
@@ -61,36 +64,86 @@ GRAMMAR = [
     pytest.param("---  \nid: a\n--- \t\nOne.\n", [("a", 1, "One.\n")], id="spaces-after-the-dashes"),
     pytest.param(" ---\nid: a\n---\nOne.\n", [(None, 1, " ---\nid: a\n---\nOne.\n")], id="indented-dashes"),
     pytest.param("----\nid: a\n----\nOne.\n", [(None, 1, "----\nid: a\n----\nOne.\n")], id="four-dashes"),
-    pytest.param(f"{A}One.\n\n---\n\nMore.\n\n---\n\nEnd.\n", [("a", 1, "One.\n\n---\n\nMore.\n\n---\n\nEnd.\n")], id="horizontal-rules"),
-    pytest.param(f"{A}One.\n\n---\ncolour: red\n---\nMore.\n", [("a", 1, "One.\n\n---\ncolour: red\n---\nMore.\n")], id="mapping-without-entry-key"),
     pytest.param(
-        f"{A}One.\n\n---\nnest:\n  id: b\n---\nMore.\n", [("a", 1, "One.\n\n---\nnest:\n  id: b\n---\nMore.\n")], id="entry-key-must-be-on-top"
+        f"{A}One.\n\n---\n\nMore.\n\n---\n\nEnd.\n",
+        [("a", 1, "One.\n\n---\n\nMore.\n\n---\n\nEnd.\n")],
+        id="horizontal-rules",
+    ),
+    pytest.param(
+        f"{A}One.\n\n---\ncolour: red\n---\nMore.\n",
+        [("a", 1, "One.\n\n---\ncolour: red\n---\nMore.\n")],
+        id="mapping-without-entry-key",
+    ),
+    pytest.param(
+        f"{A}One.\n\n---\nnest:\n  id: b\n---\nMore.\n",
+        [("a", 1, "One.\n\n---\nnest:\n  id: b\n---\nMore.\n")],
+        id="entry-key-must-be-on-top",
     ),
     pytest.param(
         f"{A}One.\n\n---\nSome prose\nid: this is not YAML: no\n\n{B}Two.\n",
         [("a", 1, "One.\n\n---\nSome prose\nid: this is not YAML: no\n\n"), ("b", 10, "Two.\n")],
         id="rule-above-an-entry",
     ),
-    pytest.param(f"{A}One.\n\n---\nid: b\nnever closed\n", [("a", 1, "One.\n\n---\nid: b\nnever closed\n")], id="unclosed-later-block"),
-    pytest.param(f"---\nJust a rule.\n\n{B}Two.\n", [(None, 1, "---\nJust a rule.\n\n"), ("b", 4, "Two.\n")], id="file-opens-with-a-rule"),
-    pytest.param("---\n\n# Title\n\n---\n\nText.\n", [(None, 1, "---\n\n# Title\n\n---\n\nText.\n")], id="title-between-rules"),
-    pytest.param(f"```yaml\n\n{A}```\n\n{B}Two.\n", [(None, 1, f"```yaml\n\n{A}```\n\n"), ("b", 8, "Two.\n")], id="example-in-a-fence"),
+    pytest.param(
+        f"{A}One.\n\n---\nid: b\nnever closed\n",
+        [("a", 1, "One.\n\n---\nid: b\nnever closed\n")],
+        id="unclosed-later-block",
+    ),
+    pytest.param(
+        f"---\nJust a rule.\n\n{B}Two.\n",
+        [(None, 1, "---\nJust a rule.\n\n"), ("b", 4, "Two.\n")],
+        id="file-opens-with-a-rule",
+    ),
+    pytest.param(
+        "---\n\n# Title\n\n---\n\nText.\n", [(None, 1, "---\n\n# Title\n\n---\n\nText.\n")], id="title-between-rules"
+    ),
+    pytest.param(
+        f"```yaml\n\n{A}```\n\n{B}Two.\n",
+        [(None, 1, f"```yaml\n\n{A}```\n\n"), ("b", 8, "Two.\n")],
+        id="example-in-a-fence",
+    ),
     pytest.param(
         f"~~~\n\n{A}\n```\n\n{A}~~~\n\n{B}Two.\n",
         [(None, 1, f"~~~\n\n{A}\n```\n\n{A}~~~\n\n"), ("b", 14, "Two.\n")],
         id="tilde-fence-holds-backticks",
     ),
-    pytest.param(f"````\n```\n\n{A}````\n\n{B}", [(None, 1, f"````\n```\n\n{A}````\n\n"), ("b", 9, "")], id="longer-fence"),
-    pytest.param(f"```\n\n{A}``` not a closing\n\n{B}", [(None, 1, f"```\n\n{A}``` not a closing\n\n{B}")], id="fence-closes-bare"),
-    pytest.param(f"```\n\n{A}", [(None, 1, f"```\n\n{A}")], id="unclosed-fence-runs-to-the-end"),
-    pytest.param(f"``` `no` fence\n\n{B}Two.\n", [(None, 1, "``` `no` fence\n\n"), ("b", 3, "Two.\n")], id="backticks-in-the-info-string"),
-    pytest.param(f"    ```\n\n{B}Two.\n", [(None, 1, "    ```\n\n"), ("b", 3, "Two.\n")], id="indented-code-is-no-fence"),
-    pytest.param(f"   ```\n\n{A}   ```\n\n{B}", [(None, 1, f"   ```\n\n{A}   ```\n\n"), ("b", 8, "")], id="fence-indented-by-three"),
     pytest.param(
-        "---\nid: a\nnote: |\n  ```\n---\nOne.\n\n---\nid: b\n---\nTwo.\n", [("a", 1, "One.\n\n"), ("b", 8, "Two.\n")], id="fence-in-frontmatter"
+        f"````\n```\n\n{A}````\n\n{B}", [(None, 1, f"````\n```\n\n{A}````\n\n"), ("b", 9, "")], id="longer-fence"
     ),
-    pytest.param("---\nid: a\ntext: |\n  one\n  ---\n  two\n---\nOne.\n", [("a", 1, "One.\n")], id="indented-dashes-inside-a-block"),
-    pytest.param(f"{A}One.\n\n---\n- id: b\n---\nMore.\n", [("a", 1, "One.\n\n---\n- id: b\n---\nMore.\n")], id="list-block-later"),
+    pytest.param(
+        f"```\n\n{A}``` not a closing\n\n{B}",
+        [(None, 1, f"```\n\n{A}``` not a closing\n\n{B}")],
+        id="fence-closes-bare",
+    ),
+    pytest.param(f"```\n\n{A}", [(None, 1, f"```\n\n{A}")], id="unclosed-fence-runs-to-the-end"),
+    pytest.param(
+        f"``` `no` fence\n\n{B}Two.\n",
+        [(None, 1, "``` `no` fence\n\n"), ("b", 3, "Two.\n")],
+        id="backticks-in-the-info-string",
+    ),
+    pytest.param(
+        f"    ```\n\n{B}Two.\n", [(None, 1, "    ```\n\n"), ("b", 3, "Two.\n")], id="indented-code-is-no-fence"
+    ),
+    pytest.param(
+        f"   ```\n\n{A}   ```\n\n{B}",
+        [(None, 1, f"   ```\n\n{A}   ```\n\n"), ("b", 8, "")],
+        id="fence-indented-by-three",
+    ),
+    pytest.param(
+        "---\nid: a\nnote: |\n  ```\n---\nOne.\n\n---\nid: b\n---\nTwo.\n",
+        [("a", 1, "One.\n\n"), ("b", 8, "Two.\n")],
+        id="fence-in-frontmatter",
+    ),
+    pytest.param(
+        "---\nid: a\ntext: |\n  one\n  ---\n  two\n---\nOne.\n",
+        [("a", 1, "One.\n")],
+        id="indented-dashes-inside-a-block",
+    ),
+    pytest.param(
+        f"{A}One.\n\n---\n- id: b\n---\nMore.\n",
+        [("a", 1, "One.\n\n---\n- id: b\n---\nMore.\n")],
+        id="list-block-later",
+    ),
     pytest.param("---\n- a\n- b\n---\nMore.\n", [(None, 1, "---\n- a\n- b\n---\nMore.\n")], id="list-block-first"),
 ]
 
@@ -101,7 +154,17 @@ def test_which_entries_a_text_has(text: str, entries: list[tuple[str | None, int
 
 
 @pytest.mark.parametrize(
-    "block", ["{id: b}", "'id': b", '"id" : b', "  id: b\n  kind: rule", "id:\n  b", "? id\n: b", "title: x\nid: b", "{title: x,\n id: b}"]
+    "block",
+    [
+        "{id: b}",
+        "'id': b",
+        '"id" : b',
+        "  id: b\n  kind: rule",
+        "id:\n  b",
+        "? id\n: b",
+        "title: x\nid: b",
+        "{title: x,\n id: b}",
+    ],
 )
 def test_any_mapping_with_an_id_opens_an_entry(block: str) -> None:
     text = f"{A}One.\n\n---\n{block}\n---\nTwo.\n"
@@ -117,11 +180,18 @@ def test_what_only_looks_like_an_id_is_text_and_no_problem(block: str) -> None:
 
 @pytest.mark.parametrize(("text", "entries"), GRAMMAR)
 def test_line_ends_make_no_difference(text: str, entries: list[tuple[str | None, int, str]]) -> None:
-    assert outline(text.replace("\n", "\r\n")) == [(id_, line, body.replace("\n", "\r\n")) for id_, line, body in entries]
+    assert outline(text.replace("\n", "\r\n")) == [
+        (id_, line, body.replace("\n", "\r\n")) for id_, line, body in entries
+    ]
 
 
 @pytest.mark.parametrize(
-    "text", [f"{A}```\n\n{B}```\nOne.\n", f"{A}```\n\n{B}```\n\n```\nnever closed, hides nothing\n", f"{A}```\n\n---\nno entry\n\n---\n"]
+    "text",
+    [
+        f"{A}```\n\n{B}```\nOne.\n",
+        f"{A}```\n\n{B}```\n\n```\nnever closed, hides nothing\n",
+        f"{A}```\n\n---\nno entry\n\n---\n",
+    ],
 )
 def test_a_fence_that_swallows_no_entry_is_no_problem(text: str) -> None:
     assert read(text).problems == ()
@@ -135,16 +205,26 @@ def test_an_entry_after_an_unclosed_rule_of_prose_is_found() -> None:
 
 PROBLEMS = [
     pytest.param("---\nid: a\nbad: x: y\n---\nText.\n", 3, "not valid YAML", 1, id="unparsable-first"),
-    pytest.param(f"{A}One.\n\n---\nid: b\nbad: x: y\n---\nTwo.\n\n{B}Three.\n", 8, "not valid YAML", 3, id="unparsable-in-the-middle"),
+    pytest.param(
+        f"{A}One.\n\n---\nid: b\nbad: x: y\n---\nTwo.\n\n{B}Three.\n",
+        8,
+        "not valid YAML",
+        3,
+        id="unparsable-in-the-middle",
+    ),
     pytest.param("\n\n---\nid: a\n\tx: y\n---\nText.\n", 5, "not valid YAML", 1, id="unparsable-after-blank-lines"),
     pytest.param("---\nid: a\ntitle: b\n\nText.\n", 1, "never closed", 1, id="unclosed"),
     pytest.param(f"{A}One.\n\n```sh\nmake\n\n{B}Two.\n", 6, "never closed; the entry in line 9 and", 1, id="swallowed"),
-    pytest.param(f"```\n\n{A}```\n\n~~~\nmake\n\n{B}Two.\n", 8, "the entry in line 11 and", 1, id="swallowed-behind-an-example"),
+    pytest.param(
+        f"```\n\n{A}```\n\n~~~\nmake\n\n{B}Two.\n", 8, "the entry in line 11 and", 1, id="swallowed-behind-an-example"
+    ),
     pytest.param("---\n- id: a\n- id: b\n---\nText.\n", 2, "not a mapping", 1, id="list-of-mappings"),
     pytest.param("---\nid: a\nx: " + "[" * 60 + "]" * 60 + "\n---\nText.\n", 3, "levels", 1, id="too-deep"),
     pytest.param("---\nid: a\nx: " + "y" * 70_000 + "\n---\nText.\n", 2, "longer than 65,536", 1, id="too-long"),
     pytest.param(
-        "---\nid: a\nl0: &l0 [1, 1]\n" + "".join(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}]\n" for n in range(1, 30)) + "---\nText.\n",
+        "---\nid: a\nl0: &l0 [1, 1]\n"
+        + "".join(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}]\n" for n in range(1, 30))
+        + "---\nText.\n",
         4,
         "10,000 values",
         1,
@@ -155,7 +235,9 @@ PROBLEMS = [
 
 @pytest.mark.parametrize(("text", "line", "message", "entries"), PROBLEMS)
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
-def test_a_block_that_cannot_be_read_is_reported_and_loses_no_byte(text: str, line: int, message: str, entries: int, newline: str) -> None:
+def test_a_block_that_cannot_be_read_is_reported_and_loses_no_byte(
+    text: str, line: int, message: str, entries: int, newline: str
+) -> None:
     text = text.replace("\n", newline)
     document = read(text)
     assert [(problem.path, problem.line) for problem in document.problems] == [("notes.md", line)]
@@ -166,19 +248,30 @@ def test_a_block_that_cannot_be_read_is_reported_and_loses_no_byte(text: str, li
     assert "".join(text[entry.span.start : entry.span.end] for entry in document.entries).strip() == text.strip()
 
 
-@pytest.mark.parametrize("text", ["---\nJust words.\n---\nMore.\n", "---\n\nText\n", "---\n", "a\n\n---\n\nb\n", "---\n- a\n---\n"])
+@pytest.mark.parametrize(
+    "text", ["---\nJust words.\n---\nMore.\n", "---\n\nText\n", "---\n", "a\n\n---\n\nb\n", "---\n- a\n---\n"]
+)
 def test_a_rule_is_no_problem(text: str) -> None:
     assert read(text).problems == ()
 
 
 def test_metadata_keeps_unknown_keys_and_nesting_in_order() -> None:
     entry = only("---\nzeta: 1\nid: a\nstate:\n  files: [x, {y: 2026-01-02}]\nalpha: no\n---\n")
-    assert list(entry.metadata.items()) == [("zeta", 1), ("id", "a"), ("state", {"files": ["x", {"y": "2026-01-02"}]}), ("alpha", False)]
+    assert list(entry.metadata.items()) == [
+        ("zeta", 1),
+        ("id", "a"),
+        ("state", {"files": ["x", {"y": "2026-01-02"}]}),
+        ("alpha", False),
+    ]
 
 
 def test_dates_and_times_stay_as_written() -> None:
     entry = only("---\nid: a\ncreated_at: 2026-03-01T10:00:00Z\nlast_reinforced: 2026-04-01\nat: 12:30\n---\n")
-    assert (entry.created_at, entry.last_reinforced, entry.metadata["at"]) == ("2026-03-01T10:00:00Z", "2026-04-01", "12:30")
+    assert (entry.created_at, entry.last_reinforced, entry.metadata["at"]) == (
+        "2026-03-01T10:00:00Z",
+        "2026-04-01",
+        "12:30",
+    )
     assert (entry.dated, entry.seen) == (date(2026, 3, 1), date(2026, 4, 1))
 
 
@@ -190,7 +283,9 @@ def test_dates_and_times_stay_as_written() -> None:
         pytest.param("2026-06-18/2026-13-45.md", "id: a", date(2026, 6, 18), date(2026, 6, 18), id="no-such-day"),
         pytest.param("120260-06-181.md", "id: a", None, None, id="within-digits"),
         pytest.param("2026-06-18.md", "date: 2026-01-02", date(2026, 1, 2), date(2026, 1, 2), id="date-field-first"),
-        pytest.param("2026-06-18.md", "last_reinforced: 2026-09-09", date(2026, 6, 18), date(2026, 9, 9), id="each-for-itself"),
+        pytest.param(
+            "2026-06-18.md", "last_reinforced: 2026-09-09", date(2026, 6, 18), date(2026, 9, 9), id="each-for-itself"
+        ),
         pytest.param("a.md", "id: a", None, None, id="none"),
     ],
 )
@@ -212,7 +307,9 @@ def test_the_days_of_an_entry(path: str, block: str, dated: date | None, seen: d
         pytest.param("reinforcement_count: 1" + "0" * 5_000, id="count-too-long-to-read"),
         pytest.param("importance: .inf", id="infinite-importance"),
         pytest.param("links: [[], {}, 7, {to: {}}, {to: x, relation: []}]", id="links-of-every-shape"),
-        pytest.param("status: [a]\nkind: {b: c}\ntype: [d]\npriority: 3\ndomain: []\nlast_reinforced: []", id="lists-for-words"),
+        pytest.param(
+            "status: [a]\nkind: {b: c}\ntype: [d]\npriority: 3\ndomain: []\nlast_reinforced: []", id="lists-for-words"
+        ),
         pytest.param("title: \x07", id="control-character"),
         pytest.param("title: \udcff", id="undecodable-byte"),
         pytest.param("title: 0x_", id="number-without-digits"),
@@ -339,7 +436,9 @@ def test_a_provisional_id_stays_when_another_entry_changes() -> None:
     assert before.entries[0].id == after.entries[1].id
 
 
-@pytest.mark.parametrize("more", ["\n", "\n\n---\nid: b\n---\nTwo.\n", ""], ids=["blank-line", "entry-added", "nothing"])
+@pytest.mark.parametrize(
+    "more", ["\n", "\n\n---\nid: b\n---\nTwo.\n", ""], ids=["blank-line", "entry-added", "nothing"]
+)
 def test_a_provisional_id_does_not_depend_on_the_space_behind_the_body(more: str) -> None:
     text = "---\nkind: fact\n---\nRetry twice.\n"
     assert read(text + more).entries[0].id == only(text).id

@@ -16,7 +16,12 @@ from memory_kb.verbs import entrycache
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
-FILTERS = (EVERYTHING, EVERYTHING._replace(kinds=("rule",)), EVERYTHING._replace(statuses=("active",)), EVERYTHING._replace(job="api"))
+FILTERS = (
+    EVERYTHING,
+    EVERYTHING._replace(kinds=("rule",)),
+    EVERYTHING._replace(statuses=("active",)),
+    EVERYTHING._replace(job="api"),
+)
 
 
 def change(folder: Path, rng: random.Random) -> None:
@@ -28,7 +33,8 @@ def change(folder: Path, rng: random.Random) -> None:
         case 0 | 1:
             place.mkdir(parents=True, exist_ok=True)
             texts = (
-                entry(f"Wombat {number} {part}.", id=f"e{number}-{part}", kind=rng.choice(("rule", "fact"))) for part in range(rng.randrange(1, 4))
+                entry(f"Wombat {number} {part}.", id=f"e{number}-{part}", kind=rng.choice(("rule", "fact")))
+                for part in range(rng.randrange(1, 4))
             )
             (place / f"{number}.md").write_text("\n".join(texts))
         case 2 if notes:
@@ -43,7 +49,9 @@ def change(folder: Path, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("many", [3, 200])
-def test_it_is_what_a_fresh_reading_gives(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch, seed: int, many: int) -> None:
+def test_it_is_what_a_fresh_reading_gives(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch, seed: int, many: int
+) -> None:
     monkeypatch.setattr(entrycache, "_MANY", many)
     monkeypatch.setattr(entrycache, "_MOST_FILTERS", 3)
     rng = random.Random(seed)
@@ -62,7 +70,9 @@ def test_it_is_what_a_fresh_reading_gives(vault: MakeVault, open_kb: Open, monke
 
 
 def test_the_entries_of_a_file_that_nobody_touched_are_the_same_objects(vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(vault({"memory/config.yaml": "", "memory/a.md": "Wombats sleep.\n", "memory/b.md": "Quokkas smile.\n"}))
+    kb = open_kb(
+        vault({"memory/config.yaml": "", "memory/a.md": "Wombats sleep.\n", "memory/b.md": "Quokkas smile.\n"})
+    )
     first = kb._memories()
     (kb.vault.folder / "memory/b.md").write_text("Quokkas laugh.\n")
     again = kb._memories()

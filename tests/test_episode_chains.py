@@ -32,18 +32,28 @@ CASES = {
         ("git push", "rejected", ["ran `git pull --rebase -q`", "`git push` went through"]),
     ),
     "hook": (
-        [("git commit -qm x && git push", False, "husky - pre-commit hook exited with code 1 (error)"), ("git commit -qm x && git push", True, "")],
+        [
+            ("git commit -qm x && git push", False, "husky - pre-commit hook exited with code 1 (error)"),
+            ("git commit -qm x && git push", True, ""),
+        ],
         ("git commit -qm x", "husky", [""]),
     ),
     "poetry chain": (
         [
-            ("poetry install && poetry run alembic upgrade head", False, "sqlalchemy.exc.OperationalError: connection refused"),
+            (
+                "poetry install && poetry run alembic upgrade head",
+                False,
+                "sqlalchemy.exc.OperationalError: connection refused",
+            ),
             ("docker compose up -d db && poetry run alembic upgrade head", True, ""),
         ],
         ("poetry run alembic upgrade head", "OperationalError", ["docker compose up -d db"]),
     ),
     "seed option": (
-        [("php artisan db:seed", False, "Error: Class DatabaseSeeder does not exist"), ("php artisan db:seed --class=DemoSeeder", True, "done")],
+        [
+            ("php artisan db:seed", False, "Error: Class DatabaseSeeder does not exist"),
+            ("php artisan db:seed --class=DemoSeeder", True, "done"),
+        ],
         ("php artisan db:seed", "DatabaseSeeder", ["--class=DemoSeeder` went through instead"]),
     ),
     "corrected name then more": (
@@ -83,19 +93,31 @@ CASES = {
         ("composer install", "ext-gd", ["ran `apt-get install -y php-gd`; then"]),
     ),
     "pytest in chain": (
-        [("pytest -q && git push", False, "E   KeyError: 'id'\n1 failed, 3 passed in 0.2s"), ("pytest -q && git push", True, "4 passed")],
+        [
+            ("pytest -q && git push", False, "E   KeyError: 'id'\n1 failed, 3 passed in 0.2s"),
+            ("pytest -q && git push", True, "4 passed"),
+        ],
         ("pytest -q", "KeyError", ["pytest -q` went through"]),
     ),
     "other job": (
-        [("python import.py march.csv", False, "ValueError: bad row 7 in march.csv"), ("python import.py april.csv", True, "ok")],
+        [
+            ("python import.py march.csv", False, "ValueError: bad row 7 in march.csv"),
+            ("python import.py april.csv", True, "ok"),
+        ],
         ("python import.py march.csv", "bad row", None),
     ),
     "push still rejected": (
-        [("git commit -qm x && git push", False, " ! [rejected] main -> main (fetch first)"), ("git commit --amend -qm y", True, "")],
+        [
+            ("git commit -qm x && git push", False, " ! [rejected] main -> main (fetch first)"),
+            ("git commit --amend -qm y", True, ""),
+        ],
         ("git push", "rejected", None),
     ),
     "help": (
-        [("terraform apply plan.out", False, "Error: Saved plan is stale"), ("terraform apply plan.out --help", True, "Usage")],
+        [
+            ("terraform apply plan.out", False, "Error: Saved plan is stale"),
+            ("terraform apply plan.out --help", True, "Usage"),
+        ],
         ("terraform apply plan.out", "stale", None),
     ),
     "gradle task": (
@@ -111,21 +133,33 @@ CASES = {
     ),
     "helm then kubectl": (
         [
-            ("helm upgrade web charts/web && kubectl rollout status deploy/web", False, 'error: deployment "web" exceeded its progress deadline'),
+            (
+                "helm upgrade web charts/web && kubectl rollout status deploy/web",
+                False,
+                'error: deployment "web" exceeded its progress deadline',
+            ),
             ("kubectl set resources deploy/web --limits=memory=1Gi && kubectl rollout status deploy/web", True, "ok"),
         ],
         ("kubectl rollout status deploy/web", "progress deadline", ["kubectl set resources"]),
     ),
     "ansible inventory": (
         [
-            ("ansible-playbook -i inv/stagin site.yml", False, "ERROR! the playbook inventory inv/stagin does not exist"),
+            (
+                "ansible-playbook -i inv/stagin site.yml",
+                False,
+                "ERROR! the playbook inventory inv/stagin does not exist",
+            ),
             ("ansible-playbook -i inv/staging site.yml", True, "ok=3"),
         ],
         ("ansible-playbook -i inv/stagin site.yml", "inv/stagin", ["inv/staging"]),
     ),
     "psql and seed": (
         [
-            ("createdb app_test && mix ecto.migrate", False, 'createdb: error: database creation failed: ERROR:  database "app_test" already exists'),
+            (
+                "createdb app_test && mix ecto.migrate",
+                False,
+                'createdb: error: database creation failed: ERROR:  database "app_test" already exists',
+            ),
             ("mix ecto.migrate", True, "ok"),
         ],
         ("createdb app_test", "already exists", None),
@@ -139,7 +173,11 @@ CASES = {
     ),
     "bundle audit option": (
         [
-            ("bundle exec rails db:prepare", False, "ActiveRecord::NoEnvironmentInSchemaError: Environment data not found"),
+            (
+                "bundle exec rails db:prepare",
+                False,
+                "ActiveRecord::NoEnvironmentInSchemaError: Environment data not found",
+            ),
             ("bundle exec rails db:prepare --trace", True, "ok"),
         ],
         ("bundle exec rails db:prepare", "Environment data", ["--trace"]),
@@ -153,7 +191,11 @@ CASES = {
     ),
     "terraform fmt chain": (
         [
-            ("terraform fmt -check && terraform validate && git push", False, "! [rejected] main -> main (non-fast-forward)"),
+            (
+                "terraform fmt -check && terraform validate && git push",
+                False,
+                "! [rejected] main -> main (non-fast-forward)",
+            ),
             ("git pull --rebase && git push", True, ""),
         ],
         ("git push", "rejected", ["git pull --rebase"]),
@@ -166,7 +208,10 @@ CASES = {
         ("composer test -- --filter CartTest", "asserting", None),
     ),
     "playbook": (
-        [("ansible-playbook a.yml", False, "fatal: [web1]: FAILED! => no space left"), ("ansible-playbook b.yml", True, "ok=1")],
+        [
+            ("ansible-playbook a.yml", False, "fatal: [web1]: FAILED! => no space left"),
+            ("ansible-playbook b.yml", True, "ok=1"),
+        ],
         ("ansible-playbook a.yml", "no space", None),
     ),
 }
@@ -183,7 +228,9 @@ def traced(*steps: tuple[str, bool, str]) -> Trace:
 
 
 @pytest.mark.parametrize(("steps", "wanted"), CASES.values(), ids=CASES)
-def test_what_failed_and_what_put_it_right(steps: list[tuple[str, bool, str]], wanted: tuple[str, str, list[str] | None]) -> None:
+def test_what_failed_and_what_put_it_right(
+    steps: list[tuple[str, bool, str]], wanted: tuple[str, str, list[str] | None]
+) -> None:
     blamed, message, words = wanted
     (mishap,) = traced(*steps).mishaps
     assert mishap.shown == blamed
@@ -213,11 +260,26 @@ def test_a_wrong_try_is_left_when_what_it_was_for_went_well() -> None:
     ("command", "ok", "output", "line"),
     [
         ("git add -A && git commit -qm x && git push", True, "", "git commit -qm x && git push"),
-        ("git commit -qm x && git push && ./deploy.sh", False, "! [rejected] main -> main (fetch first)", "git commit -qm x && git push"),
-        ("cd web && npm run build && ./deploy.sh", False, "Error: the token has expired", "npm run build && ./deploy.sh"),
+        (
+            "git commit -qm x && git push && ./deploy.sh",
+            False,
+            "! [rejected] main -> main (fetch first)",
+            "git commit -qm x && git push",
+        ),
+        (
+            "cd web && npm run build && ./deploy.sh",
+            False,
+            "Error: the token has expired",
+            "npm run build && ./deploy.sh",
+        ),
         ("mkdir -p out; make all", True, "", "make all"),
         ('grep -rn "postgres\\|mysql" src | head -3', True, "x", "look at"),
-        ("docker compose up -d db && uv run pytest -q | tail -3", True, "3 passed", "docker compose up -d db && uv run pytest -q"),
+        (
+            "docker compose up -d db && uv run pytest -q | tail -3",
+            True,
+            "3 passed",
+            "docker compose up -d db && uv run pytest -q",
+        ),
     ],
 )
 def test_the_log_shows_what_was_run_up_to_what_failed(command: str, ok: bool, output: str, line: str) -> None:

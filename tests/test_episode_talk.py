@@ -54,16 +54,35 @@ HARNESS = [
 
 
 def call(seq: int, command: str, call_id: str) -> Event:
-    return Event(ts=f"2026-03-01T10:00:{seq:02}Z", seq=seq, session="s", type="tool_call", tool="Bash", call_id=call_id, args={"command": command})
+    return Event(
+        ts=f"2026-03-01T10:00:{seq:02}Z",
+        seq=seq,
+        session="s",
+        type="tool_call",
+        tool="Bash",
+        call_id=call_id,
+        args={"command": command},
+    )
 
 
 def result(seq: int, call_id: str) -> Event:
-    return Event(ts=f"2026-03-01T10:00:{seq:02}Z", seq=seq, session="s", type="tool_result", call_id=call_id, ok=True, content="ok")
+    return Event(
+        ts=f"2026-03-01T10:00:{seq:02}Z",
+        seq=seq,
+        session="s",
+        type="tool_result",
+        call_id=call_id,
+        ok=True,
+        content="ok",
+    )
 
 
 def talk(*said: str) -> list[Event]:
     roles = ("user", "assistant")
-    return [Event(ts=f"2026-03-01T10:{n:02}:00Z", seq=n + 1, session="s", role=roles[n % 2], content=text) for n, text in enumerate(said)]
+    return [
+        Event(ts=f"2026-03-01T10:{n:02}:00Z", seq=n + 1, session="s", role=roles[n % 2], content=text)
+        for n, text in enumerate(said)
+    ]
 
 
 def trace(events: list[Event]) -> Trace:
@@ -83,7 +102,11 @@ def test_what_is_wrong_is_a_correction(said: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "is_kept"),
-    [("no, leave the tests out", False), ("no, only the german one please", False), ("no, that's wrong, it is the other bucket", True)],
+    [
+        ("no, leave the tests out", False),
+        ("no, only the german one please", False),
+        ("no, that's wrong, it is the other bucket", True),
+    ],
 )
 def test_a_mere_no_answers_what_was_asked(said: str, is_kept: bool) -> None:
     asked = talk("Add the export.", "Done. I also changed the importer. Shall I add tests for both?", said)
@@ -105,7 +128,11 @@ def test_lessons_are_what_becomes_an_entry() -> None:
         "Kafka would give us replay but nobody here wants to run brokers",
     )
     kept = tuple(one.draft.text for one in settle(find_learnings(events, Location())) if one.doubt is None)
-    assert trace(events).lessons == kept == ("the row height is fixed at 48px by design, you can rely on that", "Never commit the dump.")
+    assert (
+        trace(events).lessons
+        == kept
+        == ("the row height is fixed at 48px by design, you can rely on that", "Never commit the dump.")
+    )
 
 
 def test_a_change_of_ones_own_mind_is_no_correction_of_the_agent() -> None:
@@ -116,17 +143,30 @@ def test_a_change_of_ones_own_mind_is_no_correction_of_the_agent() -> None:
 
 def test_what_was_taken_back_is_no_correction_of_the_agent() -> None:
     events = [*talk("Fix it.", "Ok."), call(3, "make", "a"), result(4, "a")]
-    events += [Event(seq=5, session="s", role="user", content="don't use tabs"), Event(seq=6, session="s", role="assistant", content="Ok.")]
+    events += [
+        Event(seq=5, session="s", role="user", content="don't use tabs"),
+        Event(seq=6, session="s", role="assistant", content="Ok."),
+    ]
     assert trace(events).corrections == ("don't use tabs",)
     assert (
-        trace([*events, Event(seq=7, session="s", role="user", content="oh sorry that was meant for the other window, ignore it")]).corrections == ()
+        trace(
+            [
+                *events,
+                Event(
+                    seq=7, session="s", role="user", content="oh sorry that was meant for the other window, ignore it"
+                ),
+            ]
+        ).corrections
+        == ()
     )
 
 
 @pytest.mark.parametrize("text", HARNESS)
 def test_what_a_harness_puts_beside_a_message_is_not_the_persons(text: str) -> None:
     assert [event.type for event in from_person(text)] == ["event"]
-    assert [event.content for event in from_person(f"{text}\nFix the typo.") if event.type == "message"] == ["Fix the typo."]
+    assert [event.content for event in from_person(f"{text}\nFix the typo.") if event.type == "message"] == [
+        "Fix the typo."
+    ]
 
 
 def test_answers_and_notes_are_shown_without_their_frame() -> None:
@@ -146,7 +186,13 @@ def test_answers_and_notes_are_shown_without_their_frame() -> None:
 
 
 def test_a_call_that_nothing_answered_stands_where_it_began() -> None:
-    events = [call(1, "make watch", "a"), call(2, "make b", "b"), result(3, "b"), call(4, "make c", "c"), result(5, "c")]
+    events = [
+        call(1, "make watch", "a"),
+        call(2, "make b", "b"),
+        result(3, "b"),
+        call(4, "make c", "c"),
+        result(5, "c"),
+    ]
     assert [step.action for step in trace(events).steps] == ["make watch", "make b", "make c"]
 
 
@@ -156,7 +202,16 @@ def test_a_late_answer_does_not_change_the_order_of_a_long_log() -> None:
         events += [call(number % 60, f"make t{number}", f"c{number}"), result(number % 60, f"c{number}")]
     events.insert(140, call(50, "make lost", "y"))
     events = [
-        Event(ts="2026-03-01T10:00:00Z", seq=n, session="s", type=e.type, tool=e.tool, call_id=e.call_id, args=e.args, ok=e.ok)
+        Event(
+            ts="2026-03-01T10:00:00Z",
+            seq=n,
+            session="s",
+            type=e.type,
+            tool=e.tool,
+            call_id=e.call_id,
+            args=e.args,
+            ok=e.ok,
+        )
         for n, e in enumerate(events, 1)
     ]
     made = trace(events)
@@ -171,6 +226,9 @@ def test_a_talk_makes_an_episode_by_what_was_told_whatever_its_format(stamp: str
         Event(ts=stamp, seq=n + 1, role=one.role, content=one.content)
         for n, one in enumerate(talk("How do I keep state?", "So.", "Never use setState here."))
     ]
-    asked = [Event(ts=stamp, seq=n + 1, role=one.role, content=one.content) for n, one in enumerate(talk("How do I keep state?", "So.", "And why?"))]
+    asked = [
+        Event(ts=stamp, seq=n + 1, role=one.role, content=one.content)
+        for n, one in enumerate(talk("How do I keep state?", "So.", "And why?"))
+    ]
     assert not trace(told).is_empty
     assert trace(asked).is_empty

@@ -28,7 +28,16 @@ RULE = "Run the database migrations before the tests."
 
 @pytest.mark.parametrize(
     ("successes", "failures", "decision"),
-    [(5, 0, "accept"), (9, 0, "accept"), (4, 0, "draft"), (5, 1, "draft"), (0, 3, "reject"), (0, 2, "draft"), (1, 3, "draft"), (0, 0, "draft")],
+    [
+        (5, 0, "accept"),
+        (9, 0, "accept"),
+        (4, 0, "draft"),
+        (5, 1, "draft"),
+        (0, 3, "reject"),
+        (0, 2, "draft"),
+        (1, 3, "draft"),
+        (0, 0, "draft"),
+    ],
 )
 def test_the_gate(successes: int, failures: int, decision: str) -> None:
     verdict = judge_rule(RULE, Evidence(successes, failures))
@@ -36,7 +45,9 @@ def test_the_gate(successes: int, failures: int, decision: str) -> None:
     assert verdict.confidence == (0.4 if decision == "draft" else None)
 
 
-@pytest.mark.parametrize(("text", "decision"), [("x" * 14, "reject"), (" x " + "y" * 10 + "  z ", "reject"), ("x" * 15, "draft")])
+@pytest.mark.parametrize(
+    ("text", "decision"), [("x" * 14, "reject"), (" x " + "y" * 10 + "  z ", "reject"), ("x" * 15, "draft")]
+)
 def test_a_rule_that_is_too_short(text: str, decision: str) -> None:
     assert judge_rule(text, Evidence()).decision == decision
 
@@ -52,7 +63,12 @@ def test_the_nearest_rule_is_live_and_says_the_same() -> None:
     def rule(entry_id: str, text: str, status: str = "active") -> Memory:
         return Memory(entry_id, "a.md", "", Location(), "T", text, kind="rule", status=status)
 
-    rules = [rule("far", "Wombats sleep."), rule("not", f"Never {RULE}"), rule("old", RULE, "retired"), rule("near", f"Always {RULE}")]
+    rules = [
+        rule("far", "Wombats sleep."),
+        rule("not", f"Never {RULE}"),
+        rule("old", RULE, "retired"),
+        rule("near", f"Always {RULE}"),
+    ]
     near = find_nearest(RULE, rules)
     assert near is not None
     assert near.rule.id == "near"
@@ -70,7 +86,9 @@ def test_sessions_speak_for_a_rule_or_against_it(folder: Path, open_kb: Open) ->
             kb.session_end(session, outcome="success" if number < 4 else "failure", only_close=True)
     assert keywords(RULE) == ("migrations", "database", "tests")
     assert kb._session_evidence("Migrations of the database come before integration tests.") == Evidence(4, 1)
-    assert kb._session_evidence("Migrations of the database come before integration tests.", without=["s0"]) == Evidence(3, 1)
+    assert kb._session_evidence(
+        "Migrations of the database come before integration tests.", without=["s0"]
+    ) == Evidence(3, 1)
     assert kb._session_evidence("Wombats wander widely westwards.") == Evidence(0, 0)
     assert kb._session_evidence("?!") == Evidence(0, 0)
 
@@ -106,7 +124,9 @@ def test_a_pattern_is_held_against_the_sessions_it_does_not_come_from(
 
 
 def test_the_sessions_of_its_own_episodes_count_once(vault: MakeVault, open_kb: Open) -> None:
-    kb = make(vault, open_kb, *(told(number, REDIS, outcome="mixed", session_id=f"past{number}") for number in range(3)))
+    kb = make(
+        vault, open_kb, *(told(number, REDIS, outcome="mixed", session_id=f"past{number}") for number in range(3))
+    )
     log_sessions(kb, REDIS, *["failure"] * 3)
     kb._consolidate_semantic()
     assert len(rules(kb)) == 1
@@ -117,8 +137,14 @@ def test_the_sessions_of_its_own_episodes_count_once(vault: MakeVault, open_kb: 
 
 def open_with(vault: MakeVault, home: Path, fake: FakeProvider, **files: str) -> KnowledgeBase:
     """Open a vault with two learnings of a task, of which the model will make a rule."""
-    sources = {path: text for number in (1, 2) for path, text in entry_of("team", number, "memory/jobs/api/tasks/login/learnings").items()}
-    folder = vault({"memory/config.yaml": ""} | sources | {f"memory/rules/{name}.md": text for name, text in files.items()})
+    sources = {
+        path: text
+        for number in (1, 2)
+        for path, text in entry_of("team", number, "memory/jobs/api/tasks/login/learnings").items()
+    }
+    folder = vault(
+        {"memory/config.yaml": ""} | sources | {f"memory/rules/{name}.md": text for name, text in files.items()}
+    )
     return KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)} | variables(fake), clock=lambda: NOW)
 
 
@@ -133,7 +159,13 @@ def extract(kb: KnowledgeBase, fake: FakeProvider, session: str = "s1", **fields
 
 @pytest.mark.parametrize(
     ("outcomes", "confidence"),
-    [([], 0.4), (["success"] * 4, 0.4), (["success"] * 5, 0.5), (["success"] * 5 + ["failure"], 0.4), (["failure"] * 2, 0.4)],
+    [
+        ([], 0.4),
+        (["success"] * 4, 0.4),
+        (["success"] * 5, 0.5),
+        (["success"] * 5 + ["failure"], 0.4),
+        (["failure"] * 2, 0.4),
+    ],
 )
 def test_an_extracted_rule_is_a_draft_until_sessions_speak_for_it(
     vault: MakeVault, home: Path, fake: FakeProvider, outcomes: list[str], confidence: float
@@ -154,14 +186,25 @@ def test_what_sessions_speak_against_is_refused(vault: MakeVault, home: Path, fa
         assert [memory.id for memory in kb._memories() if memory.word("extraction_scope")] == []
 
 
-def test_a_rule_that_is_there_in_nearly_the_same_words_is_marked_helpful_once_a_session(vault: MakeVault, home: Path, fake: FakeProvider) -> None:
+def test_a_rule_that_is_there_in_nearly_the_same_words_is_marked_helpful_once_a_session(
+    vault: MakeVault, home: Path, fake: FakeProvider
+) -> None:
     labels = ("Context", "Learning", "Action")
-    lines = [f"**{label}:** The team of redis, docker compose and the suite, as it was learned. ({label})" for label in labels]
+    lines = [
+        f"**{label}:** The team of redis, docker compose and the suite, as it was learned. ({label})"
+        for label in labels
+    ]
     body = "\n".join(["Start redis first, always.", "", *lines])
-    with open_with(vault, home, fake, known=f"---\nid: known\nkind: rule\nconfidence: 0.5\ncreated_at: 2026-11-21\n---\n{body}\n") as kb:
+    with open_with(
+        vault, home, fake, known=f"---\nid: known\nkind: rule\nconfidence: 0.5\ncreated_at: 2026-11-21\n---\n{body}\n"
+    ) as kb:
         for session, count in (("s1", 1), ("s1", 1), ("s2", 2)):
             kept = extract(kb, fake, session)
             assert kept.id == "known"
             found = kb.show("known").metadata
-            assert (found["success_count"], found["confidence"], found["reinforcement_count"]) == (count, round(0.5 + 0.05 * count, 2), count)
+            assert (found["success_count"], found["confidence"], found["reinforcement_count"]) == (
+                count,
+                round(0.5 + 0.05 * count, 2),
+                count,
+            )
         assert found["sources"] == ["s1", "s2"]

@@ -26,9 +26,15 @@ def folder(vault: Callable[[Files], Path]) -> Path:
     return vault(
         {
             "memory/config.yaml": "",
-            "memory/rules/wait.md": entry("Wait for the event, never sleep.", id="wait-rule", sources="[ep-1]", **fields),
-            "memory/learnings/from.md": entry("Sleeping makes tests flaky.", id="from", kind="fact", sources="[wait-rule]"),
-            "memory/learnings/link.md": entry("Events come late.", id="link", kind="fact", links="[{to: wait-rule, relation: elaborates}]"),
+            "memory/rules/wait.md": entry(
+                "Wait for the event, never sleep.", id="wait-rule", sources="[ep-1]", **fields
+            ),
+            "memory/learnings/from.md": entry(
+                "Sleeping makes tests flaky.", id="from", kind="fact", sources="[wait-rule]"
+            ),
+            "memory/learnings/link.md": entry(
+                "Events come late.", id="link", kind="fact", links="[{to: wait-rule, relation: elaborates}]"
+            ),
             "memory/learnings/else.md": entry("Pasta needs ten minutes.", id="else", kind="fact"),
         }
     )
@@ -45,7 +51,12 @@ def test_an_entry_that_was_shown(folder: Path, open_kb: Open) -> None:
     second.context("another event test", labels=["testing"], agent="tester", session="s2")
     second.search("wait for the event")
     found = second.exposure("wait-r")
-    assert (found.id, found.kind, found.path, found.since) == ("wait-rule", "rule", "memory/rules/wait.md", "2026-11-21T12:00:00.000Z")
+    assert (found.id, found.kind, found.path, found.since) == (
+        "wait-rule",
+        "rule",
+        "memory/rules/wait.md",
+        "2026-11-21T12:00:00.000Z",
+    )
     told = [(one.verb, one.session, one.agent, one.outcome, one.credit, one.session_outcome) for one in found.showings]
     assert told == [
         ("context", "s1", "coder", "failure", "failure", "failure"),
@@ -85,7 +96,10 @@ def test_one_that_nobody_saw_and_one_that_is_gone(folder: Path, open_kb: Open) -
 
 
 def test_an_outcome_counts_for_what_was_shown_before_it() -> None:
-    shown = [Retrieval(f"2026-01-0{day}", "context", ("x",), agent="a", task="t", session=f"s{day}", injected=True) for day in (1, 3, 5)]
+    shown = [
+        Retrieval(f"2026-01-0{day}", "context", ("x",), agent="a", task="t", session=f"s{day}", injected=True)
+        for day in (1, 3, 5)
+    ]
     marks = {"x": Mark("success", 1)}
     told = [
         Outcome("2026-01-02", "a", "t", "success", marks, run="r1", is_done=True),
@@ -95,7 +109,11 @@ def test_an_outcome_counts_for_what_was_shown_before_it() -> None:
         Outcome("2026-01-06", "b", "t", "success", marks, is_done=True),
     ]
     found = trace_exposure("x", shown, told, (), {})
-    assert [(one.outcome, one.credit) for one in found.showings] == [("success", "success"), ("failure", None), (None, None)]
+    assert [(one.outcome, one.credit) for one in found.showings] == [
+        ("success", "success"),
+        ("failure", None),
+        (None, None),
+    ]
     assert found.totals.tasks == 1
 
 
@@ -106,7 +124,9 @@ def test_broken_logs_are_passed_over(folder: Path, open_kb: Open) -> None:
         with (kb.machine / f"log/{name}.jsonl").open("ab") as log:
             log.write(b'{"half": \n[1]\n{"agent": 3, "task": "t", "entries": {}}\n{"ids": 7, "verb": "x"}\n\xff\n')
     (kb.machine / "sessions").mkdir(exist_ok=True)
-    (kb.machine / "sessions/s9.jsonl").write_bytes(b"\xff\n" + b'{"type": "event", "event": "end", "args": {"outcome": ["x"]}}\n{"torn')
+    (kb.machine / "sessions/s9.jsonl").write_bytes(
+        b"\xff\n" + b'{"type": "event", "event": "end", "args": {"outcome": ["x"]}}\n{"torn'
+    )
     assert kb.exposure("wait-rule").totals.shown == 1
 
 

@@ -11,13 +11,19 @@ re.compile = lambda source, flags=0: compiled.append(str(source)) or compile_now
 
 
 def run(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
 
 
 def test_loading_what_reads_sentences_compiles_almost_nothing() -> None:
     loads = "import memory_kb.learning.speech.capture, memory_kb.learning.observation.findings\n"
     loaded = run(WATCH + loads + "print(sum(map(len, compiled)))")
-    asked = run(WATCH + loads + "memory_kb.learning.speech.capture.read_message('Look at the login test, please.')\nprint(sum(map(len, compiled)))")
+    asked = run(
+        WATCH
+        + loads
+        + "memory_kb.learning.speech.capture.read_message('Look at the login test, please.')\nprint(sum(map(len, compiled)))"
+    )
     assert int(loaded) < 30_000 < int(asked) / 3
 
 

@@ -51,7 +51,9 @@ def test_a_bad_answer_leaves_the_other_scopes_alone(kb: KnowledgeBase, fake: Fak
     assert [memory.word("extraction_scope") for memory in extracted(kb)] == ["escalation"]
 
 
-def test_a_model_that_does_not_answer_costs_its_scope_only(kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_answer_costs_its_scope_only(
+    kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_kb.learning.extraction.extract.TIMEOUT", 0.5)
     log_session(kb)
     fake.fail("slow", seconds=5)
@@ -91,7 +93,10 @@ def test_every_provider_fills_the_form_in(open_with: Open, fake: FakeProvider, p
     log_session(kb)
     fake.answers += [answer(learning("observations")), answer(learning("corrective"))]
     report = kb.extract("s1", scopes=["observations", "corrective"])
-    assert [(one.outcome, one.count("created"), one.used.calls) for one in report.scopes] == [("done", 1, 1), ("done", 1, 1)]
+    assert [(one.outcome, one.count("created"), one.used.calls) for one in report.scopes] == [
+        ("done", 1, 1),
+        ("done", 1, 1),
+    ]
     assert "root_cause" in json.dumps(fake.calls[-1].body)
 
 
@@ -137,8 +142,12 @@ def test_without_a_model_rules_find_what_was_stated_and_what_failed(open_with: O
     log_session(kb, "s1", *STATED)
     report = kb.extract("s1")
     ruled = ("observations", "corrective")
-    assert {one.scope: one.outcome for one in report.scopes} == {scope: "done" if scope in ruled else "skipped" for scope in ALL}
-    assert {(one.word("extraction_scope"), one.type, one.phase) for one in extracted(kb)} >= {("corrective", "corrective", "implementation")}
+    assert {one.scope: one.outcome for one in report.scopes} == {
+        scope: "done" if scope in ruled else "skipped" for scope in ALL
+    }
+    assert {(one.word("extraction_scope"), one.type, one.phase) for one in extracted(kb)} >= {
+        ("corrective", "corrective", "implementation")
+    }
     before = {memory.path: memory.hash for memory in kb._memories()}
     kb.extract("s1")
     assert {memory.path: memory.hash for memory in kb._memories()} == before
@@ -158,7 +167,9 @@ def test_what_rules_and_a_model_make_of_the_same_event_is_one(kb: KnowledgeBase,
     assert len(fake.calls) == 2
 
 
-def test_rules_that_fail_leave_the_model_alone(kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_that_fail_leave_the_model_alone(
+    kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
@@ -214,5 +225,9 @@ def test_the_command(run: Run, fake: FakeProvider, folder: Path) -> None:
     assert "memory/proxy-tasks/what-observations-shows" in done.stdout
     assert "1/1 scopes succeeded; 1 call, 1,000 tokens in and 100 out" in done.stderr
     again = json.loads(run("--vault", folder, "extract", "s1", "--scope", "observations", "--json", env=env).stdout)
-    assert (again["summary"], again["scopes"][0]["outcome"], again["used"]["calls"]) == ("1/1 scopes succeeded", "unchanged", 0)
+    assert (again["summary"], again["scopes"][0]["outcome"], again["used"]["calls"]) == (
+        "1/1 scopes succeeded",
+        "unchanged",
+        0,
+    )
     assert run("--vault", folder, "extract", "s1", "--scope", "moods").returncode == 2

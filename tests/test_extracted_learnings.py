@@ -51,7 +51,9 @@ OTHER = "The weather in Lisbon was sunny and everybody enjoyed the afternoon a l
         ),
     ],
 )
-def test_what_rests_on_nothing_is_dropped_with_its_reason(kb: KnowledgeBase, fake: FakeProvider, fields: dict[str, Any], reason: str) -> None:
+def test_what_rests_on_nothing_is_dropped_with_its_reason(
+    kb: KnowledgeBase, fake: FakeProvider, fields: dict[str, Any], reason: str
+) -> None:
     log_session(kb)
     fake.answers.append(answer(learning("observations", **fields)))
     report = kb.extract("s1", scopes=["observations"])
@@ -87,7 +89,9 @@ def test_a_text_cannot_break_out_of_its_file(kb: KnowledgeBase, fake: FakeProvid
     assert memory.tags == ("a-b", "ok")
 
 
-def test_the_same_session_is_asked_about_once(kb: KnowledgeBase, fake: FakeProvider, vault: Callable[[Files], Path]) -> None:
+def test_the_same_session_is_asked_about_once(
+    kb: KnowledgeBase, fake: FakeProvider, vault: Callable[[Files], Path]
+) -> None:
     log_session(kb)
     fake.answers += [answer(learning("observations")), answer(learning("corrective"))]
     outcome_of(kb, "observations", "corrective")
@@ -102,7 +106,12 @@ def test_asked_again_it_says_it_in_other_words_and_nothing_changes(kb: Knowledge
     fake.answers += [answer(learning("observations"))]
     outcome_of(kb, "observations")
     before = {memory.path: memory.hash for memory in kb._memories()}
-    reworded = learning("observations", title="Clocks and zones", signal="UTC it is, always, for timestamps.", implication="Zones are never local.")
+    reworded = learning(
+        "observations",
+        title="Clocks and zones",
+        signal="UTC it is, always, for timestamps.",
+        implication="Zones are never local.",
+    )
     fake.answers += [answer(reworded)]
     report = kb.extract("s1", scopes=["observations"], again=True)
     assert [kept.action for kept in report.scopes[0].kept] == ["known"]

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 
 import extracting
 import pytest
-from extracting import ALL, SAID, answer, entry_of, extracted, learning, log_session, outcome_of, prompts, record_of, step_of
+from extracting import (
+    ALL,
+    SAID,
+    answer,
+    entry_of,
+    extracted,
+    learning,
+    log_session,
+    outcome_of,
+    prompts,
+    record_of,
+    step_of,
+)
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction.asking import Question
@@ -28,7 +40,12 @@ TASK = "memory/jobs/api/tasks/login"
 
 
 def rollup_sources(scope: str) -> dict[str, str]:
-    place = {"team": f"{TASK}/learnings", "session": f"{TASK}/learnings", "project": "memory/jobs/api/learnings", "global": "memory/rules"}
+    place = {
+        "team": f"{TASK}/learnings",
+        "session": f"{TASK}/learnings",
+        "project": "memory/jobs/api/learnings",
+        "global": "memory/rules",
+    }
     return {path: text for number in (1, 2) for path, text in entry_of(scope, number, place[scope]).items()}
 
 
@@ -44,7 +61,14 @@ def rollup_sources(scope: str) -> dict[str, str]:
     ],
 )
 def test_a_scope_of_the_session(
-    kb: KnowledgeBase, fake: FakeProvider, scope: str, kind: str, type_: str, domain: str, importance: float, folder: str
+    kb: KnowledgeBase,
+    fake: FakeProvider,
+    scope: str,
+    kind: str,
+    type_: str,
+    domain: str,
+    importance: float,
+    folder: str,
 ) -> None:
     """D-8: the type is the scope's and the phase is the current stage."""
     kb.stage_set("implementation")
@@ -64,7 +88,9 @@ def test_a_scope_of_the_session(
     assert memory.words("source_events") == (str(fake_number(scope)),)
     lines = memory.text.splitlines()
     assert lines[0] == f"## [2026-11-21] What {scope} shows"
-    assert [line.partition(":**")[0].strip("*") for line in lines[2:]] == [label.name for label in step_of(scope).labels]
+    assert [line.partition(":**")[0].strip("*") for line in lines[2:]] == [
+        label.name for label in step_of(scope).labels
+    ]
 
 
 def fake_number(scope: str) -> int:
@@ -80,13 +106,17 @@ def fake_number(scope: str) -> int:
         ("global", "team", "~global"),
     ],
 )
-def test_a_rollup_proposes_norms_and_keeps_patterns(open_with: Open, fake: FakeProvider, scope: str, domain: str, folder: str) -> None:
+def test_a_rollup_proposes_norms_and_keeps_patterns(
+    open_with: Open, fake: FakeProvider, scope: str, domain: str, folder: str
+) -> None:
     kb = open_with(rollup_sources(scope))
     log_session(kb)
     both = ((1, "Redis must run before the suite"), (2, "Redis must run before the suite"))
     fake.answers += [answer(learning(scope, *both)), answer(learning(scope, *both, step=1, title="Start redis first"))]
     report = kb.extract("s1", scopes=[scope])
-    assert [(one.outcome, one.used.calls, one.count("created"), one.dropped) for one in report.scopes] == [("done", 2, 2, ())]
+    assert [(one.outcome, one.used.calls, one.count("created"), one.dropped) for one in report.scopes] == [
+        ("done", 2, 2, ())
+    ]
     norm, pattern = sorted(extracted(kb), key=lambda memory: memory.status == "active")
     assert (norm.status, norm.type, norm.metadata["institutional"], norm.path.rpartition("/")[0]) == (
         "proposed",
@@ -118,7 +148,10 @@ def test_a_rollup_needs_two_sources(open_with: Open, fake: FakeProvider) -> None
 
 def test_rollups_leave_proxies_retired_and_their_own_out(open_with: Open, fake: FakeProvider) -> None:
     files = entry_of("team", 1) | entry_of("team", 2) | entry_of("x", 3, f"{TASK}/proxy-tasks") | entry_of("y", 4)
-    files = {path: text.replace("status: active", "status: retired") if "source-y" in path else text for path, text in files.items()}
+    files = {
+        path: text.replace("status: active", "status: retired") if "source-y" in path else text
+        for path, text in files.items()
+    }
     kb = open_with(files)
     log_session(kb)
     fake.answers += [answer(), answer()]
@@ -141,7 +174,13 @@ def test_what_holds_everywhere_names_no_project(open_with: Open, fake: FakeProvi
     sources = tuple(memory for memory in kb._memories() if memory.id.startswith("source-g"))
     (scope,) = choose_scopes(["global"])
     question = Question(
-        scope, scope.passes[1], Location("global"), "global", show_sources(sources), sources, unnamed=names_of("billing-service", sources)
+        scope,
+        scope.passes[1],
+        Location("global"),
+        "global",
+        show_sources(sources),
+        sources,
+        unnamed=names_of("billing-service", sources),
     )
     both = ((1, "Redis must run before the suite"), (2, "Redis must run before the suite"))
     assert sift(answer(learning("global", *both, step=1, learning=text)), question).dropped == (reason,)
@@ -165,7 +204,11 @@ def test_a_rollup_reads_what_the_scopes_before_it_wrote(kb: KnowledgeBase, fake:
         answer(learning("intent-alignment")),
         answer(learning("corrective")),
         answer(),
-        answer(learning("team", (1, "suite fails when redis refused"), (2, "of redis, docker compose and the suite"), step=1)),
+        answer(
+            learning(
+                "team", (1, "suite fails when redis refused"), (2, "of redis, docker compose and the suite"), step=1
+            )
+        ),
     ]
     assert dict(outcome_of(kb, "intent-alignment", "corrective", "team"))["team"] == "done", both
     assert [memory.word("extraction_scope") for memory in extracted(kb)].count("team") == 1
@@ -182,7 +225,10 @@ def test_a_norm_that_was_turned_down_is_not_proposed_again(open_with: Open, fake
     file.write_text(file.read_text().replace("status: proposed", "status: rejected"))
     reworded = learning("session", *both, title="So session shows what")
     fake.answers += [
-        answer(reworded, learning("session", *both, title="Wombats", pattern="Redis must run before any suite that uses wombats.")),
+        answer(
+            reworded,
+            learning("session", *both, title="Wombats", pattern="Redis must run before any suite that uses wombats."),
+        ),
         answer(),
     ]
     report = kb.extract("s1", scopes=["session"], again=True)

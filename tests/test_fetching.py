@@ -22,10 +22,15 @@ models = fake_hub.models
 
 def test_a_fetched_model_is_the_one_that_was_published(hub: FakeHub, models: Path, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    folder = fetch_model(NAME, models, base_url=hub.url, progress=lambda done, total: seen.append((done, total)), environ={})
+    folder = fetch_model(
+        NAME, models, base_url=hub.url, progress=lambda done, total: seen.append((done, total)), environ={}
+    )
     assert folder == models / NAME == find_model(NAME, {"MEMORY_KB_MODELS": str(models)})
     assert names_in(models) == {f"{NAME}/{name}" for name in NEEDED} | {".lock"}
-    assert LocalEmbedder(folder).space.model.partition("@")[2] == LocalEmbedder(tmp_path / "source").space.model.partition("@")[2]
+    assert (
+        LocalEmbedder(folder).space.model.partition("@")[2]
+        == LocalEmbedder(tmp_path / "source").space.model.partition("@")[2]
+    )
     total = sum(len(hub.files[name]) for name in NEEDED)
     assert seen[-1] == (total, total)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -87,8 +92,12 @@ def test_the_next_run_goes_on_where_the_last_one_stopped(hub: FakeHub, models: P
     assert LocalEmbedder(folder).embed(["w5"], "query").shape == (1, 8)
 
 
-@pytest.mark.parametrize(("length", "starts"), [(None, []), (9, [9, 0]), (100_000, [0])], ids=["whole", "of-another-revision", "too-long"])
-def test_what_a_broken_download_left_is_not_believed(hub: FakeHub, models: Path, length: int | None, starts: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("length", "starts"), [(None, []), (9, [9, 0]), (100_000, [0])], ids=["whole", "of-another-revision", "too-long"]
+)
+def test_what_a_broken_download_left_is_not_believed(
+    hub: FakeHub, models: Path, length: int | None, starts: list[int]
+) -> None:
     part = models / f"{NAME}.partial" / "model.safetensors.part"
     part.parent.mkdir(parents=True)
     part.write_bytes(hub.files["model.safetensors"] if length is None else b"x" * length)

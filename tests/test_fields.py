@@ -69,11 +69,26 @@ def test_an_empty_mapping_has_the_defaults() -> None:
         0.5,
         "unknown",
     )
-    assert (fields.status, fields.reinforcement_count, fields.last_reinforced, fields.created_at, fields.title) == (None, 0, None, None, None)
-    assert (fields.tags, fields.priority, fields.applies_to, fields.links, fields.dated, fields.seen) == ((), None, (), (), None, None)
+    assert (fields.status, fields.reinforcement_count, fields.last_reinforced, fields.created_at, fields.title) == (
+        None,
+        0,
+        None,
+        None,
+        None,
+    )
+    assert (fields.tags, fields.priority, fields.applies_to, fields.links, fields.dated, fields.seen) == (
+        (),
+        None,
+        (),
+        (),
+        None,
+        None,
+    )
 
 
-@pytest.mark.parametrize(("priority", "importance"), [("critical", 0.95), ("high", 0.8), ("medium", 0.5), ("normal", 0.4)])
+@pytest.mark.parametrize(
+    ("priority", "importance"), [("critical", 0.95), ("high", 0.8), ("medium", 0.5), ("normal", 0.4)]
+)
 def test_a_priority_decides_over_the_kind_and_a_number_over_both(priority: str, importance: float) -> None:
     assert read_fields({"kind": "fact", "priority": priority})[0].importance == importance
     assert read_fields({"kind": "policy", "priority": priority, "importance": 0.33})[0].importance == 0.33
@@ -81,31 +96,80 @@ def test_a_priority_decides_over_the_kind_and_a_number_over_both(priority: str, 
 
 COMPLAINTS = [
     pytest.param({"kind": "page"}, "kind", "kind page is not a known word; read as fact", id="kind"),
-    pytest.param({"kind": "page", "type": "corrective"}, "kind", "kind page is not a known word; read as pitfall", id="kind-by-type"),
+    pytest.param(
+        {"kind": "page", "type": "corrective"},
+        "kind",
+        "kind page is not a known word; read as pitfall",
+        id="kind-by-type",
+    ),
     pytest.param({"type": "docs"}, "type", "type docs is not a known word; read as declarative", id="type"),
     pytest.param({"status": "draft"}, "status", "status draft is not a known word; read as the default", id="status"),
-    pytest.param({"priority": "urgent"}, "priority", "priority urgent is not a known word; read as the default", id="priority"),
+    pytest.param(
+        {"priority": "urgent"}, "priority", "priority urgent is not a known word; read as the default", id="priority"
+    ),
     pytest.param({"domain": "galaxy"}, "domain", "domain galaxy is not a known word; read as the default", id="domain"),
     pytest.param({"importance": 7}, "importance", "importance 7 is outside 0 to 1; read as 1.0", id="importance-above"),
-    pytest.param({"importance": -0.1}, "importance", "importance -0.1 is outside 0 to 1; read as 0.0", id="importance-below"),
-    pytest.param({"importance": "high"}, "importance", "importance high is not a number; read as 0.5", id="importance-word"),
-    pytest.param({"importance": "nan"}, "importance", "importance nan is not a number; read as 0.5", id="importance-nan"),
+    pytest.param(
+        {"importance": -0.1}, "importance", "importance -0.1 is outside 0 to 1; read as 0.0", id="importance-below"
+    ),
+    pytest.param(
+        {"importance": "high"}, "importance", "importance high is not a number; read as 0.5", id="importance-word"
+    ),
+    pytest.param(
+        {"importance": "nan"}, "importance", "importance nan is not a number; read as 0.5", id="importance-nan"
+    ),
     pytest.param({"confidence": [1]}, "confidence", "confidence [1] is not a number; read as 0.5", id="confidence"),
-    pytest.param({"reinforcement_count": -1}, "reinforcement_count", "reinforcement_count -1 is out of range; read as 0", id="count-below"),
     pytest.param(
-        {"reinforcement_count": "many"}, "reinforcement_count", "reinforcement_count many is not a whole number; read as 0", id="count-word"
+        {"reinforcement_count": -1},
+        "reinforcement_count",
+        "reinforcement_count -1 is out of range; read as 0",
+        id="count-below",
     ),
-    pytest.param({"success_count": 10**12}, "success_count", "success_count 1000000000000 is out of range; read as 0", id="count-above"),
     pytest.param(
-        {"last_reinforced": "yesterday"}, "last_reinforced", "last_reinforced yesterday is not an ISO date; read as no date", id="date-word"
+        {"reinforcement_count": "many"},
+        "reinforcement_count",
+        "reinforcement_count many is not a whole number; read as 0",
+        id="count-word",
     ),
-    pytest.param({"created_at": "2026-02-30"}, "created_at", "created_at 2026-02-30 is not an ISO date; read as no date", id="no-such-day"),
-    pytest.param({"last_applied": 20260101}, "last_applied", "last_applied 20260101 is not an ISO date; read as no date", id="date-as-number"),
-    pytest.param({"links": [{"relation": "supersedes"}]}, "links", "a link without `to` is ignored", id="link-to-nothing"),
     pytest.param(
-        {"links": [{"to": "x", "relation": "likes"}]}, "links", "relation likes to x is not a known word; read as related_to", id="relation"
+        {"success_count": 10**12},
+        "success_count",
+        "success_count 1000000000000 is out of range; read as 0",
+        id="count-above",
     ),
-    pytest.param({"links": [{"to": "x"}]}, "links", "relation (none) to x is not a known word; read as related_to", id="no-relation"),
+    pytest.param(
+        {"last_reinforced": "yesterday"},
+        "last_reinforced",
+        "last_reinforced yesterday is not an ISO date; read as no date",
+        id="date-word",
+    ),
+    pytest.param(
+        {"created_at": "2026-02-30"},
+        "created_at",
+        "created_at 2026-02-30 is not an ISO date; read as no date",
+        id="no-such-day",
+    ),
+    pytest.param(
+        {"last_applied": 20260101},
+        "last_applied",
+        "last_applied 20260101 is not an ISO date; read as no date",
+        id="date-as-number",
+    ),
+    pytest.param(
+        {"links": [{"relation": "supersedes"}]}, "links", "a link without `to` is ignored", id="link-to-nothing"
+    ),
+    pytest.param(
+        {"links": [{"to": "x", "relation": "likes"}]},
+        "links",
+        "relation likes to x is not a known word; read as related_to",
+        id="relation",
+    ),
+    pytest.param(
+        {"links": [{"to": "x"}]},
+        "links",
+        "relation (none) to x is not a known word; read as related_to",
+        id="no-relation",
+    ),
 ]
 
 
@@ -131,7 +195,9 @@ def test_a_complaint_names_the_line_of_its_field(meta: dict[str, Any], field: st
     value = json.dumps(meta[field])
     others = "".join(f"{key}: {json.dumps(other)}\n" for key, other in meta.items() if key != field)
     head = "Before.\n\n---\nid: a\n---\nOne.\n\n---\nid: b\n"
-    text = f"{head}{others}nested:\n  {field}: 1\n# {field}: 2\nnote: |\n  {field}: 3\n'{field}' : {value}\n---\nTwo.\n".replace("\n", newline)
+    text = f"{head}{others}nested:\n  {field}: 1\n# {field}: 2\nnote: |\n  {field}: 3\n'{field}' : {value}\n---\nTwo.\n".replace(
+        "\n", newline
+    )
     (problem,) = parse_document(text, "notes.md").problems
     assert text.split(newline)[problem.line - 1].startswith(f"'{field}'")
     assert problem.path == "notes.md"
@@ -139,8 +205,14 @@ def test_a_complaint_names_the_line_of_its_field(meta: dict[str, Any], field: st
 
 
 def test_the_status_of_a_folder_holds_until_the_entry_names_one() -> None:
-    text = "---\nid: a\n---\nOne.\n\n---\nid: b\nstatus: active\n---\nTwo.\n\n---\nid: c\nstatus: nonsense\n---\nThree.\n"
-    assert [entry.status for entry in parse_document(text, "archive/a.md", "archived").entries] == ["archived", "active", "archived"]
+    text = (
+        "---\nid: a\n---\nOne.\n\n---\nid: b\nstatus: active\n---\nTwo.\n\n---\nid: c\nstatus: nonsense\n---\nThree.\n"
+    )
+    assert [entry.status for entry in parse_document(text, "archive/a.md", "archived").entries] == [
+        "archived",
+        "active",
+        "archived",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +271,9 @@ def test_days(value: object, day: date | None) -> None:
 
 
 def test_links_of_every_accepted_shape() -> None:
-    fields, complaints = read_fields({"links": [{"to": "a", "relation": "Supersedes"}, "b", {"to": 7, "relation": "superseded_by"}]})
+    fields, complaints = read_fields(
+        {"links": [{"to": "a", "relation": "Supersedes"}, "b", {"to": 7, "relation": "superseded_by"}]}
+    )
     assert fields.links == (Link("a", "supersedes"), Link("b", "related_to"), Link("7", "superseded_by"))
     assert complaints == ()
     assert read_fields({"links": "a"})[0].links == (Link("a", "related_to"),)
@@ -219,13 +293,39 @@ ANY_VALUE = st.recursive(
     | st.floats(allow_nan=False)
     | st.text(max_size=12)
     | st.sampled_from([*KINDS, *KIND_ALIASES, *TYPES, *STATUSES, "2026-01-02"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["to", "relation", "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["to", "relation", "x"]), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 NAMES = st.sampled_from(
     [
-        *("id", "kind", "type", "domain", "importance", "phase", "status", "reinforcement_count", "last_reinforced", "created_at", "title", "name"),
-        *("tags", "priority", "applies_to", "links", "date", "created", "confidence", "success_count", "last_applied", "quality_score"),
+        *(
+            "id",
+            "kind",
+            "type",
+            "domain",
+            "importance",
+            "phase",
+            "status",
+            "reinforcement_count",
+            "last_reinforced",
+            "created_at",
+            "title",
+            "name",
+        ),
+        *(
+            "tags",
+            "priority",
+            "applies_to",
+            "links",
+            "date",
+            "created",
+            "confidence",
+            "success_count",
+            "last_applied",
+            "quality_score",
+        ),
     ]
 )
 

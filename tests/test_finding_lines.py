@@ -25,13 +25,20 @@ KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
         pytest.param(f"# {KEY}\n\n{PARAGRAPHS}", [1], "AWS access key", id="secret-in-the-title"),
         pytest.param(f"{PARAGRAPHS}One {KEY}.\n\nTwo {KEY}.\n", [401, 403], "AWS access key", id="secrets"),
         pytest.param(f"{LONG}See [[nowhere]] and [[nowhere]].\n", [54], "the wikilink to 'nowhere'", id="wikilink"),
-        pytest.param(f"{PARAGRAPHS}See [[nowhere]].\n", [401], "the wikilink to 'nowhere'", id="wikilink-in-a-later-passage"),
+        pytest.param(
+            f"{PARAGRAPHS}See [[nowhere]].\n", [401], "the wikilink to 'nowhere'", id="wikilink-in-a-later-passage"
+        ),
         pytest.param(f"One.\n\n{LONG}See [[b-id#Lacking]] after [[b-id]].\n", [56], "Lacking", id="heading"),
         pytest.param(
-            "---\nid: a\nlinks:\n  - to: b-id\n  - {to: no-id, relation: supersedes}\n---\nText.\n", [5], "supersedes link to 'no-id'", id="link"
+            "---\nid: a\nlinks:\n  - to: b-id\n  - {to: no-id, relation: supersedes}\n---\nText.\n",
+            [5],
+            "supersedes link to 'no-id'",
+            id="link",
         ),
         pytest.param("---\nkind: fact\nid: b-id\n---\nText.\n", [3], "the id b-id is also used", id="id"),
-        pytest.param("One.\n\n---\nid: x\nkind: fact\nvalid_until: soon\n---\n\nText.\n", [6], "valid_until soon", id="claim"),
+        pytest.param(
+            "One.\n\n---\nid: x\nkind: fact\nvalid_until: soon\n---\n\nText.\n", [6], "valid_until soon", id="claim"
+        ),
         pytest.param(f"---\nid: x\n---\n{LONG}<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n", [57], "conflict", id="conflict"),
     ],
 )

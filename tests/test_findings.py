@@ -108,7 +108,9 @@ def test_what_is_found_is_taken_in_once(folder: Path, home: Path) -> None:
 @BY_NAME
 def test_numbers_names_and_commands_are_those_of_the_session(file: Any) -> None:
     """Every command in a learning was run, letter for letter, and every file was there."""
-    raw = "\n".join(json.dumps(json.loads(line), ensure_ascii=False) for line in file.read_text(encoding="utf-8").splitlines()).replace('\\"', '"')
+    raw = "\n".join(
+        json.dumps(json.loads(line), ensure_ascii=False) for line in file.read_text(encoding="utf-8").splitlines()
+    ).replace('\\"', '"')
     for offer in find_learnings(events_of(file), Location()):
         recovery = next((line for line in offer.draft.text.splitlines() if line.startswith("**Recovery:**")), "")
         for quoted in recovery.split("`")[1::2]:
@@ -117,7 +119,11 @@ def test_numbers_names_and_commands_are_those_of_the_session(file: Any) -> None:
 
 def test_a_corrective_learning_has_its_type_and_the_phase() -> None:
     """D-8: the original called everything procedural, and the phase unknown."""
-    steps = (("U", "Please run the tests."), ("-", "npm test", 'npm error Missing script: "test"'), ("+", "npm run test:unit"))
+    steps = (
+        ("U", "Please run the tests."),
+        ("-", "npm test", 'npm error Missing script: "test"'),
+        ("+", "npm run test:unit"),
+    )
     (offer,) = learned(*steps, phase="planning")
     fields = dict(offer.draft.fields)
     wanted = {
@@ -129,7 +135,12 @@ def test_a_corrective_learning_has_its_type_and_the_phase() -> None:
         "session_task": "Please run the tests.",
     }
     assert {name: fields[name] for name in wanted} == wanted
-    assert (offer.key, offer.origin, offer.draft.source, fields["source_events"]) == ("s/corrective/3", "s", "extracted", ["3", "5"])
+    assert (offer.key, offer.origin, offer.draft.source, fields["source_events"]) == (
+        "s/corrective/3",
+        "s",
+        "extracted",
+        ["3", "5"],
+    )
     assert {"npm"} <= set(offer.draft.tags)
 
 
@@ -154,7 +165,10 @@ def test_a_session_teaches_only_so_much() -> None:
     steps = [
         step
         for number in range(3 * MOST)
-        for step in (("-", f"make x{number}", f"error: TOKEN_{number}_X is not set"), ("+", f"TOKEN_{number}_X=1 make x{number}"))
+        for step in (
+            ("-", f"make x{number}", f"error: TOKEN_{number}_X is not set"),
+            ("+", f"TOKEN_{number}_X=1 make x{number}"),
+        )
     ]
     assert len(learned(*steps)) == MOST
 
@@ -162,7 +176,14 @@ def test_a_session_teaches_only_so_much() -> None:
 def test_memory_does_not_grow_with_the_session() -> None:
     def long_session(count: int) -> Iterator[Event]:
         for number in range(count):
-            yield Event(seq=number, session="s", type="tool_call", tool="Bash", call_id=str(number), args={"command": f"make target-{number}"})
+            yield Event(
+                seq=number,
+                session="s",
+                type="tool_call",
+                tool="Bash",
+                call_id=str(number),
+                args={"command": f"make target-{number}"},
+            )
             if number % 3:
                 output = "Exit code 2\n" + f"compiling {number}\n" * 100 + "error: it broke"
                 yield Event(seq=number, session="s", type="tool_result", call_id=str(number), ok=False, content=output)
@@ -203,7 +224,9 @@ def test_odd_events_do_no_harm(event: Event) -> None:
     assert any("npm run test:unit" in offer.draft.text for offer in found)
 
 
-@pytest.mark.parametrize("text", ["no, ", "we ", "`", "a/", "never ", "E   ", "KEY_A ", "because ", "npm error ", "- ", "f(", "\t"])
+@pytest.mark.parametrize(
+    "text", ["no, ", "we ", "`", "a/", "never ", "E   ", "KEY_A ", "because ", "npm error ", "- ", "f(", "\t"]
+)
 def test_long_texts_are_read_in_time_that_grows_with_them(text: str) -> None:
     """A text of one word over and over is what makes expressions run away."""
     long = (text * 100_000)[:100_000]

@@ -30,14 +30,26 @@ HELPED = {
     ),
     "poetry run alembic": (
         [
-            ("-", "poetry run alembic upgrade head", "sqlalchemy.exc.OperationalError: could not connect to server: Connection refused"),
-            ("+", "docker compose up -d db && sleep 3 && poetry run alembic upgrade head", "INFO  [alembic.runtime.migration] Running upgrade"),
+            (
+                "-",
+                "poetry run alembic upgrade head",
+                "sqlalchemy.exc.OperationalError: could not connect to server: Connection refused",
+            ),
+            (
+                "+",
+                "docker compose up -d db && sleep 3 && poetry run alembic upgrade head",
+                "INFO  [alembic.runtime.migration] Running upgrade",
+            ),
         ],
         ("Run `docker compose up -d db` before `poetry run alembic upgrade`",),
     ),
     "bundle config": (
         [
-            ("-", "bundle exec rspec", "An error occurred while installing pg\nPG::ConnectionBad: could not connect to server: Connection refused"),
+            (
+                "-",
+                "bundle exec rspec",
+                "An error occurred while installing pg\nPG::ConnectionBad: could not connect to server: Connection refused",
+            ),
             ("+", "brew services start postgresql@16; bundle exec rspec", "12 examples, 0 failures"),
         ],
         ("`brew services start postgresql@16`", "Connection refused"),
@@ -145,28 +157,44 @@ HELPED = {
     ),
     "bazel via chain": (
         [
-            ("-", "bazel build //app:bin && ./tools/smoke.sh", "ERROR: Error loading '@rules_jvm//': JAVA_HOME must be set"),
+            (
+                "-",
+                "bazel build //app:bin && ./tools/smoke.sh",
+                "ERROR: Error loading '@rules_jvm//': JAVA_HOME must be set",
+            ),
             ("+", "export JAVA_HOME=/opt/jdk-21; bazel build //app:bin && ./tools/smoke.sh", "ok"),
         ],
         ("JAVA_HOME=/opt/jdk-21",),
     ),
     "cdk login": (
         [
-            ("-", "npx cdk deploy Api", "Error: Need to perform AWS calls for account 1, but the current credentials have expired"),
+            (
+                "-",
+                "npx cdk deploy Api",
+                "Error: Need to perform AWS calls for account 1, but the current credentials have expired",
+            ),
             ("+", "aws sso login --profile dev && npx cdk deploy Api", "✅ Api"),
         ],
         ("Run `aws sso login --profile dev` before `npx cdk",),
     ),
     "flutter pub": (
         [
-            ("-", "flutter test", "Error: Could not find package `freezed`. Run `dart run build_runner build` to generate the files."),
+            (
+                "-",
+                "flutter test",
+                "Error: Could not find package `freezed`. Run `dart run build_runner build` to generate the files.",
+            ),
             ("+", "dart run build_runner build --delete-conflicting-outputs && flutter test", "All tests passed!"),
         ],
         ("dart run build_runner build",),
     ),
     "dotnet tool": (
         [
-            ("-", "dotnet ef database update", "Could not execute because the specified command or file was not found: dotnet-ef: command not found"),
+            (
+                "-",
+                "dotnet ef database update",
+                "Could not execute because the specified command or file was not found: dotnet-ef: command not found",
+            ),
             ("+", "dotnet tool restore"),
             ("+", "dotnet ef database update", "Done."),
         ],
@@ -181,7 +209,11 @@ HELPED = {
     ),
     "last of three named": (
         [
-            ("-", "cargo test -p api", "error: environment variable `PROTOC` not defined. run ./scripts/fetch-protoc.sh first"),
+            (
+                "-",
+                "cargo test -p api",
+                "error: environment variable `PROTOC` not defined. run ./scripts/fetch-protoc.sh first",
+            ),
             ("+", "mkdir -p tools && ./scripts/fetch-protoc.sh && cargo fetch", "ok"),
             ("+", "cargo test -p api", "test result: ok"),
         ],
@@ -269,9 +301,7 @@ def test_a_form_that_failed_before_is_not_what_helped() -> None:
 
 
 def test_what_is_shown_to_have_worked_is_not_what_failed() -> None:
-    failed = (
-        "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.13.0:compile (default-compile) on project shop: Fatal error "
-    )
+    failed = "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.13.0:compile (default-compile) on project shop: Fatal error "
     steps = (("-", "./mvnw -q test", failed + "compiling: error: release version 21 not supported -> [Help 1]"),)
     (offer,) = learned(*steps, ("+", "export JAVA_HOME=/opt/jdk-21 && ./mvnw -q test", "ok"))
     assert "**Recovery:** `JAVA_HOME=/opt/jdk-21 ./mvnw -q test` worked." in offer.draft.text
@@ -281,8 +311,18 @@ def test_what_is_shown_to_have_worked_is_not_what_failed() -> None:
 @pytest.mark.parametrize(
     ("failed", "error", "worked", "title"),
     [
-        ("latexmk -pdf book.tex", "! Fatal Package fontspec Error: requires XeTeX", "latexmk -lualatex book.tex", "`latexmk` works with"),
-        ("python -m check a.nc", "errore: licenza non trovata", "LIC=27000@cam python -m check a.nc", "`python -m check` needs `LIC=27000@cam`"),
+        (
+            "latexmk -pdf book.tex",
+            "! Fatal Package fontspec Error: requires XeTeX",
+            "latexmk -lualatex book.tex",
+            "`latexmk` works with",
+        ),
+        (
+            "python -m check a.nc",
+            "errore: licenza non trovata",
+            "LIC=27000@cam python -m check a.nc",
+            "`python -m check` needs `LIC=27000@cam`",
+        ),
     ],
 )
 def test_another_option_or_a_setting_at_once_is_what_helped(failed: str, error: str, worked: str, title: str) -> None:

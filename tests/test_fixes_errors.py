@@ -26,7 +26,9 @@ def test_a_warning_is_not_the_error_where_there_is_one(output: str, message: str
     assert failure.message == message
 
 
-@pytest.mark.parametrize(("line", "is_of_the_change"), [("FAILED tests/a.py::b - assert", True), ("Failed to connect to target", False)])
+@pytest.mark.parametrize(
+    ("line", "is_of_the_change"), [("FAILED tests/a.py::b - assert", True), ("Failed to connect to target", False)]
+)
 def test_only_what_a_test_says_is_a_failed_test(line: str, is_of_the_change: bool) -> None:
     failure = read_failure(f"error: it went wrong\n{line}")
     assert failure
@@ -50,11 +52,23 @@ def test_a_program_that_there_is_not_is_about_the_set_up(line: str, sort: str) -
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("11:02:40  Encountered an error:\nParsing Error\n  Unknown profile 'kitchen'", "error: Unknown profile 'kitchen'"),
-        ("CMake Error at cmake/Find.cmake:12 (find_package):\n  Could not find zlib\n  in any folder.\n\nnext", "Could not find zlib in any folder."),
+        (
+            "11:02:40  Encountered an error:\nParsing Error\n  Unknown profile 'kitchen'",
+            "error: Unknown profile 'kitchen'",
+        ),
+        (
+            "CMake Error at cmake/Find.cmake:12 (find_package):\n  Could not find zlib\n  in any folder.\n\nnext",
+            "Could not find zlib in any folder.",
+        ),
         ("    raise NotReady(\nE   kit.NotReady: Could not find the ledger", "kit.NotReady: Could not find the ledger"),
-        ("-- KIT_ROOT not set, looking for it\nerror: no kit was found, cannot go on", "error: no kit was found, cannot go on"),
-        ("3/8 Test #3: window ......***Failed  0.02 sec\nkit.xcb: could not open a window", "kit.xcb: could not open a window"),
+        (
+            "-- KIT_ROOT not set, looking for it\nerror: no kit was found, cannot go on",
+            "error: no kit was found, cannot go on",
+        ),
+        (
+            "3/8 Test #3: window ......***Failed  0.02 sec\nkit.xcb: could not open a window",
+            "kit.xcb: could not open a window",
+        ),
         ("2031-02-03 11:02:40 cannot open the ledger", "cannot open the ledger"),
     ],
 )
@@ -64,7 +78,9 @@ def test_the_error_is_what_says_what_is_wrong(output: str, message: str) -> None
     assert failure.message == message
 
 
-@pytest.mark.parametrize(("line", "sort"), [("sh: 1: pylot: not found", "missing program"), ("the answer: not found", "other")])
+@pytest.mark.parametrize(
+    ("line", "sort"), [("sh: 1: pylot: not found", "missing program"), ("the answer: not found", "other")]
+)
 def test_only_a_shell_misses_a_program(line: str, sort: str) -> None:
     failure = read_failure(line)
     assert failure
@@ -72,6 +88,9 @@ def test_only_a_shell_misses_a_program(line: str, sort: str) -> None:
 
 
 def test_what_a_tool_says_it_does_is_no_advice() -> None:
-    does, told = (read_failure(f"{line}\nerror: no answer") for line in ("   Running `loader run --chip a1`", "try running `loader run --chip a1`"))
+    does, told = (
+        read_failure(f"{line}\nerror: no answer")
+        for line in ("   Running `loader run --chip a1`", "try running `loader run --chip a1`")
+    )
     assert does and not does.hints and not does.advice
     assert told and told.advice == ("loader run --chip a1",)

@@ -9,7 +9,9 @@ NO_TYPES = "Error: Cannot find module '/srv/shop/.kit/tsconfig.json'\n Tests  no
 TESTS = "npm run test:unit -- cart"
 
 
-@pytest.mark.parametrize("made", ["npx kitty prepare", "pnpm --filter shared build", "npm run build:types", "make codegen"])
+@pytest.mark.parametrize(
+    "made", ["npx kitty prepare", "pnpm --filter shared build", "npm run build:types", "make codegen"]
+)
 def test_what_makes_code_is_kept_where_it_alone_helped_against_a_missing_module(made: str) -> None:
     (offer,) = learned(("-", TESTS, NO_TYPES), ("+", made), ("+", TESTS))
     assert offer.draft.title == f"Run `{made}` before `npm run test:unit`"

@@ -10,7 +10,9 @@ TIMED_OUT = (
     "ERROR: Could not install packages: HTTPSConnectionPool(host='files.example.org', port=443): Max retries exceeded"
 )
 FIRST, AGAIN = TIMED_OUT.format(n=4), TIMED_OUT.format(n=0)
-REFUSED = "npm error network request to https://registry.example.org/left failed, reason: connect ETIMEDOUT 10.0.0.1:443"
+REFUSED = (
+    "npm error network request to https://registry.example.org/left failed, reason: connect ETIMEDOUT 10.0.0.1:443"
+)
 MIRROR = "-i https://mirror.example.org/simple"
 
 FIXES = {
@@ -20,17 +22,27 @@ FIXES = {
             ("-", "pip install -r a.txt --timeout 60", AGAIN),
             ("+", f"pip install -r a.txt {MIRROR}"),
         ],
-        ("`pip install -r a.txt` works", f"`pip install -r a.txt {MIRROR}` worked", "host='files.example.org', port=443): Max retries exceeded"),
+        (
+            "`pip install -r a.txt` works",
+            f"`pip install -r a.txt {MIRROR}` worked",
+            "host='files.example.org', port=443): Max retries exceeded",
+        ),
     ),
     "the same twice": (
-        [("-", "pnpm install", REFUSED), ("-", "pnpm install", REFUSED), ("+", "pnpm install --registry https://npm.example.org")],
+        [
+            ("-", "pnpm install", REFUSED),
+            ("-", "pnpm install", REFUSED),
+            ("+", "pnpm install --registry https://npm.example.org"),
+        ],
         ("works with `--registry https://npm.example.org`", "ETIMEDOUT"),
     ),
 }
 
 
 @pytest.mark.parametrize(("steps", "words"), FIXES.values(), ids=FIXES)
-def test_the_option_is_kept_that_helped_at_once_after_the_same_failure_twice(steps: list[tuple[str, ...]], words: tuple[str, ...]) -> None:
+def test_the_option_is_kept_that_helped_at_once_after_the_same_failure_twice(
+    steps: list[tuple[str, ...]], words: tuple[str, ...]
+) -> None:
     (offer,) = learned(*steps)
     told = f"{offer.draft.title}\n{offer.draft.text}"
     assert all(word in told for word in words), told
@@ -44,7 +56,11 @@ NOTHING = {
         ("-", "pip install -r a.txt", "ERROR: could not resolve host: files.example.org"),
         ("+", f"pip install -r a.txt {MIRROR}"),
     ],
-    "it works by itself": [("-", "pip install -r a.txt", FIRST), ("-", "pip install -r a.txt", AGAIN), ("+", "pip install -r a.txt")],
+    "it works by itself": [
+        ("-", "pip install -r a.txt", FIRST),
+        ("-", "pip install -r a.txt", AGAIN),
+        ("+", "pip install -r a.txt"),
+    ],
     "it had worked before": [
         ("+", "pip install -r a.txt"),
         ("-", "pip install -r a.txt", FIRST),

@@ -11,16 +11,36 @@ NO_SERVER = "--- FAIL: TestAll (0.01s)\n  [FAILED] Unexpected error:\n  fork/exe
 FIXES = {
     "a word in front": ("ember test test/auth", "vm ember test test/auth", "`ember` fails here, `vm ember` works"),
     "words in front": ("ruby a.rb", "asdf exec ruby a.rb", "`ruby` fails here, `asdf exec ruby` works"),
-    "words in front of another file": ("flutter test test/a", "fvm flutter test test/b", "`flutter test` fails here, `fvm flutter test` works"),
-    "words that end with dashes": ("node a.js", "mise exec -- node a.js", "`node` fails here, `mise exec -- node` works"),
-    "a container": ("cargo build", "toolbox run -c dev cargo build", "`cargo build` fails here, `toolbox run -c dev cargo build` works"),
-    "a folder that is named": ("terraform plan", "direnv exec . terraform plan", "`terraform plan` fails here, `direnv exec . terraform plan` works"),
+    "words in front of another file": (
+        "flutter test test/a",
+        "fvm flutter test test/b",
+        "`flutter test` fails here, `fvm flutter test` works",
+    ),
+    "words that end with dashes": (
+        "node a.js",
+        "mise exec -- node a.js",
+        "`node` fails here, `mise exec -- node` works",
+    ),
+    "a container": (
+        "cargo build",
+        "toolbox run -c dev cargo build",
+        "`cargo build` fails here, `toolbox run -c dev cargo build` works",
+    ),
+    "a folder that is named": (
+        "terraform plan",
+        "direnv exec . terraform plan",
+        "`terraform plan` fails here, `direnv exec . terraform plan` works",
+    ),
 }
 
 
 @pytest.mark.parametrize(("failed", "worked", "title"), FIXES.values(), ids=FIXES)
 def test_what_a_missing_program_is_run_through_is_kept(failed: str, worked: str, title: str) -> None:
-    (offer,) = learned(("-", failed, f"zsh: command not found: {failed.split(maxsplit=1)[0]}"), ("+", "ls -a", ".git"), ("+", worked, "ok"))
+    (offer,) = learned(
+        ("-", failed, f"zsh: command not found: {failed.split(maxsplit=1)[0]}"),
+        ("+", "ls -a", ".git"),
+        ("+", worked, "ok"),
+    )
     assert offer.draft.title == title
     assert f"`{worked}` worked." in offer.draft.text
 
@@ -49,5 +69,7 @@ def test_a_setting_of_what_another_command_answers_is_kept_where_a_program_could
 
 
 def test_a_setting_after_a_test_that_failed_for_a_file_teaches_nothing() -> None:
-    failed = "--- FAIL: TestRead (0.01s)\n    read_test.go:12: open testdata/a.txt: no such file or directory\nFAIL\tacme/it"
+    failed = (
+        "--- FAIL: TestRead (0.01s)\n    read_test.go:12: open testdata/a.txt: no such file or directory\nFAIL\tacme/it"
+    )
     assert learned(("-", "go test ./read/...", failed), ("+", "UPDATE=1 go test ./read/...", "ok  acme/it 0.8s")) == []

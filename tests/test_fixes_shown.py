@@ -18,7 +18,9 @@ def fix(failed: str, error: str, worked: str) -> Offer:
     return offer
 
 
-@pytest.mark.parametrize("value", ["192.168.40.23", "b8:27:eb:12:aa:01", "0483A2F", "4f2d9e1aa0b7", "lamp-2.local", "/dev/ttyUSB0"])
+@pytest.mark.parametrize(
+    "value", ["192.168.40.23", "b8:27:eb:12:aa:01", "0483A2F", "4f2d9e1aa0b7", "lamp-2.local", "/dev/ttyUSB0"]
+)
 def test_what_is_of_one_thing_is_said_of_its_command_alone(value: str) -> None:
     offer = fix("esphome logs lamp.yaml", UNREACHED, f"esphome logs lamp.yaml --device {value}")
     assert offer.draft.title == f"`esphome logs lamp.yaml` works with `--device {value}`"
@@ -33,32 +35,42 @@ def test_what_holds_for_all_is_said_of_all(value: str) -> None:
 
 
 def test_the_command_of_a_program_is_named() -> None:
-    offer = fix("cd ios && pod install", '[!] CocoaPods could not find compatible versions for pod "Fire"', "cd ios && pod install --repo-update")
+    offer = fix(
+        "cd ios && pod install",
+        '[!] CocoaPods could not find compatible versions for pod "Fire"',
+        "cd ios && pod install --repo-update",
+    )
     assert offer.draft.title == "`pod install` works with `--repo-update`"
 
 
 def test_a_recovery_is_whole_and_a_title_names_no_half_of_an_option() -> None:
-    worked = (
-        "ansible-playbook -i inventories/production site.yml --vault-password-file ~/.config/ansible/vault_password -e region=europe-west1 -e zone=b"
-    )
+    worked = "ansible-playbook -i inventories/production site.yml --vault-password-file ~/.config/ansible/vault_password -e region=europe-west1 -e zone=b"
     offer = fix("ansible-playbook -i inventories/production site.yml", NO_SETTING, worked)
     assert f"**Recovery:** `{worked}` worked." in offer.draft.text
     assert offer.draft.title == "`ansible-playbook` works with `--vault-password-file` and `-e`"
 
 
 def test_an_option_keeps_its_quotes() -> None:
-    offer = fix("packit build .", "error: unsupported platform: no matching platform", "packit build --on 'Ubuntu LTS' .")
+    offer = fix(
+        "packit build .", "error: unsupported platform: no matching platform", "packit build --on 'Ubuntu LTS' ."
+    )
     assert offer.draft.title == "`packit build` works with `--on 'Ubuntu LTS'`"
 
 
 @pytest.mark.parametrize("value", ["$(gh auth token)", '"$(gh auth token)"', "$GITHUB_PAT", "${GITHUB_PAT}"])
 def test_what_stands_elsewhere_is_no_secret(value: str) -> None:
-    offer = fix("npm ci", "npm error code E401\nnpm error Unable to authenticate, need: Basic", f"NODE_AUTH_TOKEN={value} npm ci")
+    offer = fix(
+        "npm ci",
+        "npm error code E401\nnpm error Unable to authenticate, need: Basic",
+        f"NODE_AUTH_TOKEN={value} npm ci",
+    )
     assert offer.draft.title == f"`npm ci` needs `NODE_AUTH_TOKEN={value}`"
     assert f"`NODE_AUTH_TOKEN={value} npm ci` worked." in offer.draft.text
 
 
-@pytest.mark.parametrize("value", ["hunter2", "'hunter 2'", "$(echo hunter2)", '"$(printf hunter2)"', "x$(gh auth token)"])
+@pytest.mark.parametrize(
+    "value", ["hunter2", "'hunter 2'", "$(echo hunter2)", '"$(printf hunter2)"', "x$(gh auth token)"]
+)
 def test_a_secret_is_replaced_whole(value: str) -> None:
     assert plain(f"NODE_AUTH_TOKEN={value} npm ci", 80) == "NODE_AUTH_TOKEN=… npm ci"
 
@@ -76,7 +88,11 @@ def test_a_command_is_cut_between_its_words() -> None:
 
 def test_what_is_put_in_and_too_long_for_a_title_stands_whole_in_the_recovery() -> None:
     value = "$(aws codeartifact get-authorization-token --domain acme --query authorizationToken --output text)"
-    offer = fix("npm ci", "npm error code E401\nnpm error Unable to authenticate, need: Basic", f"NODE_AUTH_TOKEN={value} npm ci")
+    offer = fix(
+        "npm ci",
+        "npm error code E401\nnpm error Unable to authenticate, need: Basic",
+        f"NODE_AUTH_TOKEN={value} npm ci",
+    )
     assert offer.draft.title == "`npm ci` needs `NODE_AUTH_TOKEN=…`"
     assert offer.draft.text.endswith(f"**Recovery:** `NODE_AUTH_TOKEN={value} npm ci` worked.")
 

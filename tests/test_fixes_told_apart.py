@@ -31,13 +31,20 @@ def test_each_step_on_the_way_is_the_cure_of_what_it_got_past() -> None:
         ("-", ". ~/ledger.env; dbt run -s sales --profiles-dir etc", LOCKED),
         ("+", ". ~/ledger.env; dbt run -s sales --no-lock --profiles-dir etc"),
     )
-    assert [offer.draft.title for offer in offers] == ["`dbt run` works with `--profiles-dir etc`", "`dbt run` needs `source ~/ledger.env`"]
+    assert [offer.draft.title for offer in offers] == [
+        "`dbt run` works with `--profiles-dir etc`",
+        "`dbt run` needs `source ~/ledger.env`",
+    ]
     assert "**Recovery:** `dbt run -s sales --profiles-dir etc` got past it." in offers[0].draft.text
 
 
 @pytest.mark.parametrize("error", [NO_PROFILE, "sh: dbt: command not found"])
 def test_a_form_got_past_nothing_where_the_error_came_again_or_came_before(error: str) -> None:
-    steps = [("-", "dbt run -s sales", NO_PROFILE), ("-", "dbt run -s sales --profiles-dir etc", error), ("+", "dbt run -s sales --target b")]
+    steps = [
+        ("-", "dbt run -s sales", NO_PROFILE),
+        ("-", "dbt run -s sales --profiles-dir etc", error),
+        ("+", "dbt run -s sales --target b"),
+    ]
     assert "`dbt run` works with `--profiles-dir etc`" not in titles(*steps)
 
 
@@ -108,7 +115,11 @@ def test_what_the_person_is_against_is_not_taught(said: str) -> None:
 
 
 def test_a_word_against_a_later_deed_is_none_against_a_cure() -> None:
-    steps = [("-", "mvn verify", "error: package kit-tools is not installed"), ("+", "mvn verify -Pci"), ("E", "src/a.java")]
+    steps = [
+        ("-", "mvn verify", "error: package kit-tools is not installed"),
+        ("+", "mvn verify -Pci"),
+        ("E", "src/a.java"),
+    ]
     assert titles(*steps, ("U", "no, put it back"), ("+", "mvn package"))
     assert not titles(*steps, ("U", "no, undo the -Pci thing"), ("+", "mvn package"))
 
@@ -138,7 +149,9 @@ def test_a_configuration_that_was_changed_since_may_be_the_cure() -> None:
 
 
 def test_what_is_led_through_dashes_is_named() -> None:
-    one, other = (parse_line(line)[0] for line in ("mise exec kit@1 -- terraform plan", "aws-vault exec prod -- terraform plan"))
+    one, other = (
+        parse_line(line)[0] for line in ("mise exec kit@1 -- terraform plan", "aws-vault exec prod -- terraform plan")
+    )
     assert one[2:4] == (("mise exec kit@1 --",), ("terraform", "plan"))
     assert other[2:4] == (("aws-vault exec prod --",), ("terraform", "plan"))
 
@@ -158,7 +171,9 @@ def test_a_file_that_is_changed_on_the_line_is_no_edit_of_the_whole_line() -> No
 
 
 def test_what_is_read_into_the_shell_is_named_from_outside_of_its_folder() -> None:
-    offers = learned(("-", "kit build", "sh: kit: command not found"), ("+", "cd ~/shop && . .venv/bin/activate && kit build"))
+    offers = learned(
+        ("-", "kit build", "sh: kit: command not found"), ("+", "cd ~/shop && . .venv/bin/activate && kit build")
+    )
     assert [offer.draft.title for offer in offers] == ["`kit` needs `source ~/shop/.venv/bin/activate`"]
 
 
@@ -169,14 +184,21 @@ def test_a_name_never_loses_the_command() -> None:
 
 
 def test_a_recovery_names_no_option_that_the_failure_had_not() -> None:
-    steps = [("-", "dbt run", 'error: 0 packages are there. Run "dbt deps" first'), ("+", "dbt deps"), ("+", "dbt run --full-refresh")]
+    steps = [
+        ("-", "dbt run", 'error: 0 packages are there. Run "dbt deps" first'),
+        ("+", "dbt deps"),
+        ("+", "dbt run --full-refresh"),
+    ]
     (offer,) = learned(*steps)
     assert offer.draft.title == "Run `dbt deps` before `dbt run`"
     assert "--full-refresh" not in offer.draft.text
 
 
 def test_what_stands_in_front_got_past_nothing_where_more_was_done() -> None:
-    before, after = ("-", "kit test", "error: cannot read the ledger"), ("-", "KIT_HOME=a kit test", "error: cannot write the ledger")
+    before, after = (
+        ("-", "kit test", "error: cannot read the ledger"),
+        ("-", "KIT_HOME=a kit test", "error: cannot write the ledger"),
+    )
     worked = ("+", "KIT_HOME=a kit test -Pci")
     told = "`kit` needs `KIT_HOME=a`"
     assert told in titles(before, after, worked)
@@ -186,27 +208,44 @@ def test_what_stands_in_front_got_past_nothing_where_more_was_done() -> None:
 
 def test_what_is_run_on_another_machine_is_seen() -> None:
     failed = ("-", "ssh far 'cd work && sbatch job.sh'", "sbatch: error: Invalid account")
-    assert titles(failed, ("+", "ssh far 'cd work && sbatch -A birds job.sh'")) == ["`ssh far sbatch` works with `-A birds`"]
+    assert titles(failed, ("+", "ssh far 'cd work && sbatch -A birds job.sh'")) == [
+        "`ssh far sbatch` works with `-A birds`"
+    ]
     assert not titles(failed, ("+", "ssh far 'cd work && make; sbatch -A birds job.sh'"))
 
 
 @pytest.mark.parametrize(("worked", "is_kept"), [("npm install", False), ("pnpm install", True)])
 def test_an_install_that_is_less_strict_is_no_cure(worked: str, is_kept: bool) -> None:
-    assert bool(titles(("-", "npm ci", "npm error code EUSAGE\nnpm error the lockfile needs an update"), ("+", worked))) == is_kept
+    assert (
+        bool(titles(("-", "npm ci", "npm error code EUSAGE\nnpm error the lockfile needs an update"), ("+", worked)))
+        == is_kept
+    )
 
 
-@pytest.mark.parametrize(("said", "is_kept"), [("i logged you in", False), ("just this once take STAGE=dev", False), ("STAGE=dev then", True)])
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [("i logged you in", False), ("just this once take STAGE=dev", False), ("STAGE=dev then", True)],
+)
 def test_what_the_person_did_or_wants_once_is_no_cure(said: str, is_kept: bool) -> None:
-    assert bool(titles(("-", "make deploy", "error: not logged in"), ("U", said), ("+", "STAGE=dev make deploy"))) == is_kept
+    assert (
+        bool(titles(("-", "make deploy", "error: not logged in"), ("U", said), ("+", "STAGE=dev make deploy")))
+        == is_kept
+    )
 
 
 def test_an_option_that_the_error_does_not_speak_of_got_past_nothing() -> None:
     failed, worked = ("-", "kit b", "error: cannot find zlib"), ("+", "kit b --static --zlib-home=/opt")
-    assert titles(failed, ("-", "kit b --static", "error: cannot start"), worked) == ["`kit` works with `--zlib-home=/opt`"]
-    assert "`kit` works with `--zlib-home=/opt`" in titles(failed, ("-", "kit b --zlib-home=/opt", "error: cannot start"), worked)
+    assert titles(failed, ("-", "kit b --static", "error: cannot start"), worked) == [
+        "`kit` works with `--zlib-home=/opt`"
+    ]
+    assert "`kit` works with `--zlib-home=/opt`" in titles(
+        failed, ("-", "kit b --zlib-home=/opt", "error: cannot start"), worked
+    )
 
 
 def test_an_address_is_told_as_what_was_done_and_is_no_rule() -> None:
-    (offer,) = learned(("-", "kit pull", "error: package a is not installed"), ("+", "KIT_MIRROR=https://mirror.example.org kit pull"))
+    (offer,) = learned(
+        ("-", "kit pull", "error: package a is not installed"), ("+", "KIT_MIRROR=https://mirror.example.org kit pull")
+    )
     assert offer.draft.title == "`kit` needs `KIT_MIRROR=…`"
     assert offer.draft.text.endswith("**Recovery:** `KIT_MIRROR=https://mirror.example.org kit pull` worked.")

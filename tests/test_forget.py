@@ -86,7 +86,9 @@ PLAIN_NOTES = [
 
 @pytest.mark.parametrize("data", PLAIN_NOTES)
 @pytest.mark.parametrize("name", ["note.md", "memory/note.md"], ids=["plain", "memory"])
-def test_forgetting_a_plain_note_puts_a_block_before_it(vault: MakeVault, open_kb: OpenKB, data: bytes, name: str) -> None:
+def test_forgetting_a_plain_note_puts_a_block_before_it(
+    vault: MakeVault, open_kb: OpenKB, data: bytes, name: str
+) -> None:
     folder = vault({name: data, **({"memory/config.yaml": ""} if name != "note.md" else {})})
     kb = open_kb(folder)
     (hit,) = kb.search("walrus").hits
@@ -139,7 +141,9 @@ def test_forgetting_twice_changes_nothing_more(many: Path, open_kb: OpenKB) -> N
         pytest.param("d", "Delta", ("Preamble", "Alpha", "Beta", "Gamma", "Zeta"), id="last"),
     ],
 )
-def test_deleting_leaves_a_tombstone_in_place_of_the_text(many: Path, open_kb: OpenKB, id_: str, gone: str, rest: tuple[str, ...]) -> None:
+def test_deleting_leaves_a_tombstone_in_place_of_the_text(
+    many: Path, open_kb: OpenKB, id_: str, gone: str, rest: tuple[str, ...]
+) -> None:
     """The bytes before and behind the entry stay, and so does everything that was found in them."""
     kb = open_kb(many)
     entries = parse_document(MANY, "memory/many.md").entries
@@ -153,12 +157,18 @@ def test_deleting_leaves_a_tombstone_in_place_of_the_text(many: Path, open_kb: O
     assert left.problems == ()
     assert [other.id for other in left.entries] == [other.id for other in entries]
     (tombstone,) = [other for other in left.entries if other.id == id_]
-    assert (tombstone.status, tombstone.kind, tombstone.metadata["forgotten_at"]) == ("retired", entry.kind, "2026-11-21")
+    assert (tombstone.status, tombstone.kind, tombstone.metadata["forgotten_at"]) == (
+        "retired",
+        entry.kind,
+        "2026-11-21",
+    )
     assert text[tombstone.body.start : tombstone.body.end].strip() == ""
     assert {hit.text.split()[0].strip(",") for hit in kb.search("walrus preamble").hits} == set(rest)
 
 
-@pytest.mark.parametrize("id_", ["yes", "007", "1.0", "null", "2026-01-01", "# x", "[a]", "a # b", "- x", "ü: é", "'", "!t", "&a", "~"])
+@pytest.mark.parametrize(
+    "id_", ["yes", "007", "1.0", "null", "2026-01-01", "# x", "[a]", "a # b", "- x", "ü: é", "'", "!t", "&a", "~"]
+)
 def test_a_tombstone_keeps_an_id_whatever_it_looks_like(vault: MakeVault, open_kb: OpenKB, id_: str) -> None:
     block = yaml.safe_dump({"id": id_, "kind": "rule"}, allow_unicode=True)
     folder = vault({"memory/config.yaml": "", "memory/a.md": f"---\n{block}---\nWalrus text.\n"})
@@ -190,8 +200,14 @@ def test_deleting_a_plain_note_leaves_nothing_of_it(vault: MakeVault, open_kb: O
 
 
 @pytest.mark.parametrize("delete", [False, True], ids=["retired", "deleted"])
-@pytest.mark.parametrize("place", [{}, {"scope": "global"}, {"job": "a"}, {"job": "a", "task": "t"}], ids=["project", "global", "job", "task"])
-def test_what_was_forgotten_does_not_come_back_unless_forced(folder: Path, home: Path, open_kb: OpenKB, place: dict[str, str], delete: bool) -> None:
+@pytest.mark.parametrize(
+    "place",
+    [{}, {"scope": "global"}, {"job": "a"}, {"job": "a", "task": "t"}],
+    ids=["project", "global", "job", "task"],
+)
+def test_what_was_forgotten_does_not_come_back_unless_forced(
+    folder: Path, home: Path, open_kb: OpenKB, place: dict[str, str], delete: bool
+) -> None:
     kb = open_kb(folder)
     learned = kb.learn(RULE, **place)  # type: ignore[arg-type]
     kb.forget(learned.id, delete=delete)
@@ -209,15 +225,21 @@ def test_what_was_forgotten_does_not_come_back_unless_forced(folder: Path, home:
 
 @pytest.mark.parametrize("delete", [False, True], ids=["retired", "deleted"])
 @pytest.mark.parametrize("other", [{"job": "b"}, {}, {"scope": "global"}], ids=["job", "project", "global"])
-def test_what_was_forgotten_at_one_place_may_be_learned_at_another(folder: Path, open_kb: OpenKB, other: dict[str, str], delete: bool) -> None:
+def test_what_was_forgotten_at_one_place_may_be_learned_at_another(
+    folder: Path, open_kb: OpenKB, other: dict[str, str], delete: bool
+) -> None:
     kb = open_kb(folder)
     kb.forget(kb.learn(RULE, job="a").id, delete=delete)
     assert kb.learn(RULE, **other).action == "created"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("delete", [False, True], ids=["retired", "deleted"])
-@pytest.mark.parametrize("other", [{"kind": "rule"}, {"job": "a"}, {"job": "a", "task": "t"}], ids=["kind", "job", "task"])
-def test_what_was_forgotten_does_not_come_back_as_something_else(folder: Path, open_kb: OpenKB, other: dict[str, str], delete: bool) -> None:
+@pytest.mark.parametrize(
+    "other", [{"kind": "rule"}, {"job": "a"}, {"job": "a", "task": "t"}], ids=["kind", "job", "task"]
+)
+def test_what_was_forgotten_does_not_come_back_as_something_else(
+    folder: Path, open_kb: OpenKB, other: dict[str, str], delete: bool
+) -> None:
     kb = open_kb(folder)
     kb.forget(kb.learn(RULE).id, delete=delete)
     with pytest.raises(Forgotten):
@@ -255,4 +277,6 @@ def test_times_are_written_in_utc(folder: Path, open_kb: OpenKB) -> None:
     text = (folder / kb.learn(RULE).path).read_text()
     assert "created_at: '2026-11-21T20:30:00Z'" in text
     assert "last_reinforced: '2026-11-21'" in text
-    assert datetime.fromisoformat(re.findall(r"created_at: '(.*)'", text)[0]) == datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+    assert datetime.fromisoformat(re.findall(r"created_at: '(.*)'", text)[0]) == datetime(
+        2026, 11, 21, 20, 30, tzinfo=UTC
+    )

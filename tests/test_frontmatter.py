@@ -85,7 +85,12 @@ def test_of_a_repeated_key_the_last_one_counts() -> None:
 
 
 def test_keys_that_are_not_text_become_text() -> None:
-    assert load_mapping("7: a\n2026-01-02: b\ntrue: c\nnull: d\n") == {"7": "a", "2026-01-02": "b", "True": "c", "None": "d"}
+    assert load_mapping("7: a\n2026-01-02: b\ntrue: c\nnull: d\n") == {
+        "7": "a",
+        "2026-01-02": "b",
+        "True": "c",
+        "None": "d",
+    }
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,9 @@ def test_a_bomb_is_refused_at_once(name: str) -> None:
         "except InvalidBlock: print('refused')"
     )
     try:
-        done = subprocess.run([sys.executable, "-c", program], input=BOMBS[name], capture_output=True, text=True, timeout=4, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", program], input=BOMBS[name], capture_output=True, text=True, timeout=4, check=False
+        )
     except subprocess.TimeoutExpired:
         pytest.fail("still expanding after 4 s")
     assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr[-300:]
@@ -158,9 +165,15 @@ def test_a_bomb_is_refused_at_once(name: str) -> None:
 
 KEYS = st.from_regex(r"[a-z_][a-z0-9_-]{0,12}", fullmatch=True)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cn")), max_size=40)
-SCALARS = st.one_of(TEXTS, st.integers(-(10**15), 10**15), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False))
+SCALARS = st.one_of(
+    TEXTS, st.integers(-(10**15), 10**15), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False)
+)
 MAPPINGS = st.dictionaries(
-    KEYS, st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8), max_size=6
+    KEYS,
+    st.recursive(
+        SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+    ),
+    max_size=6,
 )
 STYLES = st.fixed_dictionaries(
     {
@@ -181,15 +194,34 @@ def test_what_yaml_writes_is_read_back(mapping: dict[str, Any], style: dict[str,
 
 
 WORDS = st.lists(
-    st.sampled_from(["", "Retry twice.", "# Heading", "- item", "---", "    code", "***", "a: b", "> quote", "Größe 検索", "| a | b |"]), max_size=12
+    st.sampled_from(
+        [
+            "",
+            "Retry twice.",
+            "# Heading",
+            "- item",
+            "---",
+            "    code",
+            "***",
+            "a: b",
+            "> quote",
+            "Größe 検索",
+            "| a | b |",
+        ]
+    ),
+    max_size=12,
 )
 
 
 @given(MAPPINGS, WORDS, st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_an_ordinary_note_reads_as_python_frontmatter_reads_it(mapping: dict[str, Any], lines: list[str], sort_keys: bool) -> None:
+def test_an_ordinary_note_reads_as_python_frontmatter_reads_it(
+    mapping: dict[str, Any], lines: list[str], sort_keys: bool
+) -> None:
     """A note with one block: the same metadata, and the same body but for the space around it."""
-    text = frontmatter.dumps(frontmatter.Post("\n".join(lines), **mapping), sort_keys=sort_keys, allow_unicode=True) + "\n"
+    text = (
+        frontmatter.dumps(frontmatter.Post("\n".join(lines), **mapping), sort_keys=sort_keys, allow_unicode=True) + "\n"
+    )
     theirs = frontmatter.loads(text)
     document = parse_document(text, "note.md")
     assert len(document.entries) == 1

@@ -53,7 +53,10 @@ def test_what_lint_complains_of_the_schema_rejects(meta: dict[str, Any]) -> None
     assert complained(meta) <= rejected(meta)
 
 
-@pytest.mark.parametrize(("name", "word"), [(name, word) for name, field in FIELDS.items() if field.form == "choice" for word in field.choices])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [(name, word) for name, field in FIELDS.items() if field.form == "choice" for word in field.choices],
+)
 def test_every_word_is_taken_by_both(name: str, word: str) -> None:
     assert not complained({name: word}) | rejected({name: word})
     assert complained({name: f"{word}x"}) == rejected({name: f"{word}x"}) == {name}

@@ -21,7 +21,9 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not t
 def git(folder: Path, *arguments: str) -> str:
     environment = clean_environment(folder / "nobody") | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     names = ["-c", "user.name=Ana", "-c", "user.email=ana@example.org", "-c", "init.defaultBranch=main"]
-    return subprocess.run(["git", "-C", folder, *names, *arguments], check=True, capture_output=True, text=True, env=environment).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", folder, *names, *arguments], check=True, capture_output=True, text=True, env=environment
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -43,7 +45,12 @@ def test_what_git_says(repository: Path, open_kb: Open) -> None:
     state = kb.handoff_create("a", "b").handoff.git_state
     assert isinstance(state, dict)
     commit = git(repository, "rev-parse", "HEAD")[:12]
-    assert state == {"branch": "main", "last_commit": commit, "subject": "First words", "dirty_files": ["code.py", "größe new.py"]}
+    assert state == {
+        "branch": "main",
+        "last_commit": commit,
+        "subject": "First words",
+        "dirty_files": ["code.py", "größe new.py"],
+    }
     assert kb.handoff_show("1").git_state == state
     ledger = kb.ledger_set("a", task="T").ledger.as_mapping
     assert ledger["state"] == {"files_modified": [], "uncommitted_changes": True, "last_git_commit": commit}

@@ -13,7 +13,12 @@ from memory_kb.globs import fits, fits_any, name_matcher
 
 CASES = [
     pytest.param("src/*.py", ["src/a.py", "src/.py"], ["src/a/b.py", "a.py", "lib/src/a.py", "src/a.pyc"], id="star"),
-    pytest.param("src/**/*.py", ["src/a.py", "src/x/a.py", "src/x/y/a.py"], ["src.py", "lib/a.py", "xsrc/a.py"], id="star-star-between"),
+    pytest.param(
+        "src/**/*.py",
+        ["src/a.py", "src/x/a.py", "src/x/y/a.py"],
+        ["src.py", "lib/a.py", "xsrc/a.py"],
+        id="star-star-between",
+    ),
     pytest.param("**/a.py", ["a.py", "x/a.py", "x/y/a.py"], ["xa.py", "a.py.txt"], id="star-star-first"),
     pytest.param("docs/**", ["docs/a.md", "docs/x/y.md"], ["docs", "docs2/a.md"], id="star-star-last"),
     pytest.param("**", ["a", "a/b/c"], [], id="star-star-alone"),
@@ -66,7 +71,9 @@ def test_no_pattern_is_an_error(pattern: str, path: str) -> None:
     assert fits(path, pattern) in (True, False)
 
 
-@given(st.text(st.sampled_from("ab.?*"), min_size=1, max_size=6), st.text(st.sampled_from("ab."), min_size=1, max_size=6))
+@given(
+    st.text(st.sampled_from("ab.?*"), min_size=1, max_size=6), st.text(st.sampled_from("ab."), min_size=1, max_size=6)
+)
 @settings(max_examples=200, deadline=None)
 def test_within_one_name_it_is_the_ordinary_glob(pattern: str, name: str) -> None:
     if "**" not in pattern:
@@ -81,7 +88,9 @@ def test_a_path_without_signs_fits_itself_and_what_is_in_it(path: str) -> None:
         assert fits(f"{path}/below/it", path)
 
 
-@pytest.mark.parametrize("pattern", ["**/" * 8 + "y", "*a" * 8 + "b", "/**" * 8 + "/y"], ids=["folders", "names", "folders-from-the-top"])
+@pytest.mark.parametrize(
+    "pattern", ["**/" * 8 + "y", "*a" * 8 + "b", "/**" * 8 + "/y"], ids=["folders", "names", "folders-from-the-top"]
+)
 def test_no_pattern_takes_long(pattern: str) -> None:
     """Patterns come with the notes of a cloned repository."""
     started = time.perf_counter()

@@ -15,7 +15,9 @@ from memory_kb.index.browsing import Edge, LinkMap, Node, take_busiest
 
 def links(*pairs: tuple[int, int]) -> LinkMap:
     many = 1 + max(max(pair) for pair in pairs)
-    nodes = tuple(Node(key, str(key), f"Note {key}", "fact", "project", "active", f"{key}.md", 1) for key in range(many))
+    nodes = tuple(
+        Node(key, str(key), f"Note {key}", "fact", "project", "active", f"{key}.md", 1) for key in range(many)
+    )
     return LinkMap(nodes, tuple(Edge(*pair, "mentions") for pair in pairs))
 
 

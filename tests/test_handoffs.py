@@ -36,7 +36,11 @@ def test_a_handoff(folder: Path, open_kb: Open) -> None:
         patterns=[learned[:8]],
         git_state="main, clean",
     )
-    assert (made.action, made.handoff.id, made.handoff.path) == ("created", "handoff-001", "memory/handoffs/handoff-001.md")
+    assert (made.action, made.handoff.id, made.handoff.path) == (
+        "created",
+        "handoff-001",
+        "memory/handoffs/handoff-001.md",
+    )
     shape = {
         "id": "handoff-001",
         "from_agent": "planner",
@@ -51,9 +55,14 @@ def test_a_handoff(folder: Path, open_kb: Open) -> None:
             "relevant_patterns": [learned],
         },
     }
-    assert made.handoff.as_mapping == kb.handoff_show("handoff-001").as_mapping == kb.handoff_show("1").as_mapping == shape
+    assert (
+        made.handoff.as_mapping == kb.handoff_show("handoff-001").as_mapping == kb.handoff_show("1").as_mapping == shape
+    )
     text = (folder / made.handoff.path).read_text()
-    assert "\n## Done\n\n- Wrote the plan.\n- Asked Ana:\n  she agrees.\n\n## Needs testing\n\n- The import.\n\n## Known issues\n" in text
+    assert (
+        "\n## Done\n\n- Wrote the plan.\n- Asked Ana:\n  she agrees.\n\n## Needs testing\n\n- The import.\n\n## Known issues\n"
+        in text
+    )
     head = fields_of(folder, made.handoff.path)
     assert (head["from_agent"], head["relevant_patterns"], head["kind"]) == ("planner", [learned], "handoff")
 
@@ -167,15 +176,26 @@ def test_two_processes_take_two_numbers(folder: Path, home: Path) -> None:
     environment = clean_environment(home) | {"PYTHONPATH": str(REPOSITORY)}
     made = [subprocess.Popen([sys.executable, "-c", code, folder, home, name], env=environment) for name in ("x", "y")]
     assert [one.wait(60) for one in made] == [0, 0]
-    assert sorted(one.stem for one in (folder / "memory/handoffs").iterdir()) == [f"handoff-{number:03d}" for number in range(1, 9)]
+    assert sorted(one.stem for one in (folder / "memory/handoffs").iterdir()) == [
+        f"handoff-{number:03d}" for number in range(1, 9)
+    ]
 
 
 def test_the_commands(folder: Path, run: Run, tmp_path: Path) -> None:
     vault = ("--vault", folder)
     assert run(*vault, "ledger", "list").stderr.strip() == "No agent has a ledger yet."
     assert run(*vault, "handoff", "latest", "--json").stdout.strip() == "{}"
-    set_ = json.loads(run(*vault, "ledger", "set", "eng", "--task", "T", "--completed", "S", "--file", "a", "--uncommitted", "--json").stdout)
-    assert (set_["agent_id"], set_["tasks_completed"], set_["state"]["uncommitted_changes"], set_["action"]) == ("eng", 1, True, "created")
+    set_ = json.loads(
+        run(
+            *vault, "ledger", "set", "eng", "--task", "T", "--completed", "S", "--file", "a", "--uncommitted", "--json"
+        ).stdout
+    )
+    assert (set_["agent_id"], set_["tasks_completed"], set_["state"]["uncommitted_changes"], set_["action"]) == (
+        "eng",
+        1,
+        True,
+        "created",
+    )
     shown = run(*vault, "ledger", "show", "eng", "--json").stdout
     (tmp_path / "told.json").write_text(shown.replace('"T"', '"U"'))
     assert run(*vault, "ledger", "set", "--json-file", tmp_path / "told.json").returncode == 0
@@ -185,7 +205,21 @@ def test_the_commands(folder: Path, run: Run, tmp_path: Path) -> None:
     assert run(*vault, "ledger", "set").returncode == 2
     assert run(*vault, "ledger", "show", "nobody").returncode == 4
     made = json.loads(
-        run(*vault, "handoff", "create", "--from", "a", "--to", "b", "--done", "X.", "--known-issue", "Y.", "--no-git", "--json").stdout
+        run(
+            *vault,
+            "handoff",
+            "create",
+            "--from",
+            "a",
+            "--to",
+            "b",
+            "--done",
+            "X.",
+            "--known-issue",
+            "Y.",
+            "--no-git",
+            "--json",
+        ).stdout
     )
     assert (made["id"], made["context"]["what_was_done"], made["context"]["git_state"]) == ("handoff-001", "X.", None)
     assert "X." in run(*vault, "handoff", "show", "1").stdout

@@ -18,7 +18,15 @@ from memory_kb import KnowledgeBase
 from memory_kb.model import Filters
 from memory_kb.ports import Question, VectorTable
 from memory_kb.retrieval.candidates import Sides, fuse
-from memory_kb.retrieval.nearness import Nearness, best_first, better_neighbours, lift_literal, look_up, score_nearness, trust
+from memory_kb.retrieval.nearness import (
+    Nearness,
+    best_first,
+    better_neighbours,
+    lift_literal,
+    look_up,
+    score_nearness,
+    trust,
+)
 from memory_kb.retrieval.products import Product, helping, multiply
 from memory_kb.retrieval.relevance import WEIGHTS
 from memory_kb.settings import Ranking
@@ -27,7 +35,10 @@ if TYPE_CHECKING:
     from fake_provider import FakeProvider
 
 Open = Callable[..., KnowledgeBase]
-FILLER = {f"filler{number:02}.md": f"Sentence {number} on gardens, rivers{number} and mountains{number}." for number in range(40)}
+FILLER = {
+    f"filler{number:02}.md": f"Sentence {number} on gardens, rivers{number} and mountains{number}."
+    for number in range(40)
+}
 
 
 @pytest.fixture
@@ -37,7 +48,11 @@ def open_with(tmp_path: Path, home: Path, fake: FakeProvider) -> Iterator[Open]:
 
     def open_one(notes: dict[str, str], **more: str) -> KnowledgeBase:
         folder = write_files(tmp_path / "vault", notes)
-        environ = {"HOME": str(home.parent), "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url, "MEMORY_KB_EMBEDDINGS_MODEL": "m"} | more
+        environ = {
+            "HOME": str(home.parent),
+            "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url,
+            "MEMORY_KB_EMBEDDINGS_MODEL": "m",
+        } | more
         opened.append(KnowledgeBase.open(folder, home, environ=environ, clock=lambda: NOW))
         opened[-1].sync()
         return opened[-1]
@@ -110,7 +125,10 @@ def test_filters_apply_before_the_cut(open_with: Open) -> None:
 
 @pytest.mark.parametrize("query", ["vehicle error", "lock retry", "rivers3 vehicle"])
 def test_the_first_hits_are_the_same_for_every_limit(query: str, open_with: Open) -> None:
-    notes = FILLER | {f"car{number}.md": f"The automobile {number} has a fault, and a reattempt{number} is made." for number in range(30)}
+    notes = FILLER | {
+        f"car{number}.md": f"The automobile {number} has a fault, and a reattempt{number} is made."
+        for number in range(30)
+    }
     kb = open_with(notes)
     longest = ids(kb, query, limit=60)
     assert len(longest) >= 12
@@ -119,7 +137,9 @@ def test_the_first_hits_are_the_same_for_every_limit(query: str, open_with: Open
 
 
 def test_phrases_and_excluded_words_hold_for_meaning_too(open_with: Open) -> None:
-    kb = open_with(FILLER | {"car.md": "Our automobile stands outside.", "bus.md": "The automobile of the harbour town."})
+    kb = open_with(
+        FILLER | {"car.md": "Our automobile stands outside.", "bus.md": "The automobile of the harbour town."}
+    )
     assert "bus.md" not in found(kb, "vehicle -harbour")
     assert found(kb, '"harbour town" vehicle') == ["bus.md"]
 
@@ -131,7 +151,11 @@ def test_the_modes(open_with: Open) -> None:
     assert by_vector.mode == "vector"
     assert {hit.parts.bm25 for hit in by_vector.hits} == {None}
     by_text = kb.search("vehicle rivers3", mode="text")
-    assert (by_text.mode, [hit.path for hit in by_text.hits], by_text.hits[0].parts.vector) == ("text", ["filler03.md"], None)
+    assert (by_text.mode, [hit.path for hit in by_text.hits], by_text.hits[0].parts.vector) == (
+        "text",
+        ["filler03.md"],
+        None,
+    )
 
 
 def test_weights_and_fusion_are_settings(open_with: Open) -> None:
@@ -139,8 +163,14 @@ def test_weights_and_fusion_are_settings(open_with: Open) -> None:
         "car.md": "Our automobile stands outside.",
         "word.md": "A vehicle registration office for rivers, seas, lakes, oceans and ponds.",
     }
-    assert found(open_with(notes, MEMORY_KB_RANKING_VECTOR_WEIGHT="1", MEMORY_KB_RANKING_TEXT_WEIGHT="0"), "vehicle")[0] == "car.md"
-    assert found(open_with(notes, MEMORY_KB_RANKING_VECTOR_WEIGHT="0", MEMORY_KB_RANKING_TEXT_WEIGHT="1"), "vehicle")[0] == "word.md"
+    assert (
+        found(open_with(notes, MEMORY_KB_RANKING_VECTOR_WEIGHT="1", MEMORY_KB_RANKING_TEXT_WEIGHT="0"), "vehicle")[0]
+        == "car.md"
+    )
+    assert (
+        found(open_with(notes, MEMORY_KB_RANKING_VECTOR_WEIGHT="0", MEMORY_KB_RANKING_TEXT_WEIGHT="1"), "vehicle")[0]
+        == "word.md"
+    )
     assert {"car.md", "word.md"} <= set(found(open_with(notes, MEMORY_KB_RANKING_FUSION="rrf"), "vehicle"))
 
 
@@ -155,19 +185,25 @@ def test_explain_tells_both_sides(open_with: Open) -> None:
 def make_question(cosines: np.ndarray, keys: list[int] | None = None) -> Question:
     """Return a question that has exactly these cosines with its table."""
     rows = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1).astype(np.float32)
-    return Question(np.array([1, 0], np.float32), VectorTable(np.array(keys or range(0, 2 * len(cosines), 2), np.int64), rows))
+    return Question(
+        np.array([1, 0], np.float32), VectorTable(np.array(keys or range(0, 2 * len(cosines), 2), np.int64), rows)
+    )
 
 
 def score(cosines: np.ndarray, keys: list[int] | None = None) -> np.ndarray:
     return score_nearness(make_question(cosines, keys)).scores
 
 
-COSINES = st.lists(st.floats(-0.25, 0.75, width=32), min_size=3, max_size=300).filter(lambda values: max(values) - min(values) > 0.1)
+COSINES = st.lists(st.floats(-0.25, 0.75, width=32), min_size=3, max_size=300).filter(
+    lambda values: max(values) - min(values) > 0.1
+)
 
 
 @given(COSINES, st.sampled_from([(0.6, 0.35), (0.75, 0.15), (0.9, 0.05)]))
 @settings(max_examples=100, deadline=None)
-def test_models_whose_cosines_lie_high_and_narrow_give_the_same_order(values: list[float], lie: tuple[float, float]) -> None:
+def test_models_whose_cosines_lie_high_and_narrow_give_the_same_order(
+    values: list[float], lie: tuple[float, float]
+) -> None:
     cosines = np.array(values)
     here, there = score(cosines), score(lie[0] + lie[1] * cosines)
     clear = np.abs(cosines[:, None] - cosines[None, :]) > 0.01
@@ -207,7 +243,9 @@ def test_a_model_that_does_not_know_the_language_is_not_trusted() -> None:
     rng, gaps = np.random.default_rng(7), np.zeros(999, np.float32)
     noise = [rng.normal(0.2, 0.1, 1000).astype(np.float32) for _ in range(40)]
     known = [np.convolve(cosines, [0.5, 0.5], "same").astype(np.float32) for cosines in noise]
-    average = [np.mean([trust(cosines, better_neighbours(gaps, cosines)) for cosines in each]) for each in (noise, known)]
+    average = [
+        np.mean([trust(cosines, better_neighbours(gaps, cosines)) for cosines in each]) for each in (noise, known)
+    ]
     assert average[0] < 0.6
     assert average[1] > 0.95
 
@@ -221,7 +259,9 @@ def test_a_literal_match_is_one_in_meaning() -> None:
 def test_portions_come_best_first_and_whole(values: list[float], size: int) -> None:
     scores = np.array(values, np.float32)
     places = [int(place) for portion in best_first(scores, size) for place in portion]
-    assert places == sorted((place for place in range(len(values)) if scores[place] > 0), key=lambda place: (-scores[place], place))
+    assert places == sorted(
+        (place for place in range(len(values)) if scores[place] > 0), key=lambda place: (-scores[place], place)
+    )
 
 
 def test_chunks_without_a_vector_are_left_out() -> None:
@@ -277,7 +317,10 @@ def test_filters_leave_the_best_of_those_that_pass(open_with: Open, every: int) 
     everything = index.match('"otter"', WEIGHTS, Filters(), 100)
     assert [candidate.rank for candidate in everything] == sorted(candidate.rank for candidate in everything)
     assert len(everything) == 60
-    passing = {candidate.key for candidate in index.candidates([candidate.key for candidate in everything], Filters(kinds=("fact",)))}
+    passing = {
+        candidate.key
+        for candidate in index.candidates([candidate.key for candidate in everything], Filters(kinds=("fact",)))
+    }
     assert len(passing) == kinds.count("fact")
     for limit in (1, 3, 10, 60):
         expected = [candidate for candidate in everything if candidate.key in passing][:limit]

@@ -39,7 +39,11 @@ def test_only_what_people_state_is_kept_of_conversations(kb: KnowledgeBase, sour
     assert counts(report) == {("statement", "created"): 1}
     (view,) = kb.list()
     assert "Always use zod for validation." in (kb.show(view.id).text or "")
-    assert (view.kind, view.metadata["session_id"], view.metadata["created_at"][:10]) == ("preference", "claude-11111111-aaaa", "2026-01-05")
+    assert (view.kind, view.metadata["session_id"], view.metadata["created_at"][:10]) == (
+        "preference",
+        "claude-11111111-aaaa",
+        "2026-01-05",
+    )
     assert view.metadata["imported_from"] == "claude-export: Validation"
     assert {(one.what, one.number) for one in report.left_out} == {("message", 1), ("conversation", 1)}
 
@@ -51,7 +55,8 @@ def test_of_a_branched_conversation_the_shown_branch_counts(kb: KnowledgeBase, s
 
 
 @pytest.mark.parametrize(
-    ("wanted", "export", "session", "events"), [("claude-export", CLAUDE, "claude-11111111-aaaa", 3), ("chatgpt-export", CHATGPT, "chatgpt-c-1", 4)]
+    ("wanted", "export", "session", "events"),
+    [("claude-export", CLAUDE, "claude-11111111-aaaa", 3), ("chatgpt-export", CHATGPT, "chatgpt-c-1", 4)],
 )
 def test_conversations_become_sessions_once(
     kb: KnowledgeBase, folder: Path, source: Callable[..., Path], wanted: str, export: Any, session: str, events: int
@@ -80,7 +85,9 @@ def test_the_archive_of_an_export_is_read_as_it_is(kb: KnowledgeBase, tmp_path: 
         kb.import_(tmp_path / "other.zip")
 
 
-def test_a_broken_export_gives_what_stands_before_the_break(run: Run, folder: Path, source: Callable[..., Path]) -> None:
+def test_a_broken_export_gives_what_stands_before_the_break(
+    run: Run, folder: Path, source: Callable[..., Path]
+) -> None:
     origin = source({"conversations.json": json.dumps(CLAUDE)[:-1] + ", {oops]"})
     done = run("--vault", folder, "import", origin / "conversations.json")
     assert done.returncode == 0, done.stderr
@@ -137,7 +144,11 @@ def test_memories_of_mem0_keep_their_owners_and_days(kb: KnowledgeBase, source: 
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(["user", "Always use tabs.", "2026-01-01", "m1", ""]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["user", "Always use tabs.", "2026-01-01", "m1", ""]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(

@@ -42,10 +42,15 @@ def entries(kb: KnowledgeBase) -> dict[str, EntryView]:
 def test_observations_become_entries_and_relations_links(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     report = kb.import_(source(BASIC_MEMORY))
     assert counts(report) == {("note", "created"): 3, ("observation", "created"): 7}
-    assert [(one.what, one.why, one.number) for one in report.left_out] == [("schema", "it describes notes and is none", 1)]
+    assert [(one.what, one.why, one.number) for one in report.left_out] == [
+        ("schema", "it describes notes and is none", 1)
+    ]
     made = entries(kb)
     coffee, tea = made["Coffee Brewing Methods"], made["Tea Brewing Methods"]
-    assert coffee.metadata["links"] == [{"to": tea.id, "relation": "related_to"}, {"to": tea.id, "relation": "derived_from"}]
+    assert coffee.metadata["links"] == [
+        {"to": tea.id, "relation": "related_to"},
+        {"to": tea.id, "relation": "derived_from"},
+    ]
     assert (coffee.metadata["created_at"], coffee.tags, tea.tags) == ("2025-10-24", ("coffee", "brewing"), ("guide",))
     text = kb.show(coffee.id).text or ""
     assert "- requires [[Proper Grinding Technique]]" in text and "- [ ] buy beans" in text and "[method]" not in text
@@ -132,7 +137,10 @@ def test_notes_keep_their_text_names_tags_and_embeds(kb: KnowledgeBase, source: 
     assert guide.metadata["aliases"] == ["Releasing", "deploys"]
     assert servers.metadata["aliases"] == ["Servers"]
     assert guide.metadata["links"] == [{"to": servers.id, "relation": "related_to"}]
-    assert (guide.metadata["created_at"], guide.metadata["imported_from"]) == ("2026-02-03", "obsidian: brain/Deploy guide.md")
+    assert (guide.metadata["created_at"], guide.metadata["imported_from"]) == (
+        "2026-02-03",
+        "obsidian: brain/Deploy guide.md",
+    )
     text = kb.show(guide.id).text or ""
     assert "![[Servers#^prod]]. #deploy/prod `#not-a-tag`" in text and "1. Tag. ^first" in text
     assert Counter(one.what for one in report.left_out) == {"note": 2, "attachment": 1, "link": 1}
@@ -151,7 +159,10 @@ def test_a_block_that_is_not_there_is_told(kb: KnowledgeBase, source: Callable[.
 
 def test_days_become_episodes_and_the_curated_file_facts(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     report = kb.import_(source(DAILY))
-    made = {(view.kind, (kb.show(view.id).text or "").rpartition("---\n")[2].strip().splitlines()[0]): view for view in kb.list()}
+    made = {
+        (view.kind, (kb.show(view.id).text or "").rpartition("---\n")[2].strip().splitlines()[0]): view
+        for view in kb.list()
+    }
     assert set(made) == {
         ("preference", "Answers should be short."),
         ("fact", "Staging runs Postgres 15."),
@@ -162,14 +173,19 @@ def test_days_become_episodes_and_the_curated_file_facts(kb: KnowledgeBase, sour
     deploy = made["episode", "- Rolled back v2."]
     assert (deploy.title, deploy.metadata["created_at"], deploy.dated) == ("09:30 Deploy", "2026-03-01", "2026-03-01")
     assert deploy.path.startswith("memory/episodes/2026-03-01/")
-    assert {(one.what, one.first) for one in report.left_out} == {("paragraph", "MEMORY.md:10"), ("file", "AGENTS.md:1")}
+    assert {(one.what, one.first) for one in report.left_out} == {
+        ("paragraph", "MEMORY.md:10"),
+        ("file", "AGENTS.md:1"),
+    }
 
 
 def test_bullets_become_rules_policies_and_preferences(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     report = kb.import_(source(AGENTS))
     made = {one.kind: one for one in report.pieces}
     assert Counter(one.kind for one in report.pieces) == {"rule": 2, "policy": 1, "preference": 1, "fact": 1}
-    assert "Use tabs.\nThey are shorter." in (kb.show(next(one.id for one in report.pieces if one.line == 8)).text or "")
+    assert "Use tabs.\nThey are shorter." in (
+        kb.show(next(one.id for one in report.pieces if one.line == 8)).text or ""
+    )
     small = next(view for view in kb.list() if view.metadata.get("applies_to"))
     assert small.metadata["applies_to"] == ["web/**"]
     assert kb.show(made["policy"].id).metadata["source"] == "observed"
@@ -181,7 +197,9 @@ def test_bullets_become_rules_policies_and_preferences(kb: KnowledgeBase, source
     }
 
 
-def test_our_own_rules_in_a_file_are_not_learned_again(kb: KnowledgeBase, run: Run, folder: Path, source: Callable[..., Path]) -> None:
+def test_our_own_rules_in_a_file_are_not_learned_again(
+    kb: KnowledgeBase, run: Run, folder: Path, source: Callable[..., Path]
+) -> None:
     origin = source({"AGENTS.md": "<!-- memory-kb:begin rules -->\n- Ours.\n- Ours, too.\n<!-- memory-kb:end -->\n"})
     done = run("--vault", folder, "import", origin / "AGENTS.md")
     assert done.stdout == "Nothing to import in AGENTS.md, read as agents-md.\n"
@@ -210,7 +228,10 @@ def test_outlines(text: str, items: list[str]) -> None:
 def test_lines_of_an_outline_are_right() -> None:
     text = "# A\n\n<!-- memory-kb:begin rules -->\nx\n<!-- memory-kb:end -->\n- one\n\n```\ncode\n```\n- two\n"
     outline = read_outline(text)
-    assert [(item.text.splitlines()[0], item.line) for item in outline.items if item.is_bullet] == [("one", 6), ("two", 11)]
+    assert [(item.text.splitlines()[0], item.line) for item in outline.items if item.is_bullet] == [
+        ("one", 6),
+        ("two", 11),
+    ]
     assert outline.ours == (3,)
 
 
@@ -247,7 +268,12 @@ _LINES = st.sampled_from(
 def test_no_note_breaks_a_reader(lines: list[str]) -> None:
     for newline in ("\n", "\r\n"):
         file = TextFile("source/2026-01-01.md", newline.join(lines))
-        for pieces in (basic_memory.read([file]), obsidian.read([file]), daily_logs.read(file), read_instructions(file)):
+        for pieces in (
+            basic_memory.read([file]),
+            obsidian.read([file]),
+            daily_logs.read(file),
+            read_instructions(file),
+        ):
             for piece in pieces:
                 assert piece.line >= 1
                 assert (piece.draft is None) == bool(piece.why)

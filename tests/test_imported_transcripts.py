@@ -25,7 +25,9 @@ Record = dict[str, Any]
 
 
 @pytest.mark.parametrize(("name", "records"), [("claude", CLAUDE), ("codex", CODEX)])
-def test_importing_twice_adds_nothing(name: str, records: list[Record], open_kb: Open, folder: Path, tmp_path: Path) -> None:
+def test_importing_twice_adds_nothing(
+    name: str, records: list[Record], open_kb: Open, folder: Path, tmp_path: Path
+) -> None:
     kb = open_kb(folder)
     file = write(tmp_path / f"{name}.jsonl", records[:6])
     kb.session_import(file)
@@ -36,7 +38,9 @@ def test_importing_twice_adds_nothing(name: str, records: list[Record], open_kb:
     (tmp_path / "once").mkdir()
     once = open_kb(tmp_path / "once")
     for report in once.session_import(file):
-        assert sorted(map(short, replay(kb, report.session)), key=str) == sorted(map(short, replay(once, report.session)), key=str)
+        assert sorted(map(short, replay(kb, report.session)), key=str) == sorted(
+            map(short, replay(once, report.session)), key=str
+        )
 
 
 def test_a_resumed_session_brings_its_copies_once(open_kb: Open, folder: Path, tmp_path: Path) -> None:
@@ -104,7 +108,9 @@ def test_what_is_no_transcript_is_refused(open_kb: Open, folder: Path, tmp_path:
         pytest.param("junk.jsonl", b"{torn\n[1]\n", ("--format", "claude-code"), id="of a named format"),
     ],
 )
-def test_garbage_is_refused_on_the_command_line(run: Run, folder: Path, tmp_path: Path, name: str, data: bytes, options: tuple[str, ...]) -> None:
+def test_garbage_is_refused_on_the_command_line(
+    run: Run, folder: Path, tmp_path: Path, name: str, data: bytes, options: tuple[str, ...]
+) -> None:
     (tmp_path / name).write_bytes(data)
     done = run("--vault", folder, "session", "import", tmp_path / name, *options)
     assert (done.returncode, done.stdout) == (4, "")
@@ -112,11 +118,15 @@ def test_garbage_is_refused_on_the_command_line(run: Run, folder: Path, tmp_path
     assert ("no turn" in done.stderr) == (not name.endswith(".jsonl"))
     assert not list(folder.rglob("sessions/*.jsonl"))
     write(tmp_path / "c1.jsonl", CLAUDE)
-    both = run("--vault", folder, "session", "import", tmp_path / name, tmp_path / "c1.jsonl", "--format", "claude-code")
+    both = run(
+        "--vault", folder, "session", "import", tmp_path / name, tmp_path / "c1.jsonl", "--format", "claude-code"
+    )
     assert (both.returncode, both.stdout.startswith("c1  "), "not imported: " in both.stderr) == (4, True, True)
 
 
-def test_a_folder_with_no_transcript_that_is_known_is_told_in_the_exit_code(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_with_no_transcript_that_is_known_is_told_in_the_exit_code(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "theirs").mkdir()
     write(tmp_path / "theirs/other.jsonl", [{"a": 1}])
     done = run("--vault", folder, "session", "import", tmp_path / "theirs")
@@ -128,7 +138,11 @@ def test_a_folder_with_no_transcript_that_is_known_is_told_in_the_exit_code(run:
 
 
 ODD = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["user", "tool_use", "text", "message", "message", "c1"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(["user", "tool_use", "text", "message", "message", "c1"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
@@ -161,7 +175,10 @@ ODD = st.recursive(
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.sampled_from(FORMATS),
-    st.lists(st.one_of(st.builds(lambda value: json.dumps(value).encode(), ODD), st.binary(max_size=30), st.none()), max_size=4),
+    st.lists(
+        st.one_of(st.builds(lambda value: json.dumps(value).encode(), ODD), st.binary(max_size=30), st.none()),
+        max_size=4,
+    ),
 )
 def test_no_transcript_makes_a_reader_fail(kind: str, lines: list[bytes | None]) -> None:
     for found in reader_of(kind)(lines):

@@ -31,7 +31,9 @@ def kb(open_kb: Open, folder: Path) -> KnowledgeBase:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()
+    }
 
 
 SOURCES: list[tuple[str, dict[str, Any], str]] = [
@@ -86,7 +88,9 @@ def test_a_source_is_recognised_and_importing_it_twice_changes_nothing(
     assert all("the wikilink to" in problem.message for problem in kb.lint())
 
 
-def test_what_was_forgotten_or_reworded_is_not_brought_back(kb: KnowledgeBase, folder: Path, source: Callable[..., Path]) -> None:
+def test_what_was_forgotten_or_reworded_is_not_brought_back(
+    kb: KnowledgeBase, folder: Path, source: Callable[..., Path]
+) -> None:
     origin = source(AGENTS)
     kb.import_(origin)
     tabs, linter = (next(view for view in kb.list() if word in kb.show(view.id).text) for word in ("tabs", "linter"))  # type: ignore[operator]
@@ -100,7 +104,9 @@ def test_what_was_forgotten_or_reworded_is_not_brought_back(kb: KnowledgeBase, f
     assert notes_of(folder) == written
 
 
-def test_what_the_vault_says_already_is_reinforced_once_for_a_source(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+def test_what_the_vault_says_already_is_reinforced_once_for_a_source(
+    kb: KnowledgeBase, source: Callable[..., Path]
+) -> None:
     known = kb.learn("Use tabs. They are shorter.", kind="rule")
     origin = source({"AGENTS.md": "- Use tabs. They are shorter.\n"})
     assert counts(kb.import_(origin / "AGENTS.md")) == {("bullet", "reinforced"): 1}
@@ -121,7 +127,16 @@ def test_credentials_are_refused_and_the_rest_goes_on(run: Run, folder: Path, so
 
 def test_words_are_counted_as_people_count_them(run: Run, folder: Path, source: Callable[..., Path]) -> None:
     origin = source(
-        {"m.json": {"results": [{"id": "1", "memory": ""}, {"id": "2", "memory": ""}, {"id": "3", "memory": "A."}, {"id": "4", "memory": "B."}]}}
+        {
+            "m.json": {
+                "results": [
+                    {"id": "1", "memory": ""},
+                    {"id": "2", "memory": ""},
+                    {"id": "3", "memory": "A."},
+                    {"id": "4", "memory": "B."},
+                ]
+            }
+        }
     )
     done = run("--vault", folder, "import", origin / "m.json", "--format", "mem0")
     assert done.stdout == "2 memories: 2 created\n"
@@ -140,7 +155,9 @@ def test_the_place_may_be_named(kb: KnowledgeBase, folder: Path, source: Callabl
     assert {problem.message.partition(" to ")[0] for problem in kb.lint()} == {"the wikilink"}
 
 
-def test_what_makes_no_sense_is_said(kb: KnowledgeBase, folder: Path, source: Callable[..., Path], tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_said(
+    kb: KnowledgeBase, folder: Path, source: Callable[..., Path], tmp_path: Path
+) -> None:
     (tmp_path / "x.json").write_text('{"a": 1}', encoding="utf-8")
     (folder / "memory/learnings").mkdir()
     with pytest.raises(UnreadableInput, match="does not exist"):
@@ -168,7 +185,8 @@ def test_an_import_is_taken_back_at_once(run: Run, folder: Path, source: Callabl
 def test_a_thousand_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     """Offers were held against each other in pairs, which took minutes for an import."""
     lines = "".join(
-        f"- Rule {number} says that {' '.join(f'word{(number * 7 + step) % 997}' for step in range(12))} is so\n" for number in range(1_000)
+        f"- Rule {number} says that {' '.join(f'word{(number * 7 + step) % 997}' for step in range(12))} is so\n"
+        for number in range(1_000)
     )
     report = kb.import_(source({"AGENTS.md": lines + lines}) / "AGENTS.md", dry_run=True)
     assert counts(report) == {("bullet", "created"): 1_000, ("bullet", "known"): 1_000}

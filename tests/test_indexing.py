@@ -19,7 +19,9 @@ Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
 Row = tuple[object, ...]
 
-Edits.TestCase.settings = settings(max_examples=50, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+Edits.TestCase.settings = settings(
+    max_examples=50, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 TestAnyHistoryOfEdits = Edits.TestCase
 
 
@@ -46,7 +48,9 @@ def test_an_emptied_file_leaves_no_chunk_behind(vault: Vault, open_kb: Open) -> 
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("memory/learnings/a.md", "memory/rules/a.md"), ("memory/learnings", "memory/jobs/api/learnings")], ids=["a file", "its folder"]
+    ("old", "new"),
+    [("memory/learnings/a.md", "memory/rules/a.md"), ("memory/learnings", "memory/jobs/api/learnings")],
+    ids=["a file", "its folder"],
 )
 def test_a_rename_moves_the_entry_and_its_scope(vault: Vault, open_kb: Open, old: str, new: str) -> None:
     folder = vault({"memory/learnings/a.md": ENTRY})
@@ -122,21 +126,45 @@ def test_a_removed_home_takes_its_entries_along(vault: Vault, open_kb: Open, hom
 
 
 @pytest.mark.parametrize(
-    "word", ["active", "pitfall", "corrective", "planning", "wombat", "owner", "quokka", "dingo", "related_to", "importance", "team"]
+    "word",
+    [
+        "active",
+        "pitfall",
+        "corrective",
+        "planning",
+        "wombat",
+        "owner",
+        "quokka",
+        "dingo",
+        "related_to",
+        "importance",
+        "team",
+    ],
 )
 def test_metadata_is_not_searched(vault: Vault, open_kb: Open, word: str) -> None:
     kb = open_kb(vault({"memory/rules/a.md": RICH, "memory/rules/b.md": "Another text.\n"}))
     assert found(kb, word) == []
 
 
-@pytest.mark.parametrize("word", ["numbat", "koala", "platypus", "bilby", '"deep sea"', "possum", "2026-03-01", "March"])
+@pytest.mark.parametrize(
+    "word", ["numbat", "koala", "platypus", "bilby", '"deep sea"', "possum", "2026-03-01", "March"]
+)
 def test_title_headings_body_tags_globs_and_date_are_searched(vault: Vault, open_kb: Open, word: str) -> None:
     kb = open_kb(vault({"memory/rules/a.md": RICH, "memory/rules/b.md": "Another text.\n"}))
     assert found(kb, word) == ["memory/rules/a.md"]
 
 
 @pytest.mark.parametrize(
-    "name", ["CONTINUITY.md", "INTENT.md", "memory/CONTINUITY.md", "memory/.premortem.md", "memory/.hidden/a.md", "memory/a.txt", "other/a.md"]
+    "name",
+    [
+        "CONTINUITY.md",
+        "INTENT.md",
+        "memory/CONTINUITY.md",
+        "memory/.premortem.md",
+        "memory/.hidden/a.md",
+        "memory/a.txt",
+        "other/a.md",
+    ],
 )
 def test_what_is_no_note_is_not_indexed(vault: Vault, open_kb: Open, name: str) -> None:
     kb = open_kb(vault({name: "zebra\n", "memory/MEMORY.md": "camel\n"}))

@@ -70,7 +70,10 @@ def test_files_of_others_come_back_byte_for_byte(folder: Path, open_kb: Open) ->
     held = load(folder, ".claude/settings.json")
     assert held["permissions"] == {"allow": ["Bash(git *)"], "deny": []}
     assert held["model"] == "opus"
-    assert [group["hooks"][0]["command"] for group in held["hooks"]["PostToolUse"]] == ["./format.sh", "memory-kb hook tool --agent claude-code"]
+    assert [group["hooks"][0]["command"] for group in held["hooks"]["PostToolUse"]] == [
+        "./format.sh",
+        "memory-kb hook tool --agent claude-code",
+    ]
     toml = tomllib.loads((folder / ".codex/config.toml").read_text())
     assert toml["mcp_servers"]["memory-kb"] == {"command": "memory-kb", "args": ["mcp"]}
     assert toml["mcp_servers"]["docs"]["args"] == ["[not a table]", "x"]
@@ -85,19 +88,38 @@ def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open
     server = {"command": "memory-kb", "args": ["mcp"]}
     assert load(folder, ".mcp.json") == {"mcpServers": {"memory-kb": server}}
     hooks = load(folder, ".claude/settings.json")["hooks"]
-    assert list(hooks) == ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"]
+    assert list(hooks) == [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "Stop",
+        "SessionEnd",
+    ]
     call = {"type": "command", "command": "memory-kb hook prompt --agent claude-code", "timeout": 10}
     assert hooks["UserPromptSubmit"] == [{"hooks": [call]}]
-    assert load(folder, ".codex/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["command"] == "memory-kb hook stop --agent codex"
-    assert load(folder, ".cursor/mcp.json")["mcpServers"]["memory-kb"]["args"] == ["mcp", "--vault", "${workspaceFolder}"]
+    assert (
+        load(folder, ".codex/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["command"]
+        == "memory-kb hook stop --agent codex"
+    )
+    assert load(folder, ".cursor/mcp.json")["mcpServers"]["memory-kb"]["args"] == [
+        "mcp",
+        "--vault",
+        "${workspaceFolder}",
+    ]
     cursor = load(folder, ".cursor/hooks.json")
-    assert (cursor["version"], cursor["hooks"]["beforeSubmitPrompt"]) == (1, [{"command": "memory-kb hook prompt --agent cursor"}])
+    assert (cursor["version"], cursor["hooks"]["beforeSubmitPrompt"]) == (
+        1,
+        [{"command": "memory-kb hook prompt --agent cursor"}],
+    )
     gemini = load(folder, ".gemini/settings.json")
     assert gemini["mcpServers"]["memory-kb"] == server
     assert gemini["hooks"]["BeforeAgent"][0]["hooks"][0]["timeout"] == 10_000
     vscode = {"type": "stdio", "command": "memory-kb", "args": ["mcp", "--vault", "${workspaceFolder}"]}
     assert load(folder, ".vscode/mcp.json") == {"servers": {"memory-kb": vscode}}
-    assert load(folder, "opencode.json") == {"mcp": {"memory-kb": {"type": "local", "command": ["memory-kb", "mcp"], "enabled": True}}}
+    assert load(folder, "opencode.json") == {
+        "mcp": {"memory-kb": {"type": "local", "command": ["memory-kb", "mcp"], "enabled": True}}
+    }
 
 
 def test_a_file_that_was_edited_since_loses_only_our_parts(folder: Path, open_kb: Open) -> None:
@@ -111,10 +133,15 @@ def test_a_file_that_was_edited_since_loses_only_our_parts(folder: Path, open_kb
     with (folder / "CLAUDE.md").open("a") as file:
         file.write("\nMine.\n")
     with (folder / ".codex/config.toml").open("a") as file:
-        file.write('\n[mcp_servers.memory-kb.tools.memory_recall]\napproval_mode = "approve"\n\n[projects."/x"]\ntrust_level = "trusted"\n')
+        file.write(
+            '\n[mcp_servers.memory-kb.tools.memory_recall]\napproval_mode = "approve"\n\n[projects."/x"]\ntrust_level = "trusted"\n'
+        )
     open_kb(folder).uninstall("claude-code")
     open_kb(folder).uninstall("codex")
-    assert json.loads(settings_file.read_text()) == {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./mine.sh"}]}]}, "model": "opus"}
+    assert json.loads(settings_file.read_text()) == {
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./mine.sh"}]}]},
+        "model": "opus",
+    }
     assert (folder / "CLAUDE.md").read_text() == "\nMine.\n"
     assert (folder / ".codex/config.toml").read_text().lstrip() == '[projects."/x"]\ntrust_level = "trusted"\n'
 
@@ -150,7 +177,9 @@ def test_without_the_record_our_parts_still_go(folder: Path, open_kb: Open) -> N
         ("CLAUDE.md", "<!-- memory-kb:begin install -->\nours\n", "CLAUDE.md:1"),
     ],
 )
-def test_a_damaged_file_is_one_sentence_and_nothing_is_written(name: str, text: str | bytes, line: str, folder: Path, open_kb: Open) -> None:
+def test_a_damaged_file_is_one_sentence_and_nothing_is_written(
+    name: str, text: str | bytes, line: str, folder: Path, open_kb: Open
+) -> None:
     before = make(folder, {name: text})
     with pytest.raises(CannotSplice) as error:
         open_kb(folder).install("claude-code")
@@ -220,7 +249,11 @@ def test_a_project_elsewhere_is_told_the_vault(folder: Path, open_kb: Open, tmp_
     project = tmp_path / "my code"
     project.mkdir()
     open_kb(folder).install("claude-code", folder=project)
-    assert json.loads((project / ".mcp.json").read_text())["mcpServers"]["memory-kb"]["args"] == ["mcp", "--vault", str(folder)]
+    assert json.loads((project / ".mcp.json").read_text())["mcpServers"]["memory-kb"]["args"] == [
+        "mcp",
+        "--vault",
+        str(folder),
+    ]
     open_kb(folder).uninstall("claude-code", folder=project)
     assert list(project.iterdir()) == []
 

@@ -32,14 +32,30 @@ a = 1
 """
 OWN: list[tuple[str, str, str]] = [
     ("claude-code", ".mcp.json", OWN_JSON),
-    ("claude-code", ".mcp.json", '{"mcpServers": {"memory-kb": {"command": "memory-kb", "args": ["mcp", "--vault", "/my/notes"]}}}'),
+    (
+        "claude-code",
+        ".mcp.json",
+        '{"mcpServers": {"memory-kb": {"command": "memory-kb", "args": ["mcp", "--vault", "/my/notes"]}}}',
+    ),
     ("claude-code", ".mcp.json", '{"mcpServers": {"memory-kb": {"type": "http", "url": "http://127.0.0.1:8000"}}}'),
     ("claude-code", ".mcp.json", '{"mcpServers": {"memory-kb": null}}'),
     ("cursor", ".cursor/mcp.json", OWN_JSON),
-    ("vscode", ".vscode/mcp.json", '{"servers": {"memory-kb": {"type": "stdio", "command": "uvx", "args": ["memory-kb", "mcp"]}}}'),
-    ("opencode", "opencode.json", '{"mcp": {"memory-kb": {"type": "local", "command": ["memory-kb", "mcp"], "enabled": false}}}'),
+    (
+        "vscode",
+        ".vscode/mcp.json",
+        '{"servers": {"memory-kb": {"type": "stdio", "command": "uvx", "args": ["memory-kb", "mcp"]}}}',
+    ),
+    (
+        "opencode",
+        "opencode.json",
+        '{"mcp": {"memory-kb": {"type": "local", "command": ["memory-kb", "mcp"], "enabled": false}}}',
+    ),
     ("codex", ".codex/config.toml", OWN_TABLE),
-    ("codex", ".codex/config.toml", '[mcp_servers.memory-kb]\ncommand = "memory-kb"\nargs = ["mcp"]\nenabled = false\n\n[other]\na=1\n'),
+    (
+        "codex",
+        ".codex/config.toml",
+        '[mcp_servers.memory-kb]\ncommand = "memory-kb"\nargs = ["mcp"]\nenabled = false\n\n[other]\na=1\n',
+    ),
     ("codex", ".codex/config.toml", "[mcp_servers]\nmemory-kb = {command = '/opt/x'} # mine"),
     ("codex", ".codex/config.toml", 'mcp_servers.memory-kb.command = "/opt/x"\r\n'),
 ]
@@ -59,7 +75,9 @@ def server(folder: Path, file: str = ".mcp.json") -> Any:
 
 @pytest.mark.parametrize("keeps_record", [True, False], ids=["recorded", "record lost"])
 @pytest.mark.parametrize(("agent", "name", "text"), OWN)
-def test_it_stays_byte_for_byte(agent: str, name: str, text: str, keeps_record: bool, folder: Path, open_kb: Open) -> None:
+def test_it_stays_byte_for_byte(
+    agent: str, name: str, text: str, keeps_record: bool, folder: Path, open_kb: Open
+) -> None:
     write_files(folder, {name: text})
     before = tree(folder)
     report = open_kb(folder).install(agent)
@@ -137,12 +155,22 @@ def test_ours_as_somebody_else_committed_it_can_be_uninstalled(folder: Path, ope
     (folder / "memory/.memory-kb/installs.json").unlink()
     open_kb(folder).install("codex")
     open_kb(folder).uninstall("codex")
-    assert "memory-kb" not in tomllib.loads((folder / ".codex/config.toml").read_text() if (folder / ".codex/config.toml").exists() else "")
+    assert "memory-kb" not in tomllib.loads(
+        (folder / ".codex/config.toml").read_text() if (folder / ".codex/config.toml").exists() else ""
+    )
     assert not (folder / "AGENTS.md").exists() or "memory-kb" not in (folder / "AGENTS.md").read_text()
 
 
 def test_a_server_that_is_no_object_is_nobodys() -> None:
     part = Member(("s", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
-    for text in (b'{"s": {"memory-kb": [1]}}', b'{"s": {"memory-kb": {"command": 1, "args": 2}}}', b'{"s": {"memory-kb": {"command": "memory-kb"}}}'):
+    for text in (
+        b'{"s": {"memory-kb": [1]}}',
+        b'{"s": {"memory-kb": {"command": 1, "args": 2}}}',
+        b'{"s": {"memory-kb": {"command": "memory-kb"}}}',
+    ):
         data, trace = put_in("x.json", text, [part])
-        assert (data, take_out("x.json", data, [part], trace), take_out("x.json", data, [part], None)) == (text, text, text)
+        assert (data, take_out("x.json", data, [part], trace), take_out("x.json", data, [part], None)) == (
+            text,
+            text,
+            text,
+        )

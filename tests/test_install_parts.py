@@ -17,7 +17,11 @@ from memory_kb.errors import CannotSplice
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab\\"/*,{}[]\u00e9 \t', max_size=6))
 VALUES = st.recursive(
-    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text("abc/", max_size=3), inner, max_size=3)), max_leaves=12
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text("abc/", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=12,
 )
 DOCUMENTS = st.dictionaries(st.sampled_from(["a", "b", "hooks", "mcpServers", "// x"]), VALUES, max_size=4)
 SERVER = Member(("mcpServers", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
@@ -33,7 +37,11 @@ def texts(draw: st.DrawFn) -> tuple[str, Any]:
     notes = draw(st.booleans())
 
     def note() -> str:
-        return draw(st.sampled_from(["", "", "", " /* a, } */", f" // c: ]{newline}" if unit is not None else ""])) if notes else ""
+        return (
+            draw(st.sampled_from(["", "", "", " /* a, } */", f" // c: ]{newline}" if unit is not None else ""]))
+            if notes
+            else ""
+        )
 
     def write(one: Any, depth: int) -> str:
         if not isinstance(one, dict | list) or not one:
@@ -98,7 +106,14 @@ def test_anything_can_be_taken_out(document: tuple[str, Any], data: st.DataObjec
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from([CODEX_CONFIG, "", "\n", "# end\n", '[x]\ny = """\n[z]\n"""\n', "[[a]]\nb = {c = [1,\n[2]]}\n"]), unique=True))
+@given(
+    st.lists(
+        st.sampled_from(
+            [CODEX_CONFIG, "", "\n", "# end\n", '[x]\ny = """\n[z]\n"""\n', "[[a]]\nb = {c = [1,\n[2]]}\n"]
+        ),
+        unique=True,
+    )
+)
 def test_toml_tables_come_and_go(pieces: list[str]) -> None:
     text = "".join(sorted(pieces, key=lambda piece: piece.startswith("[")))
     table = ("mcp_servers", "memory-kb")

@@ -27,11 +27,15 @@ def test_nothing_of_this_machine_is_in_them(agent: str, folder: Path, open_kb: O
     open_kb(folder).install(agent)
     written = [file for file in folder.rglob("*") if file.is_file() and "memory" not in file.relative_to(folder).parts]
     assert written
-    assert [file.name for file in written if str(folder) in file.read_text() or str(Path.home()) in file.read_text()] == []
+    assert [
+        file.name for file in written if str(folder) in file.read_text() or str(Path.home()) in file.read_text()
+    ] == []
 
 
 @pytest.mark.parametrize(("agent", "file", "group"), WITH_A_VARIABLE)
-def test_the_agent_s_variable_leads_to_the_vault(agent: str, file: str, group: str, folder: Path, open_kb: Open, tmp_path: Path) -> None:
+def test_the_agent_s_variable_leads_to_the_vault(
+    agent: str, file: str, group: str, folder: Path, open_kb: Open, tmp_path: Path
+) -> None:
     (folder / "apps/web").mkdir(parents=True)
     far = tmp_path / "elsewhere"
     far.mkdir()
@@ -51,7 +55,9 @@ def test_the_agent_s_variable_leads_to_the_vault(agent: str, file: str, group: s
 
 
 @pytest.mark.parametrize(("agent", "file", "group"), WITH_A_VARIABLE)
-def test_a_vault_that_is_pinned_is_named_in_full(agent: str, file: str, group: str, folder: Path, open_kb: Open) -> None:
+def test_a_vault_that_is_pinned_is_named_in_full(
+    agent: str, file: str, group: str, folder: Path, open_kb: Open
+) -> None:
     open_kb(folder).install(agent, pin=True)
     assert arguments(folder / file, group) == ["mcp", "--vault", str(folder)]
 

@@ -26,7 +26,9 @@ def keeping(folder: Path, home: Path) -> Keeping:
     return Keeping.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW)
 
 
-def offer(text: str = RULE, key: str = "s1/rule/1", origin: str | None = "s1", place: Location = PROJECT, **draft: object) -> Offer:
+def offer(
+    text: str = RULE, key: str = "s1/rule/1", origin: str | None = "s1", place: Location = PROJECT, **draft: object
+) -> Offer:
     return Offer(Draft(text, kind="rule", **draft), place, key, "It was said.", origin)  # type: ignore[arg-type]
 
 
@@ -88,7 +90,9 @@ def test_a_credential_is_refused_and_the_rest_goes_on(keeping: Keeping) -> None:
         (Location(learning_type="proxy"), (), "memory/proxy-tasks"),
     ],
 )
-def test_places(keeping: Keeping, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str) -> None:
+def test_places(
+    keeping: Keeping, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str
+) -> None:
     take(keeping, offer(place=place, fields=tuple(fields)))
     (note,) = notes(folder)
     assert note.parent == folder / folder_name
@@ -102,7 +106,9 @@ def test_a_plain_folder_has_no_jobs(vault: MakeVault, home: Path) -> None:
 
 
 def test_memories_hold_the_whole_text(vault: MakeVault, open_kb: Callable[..., KnowledgeBase]) -> None:
-    body = "\n\n".join(f"## Part {number}\n\n" + "A sentence of some length that fills the part. " * 30 for number in range(8))
+    body = "\n\n".join(
+        f"## Part {number}\n\n" + "A sentence of some length that fills the part. " * 30 for number in range(8)
+    )
     kb = open_kb(vault({"memory/config.yaml": "", "memory/learnings/a.md": f"---\nid: a\nkind: fact\n---\n{body}\n"}))
     (memory,) = map(make_memory, kb._reading(lambda index: list(index.memories(EVERYTHING))))
     assert memory.text.split() == body.split()

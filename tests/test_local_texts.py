@@ -49,7 +49,18 @@ def test_nothing_of_a_long_text_is_lost(tmp_path: Path) -> None:
 
 
 def test_any_text_has_a_vector(tmp_path: Path) -> None:
-    texts = ["", " \n\t", "\x00", "\ud83d half", "🎉👩‍👩‍👧", "検索する", "مرحبا", "<s> </s> <pad>", "w5" * 5_000, "a\u0301" * 99]
+    texts = [
+        "",
+        " \n\t",
+        "\x00",
+        "\ud83d half",
+        "🎉👩‍👩‍👧",
+        "検索する",
+        "مرحبا",
+        "<s> </s> <pad>",
+        "w5" * 5_000,
+        "a\u0301" * 99,
+    ]
     assert np.isfinite(embed(make_model(tmp_path), *texts)).all()
 
 
@@ -93,7 +104,10 @@ def test_lower_case_is_for_models_that_want_it(tmp_path: Path) -> None:
 def test_prompts_stand_before_queries_and_documents(tmp_path: Path) -> None:
     folder = make_model(tmp_path)
     plain = embed(folder, "w10 w5 w6", "w11 w5 w6")
-    write_json(folder / "config_sentence_transformers.json", {"prompts": {"query": "w10 ", "passage": "w11 "}, "default_prompt_name": None})
+    write_json(
+        folder / "config_sentence_transformers.json",
+        {"prompts": {"query": "w10 ", "passage": "w11 "}, "default_prompt_name": None},
+    )
     assert embed(folder, "w5 w6", purpose="query")[0] == pytest.approx(plain[0], abs=1e-6)
     assert embed(folder, "w5 w6")[0] == pytest.approx(plain[1], abs=1e-6)
 
@@ -114,7 +128,9 @@ def test_a_space_is_known_before_anything_is_loaded(tmp_path: Path) -> None:
         f"embedder = LocalEmbedder({str(folder)!r})\nprint(*embedder.space, *embedder.limits)\n"
         "print([name for name in ('numpy', 'tokenizers', 'onnxruntime') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPOSITORY)})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPOSITORY)}
+    )
     space, loaded = done.stdout.splitlines()
     name, mark = space.split()[1].split("@")
     assert (name, len(mark), int(mark, 16) >= 0, space.split()[2], loaded) == ("tiny", 8, True, str(WIDTH), "[]")
@@ -124,12 +140,19 @@ def test_a_space_follows_the_files_and_not_their_place(tmp_path: Path) -> None:
     space = LocalEmbedder(make_model(tmp_path / "one" / "tiny")).space
     assert LocalEmbedder(make_model(tmp_path / "two" / "tiny")).space == space
     changes: list[Damage] = [
-        lambda folder: write_tensors(folder / "model.safetensors", make_tensors("bert") | {"embeddings.LayerNorm.bias": numbers("other", WIDTH)}),
+        lambda folder: write_tensors(
+            folder / "model.safetensors", make_tensors("bert") | {"embeddings.LayerNorm.bias": numbers("other", WIDTH)}
+        ),
         lambda folder: write_json(folder / "1_Pooling" / "config.json", {"pooling_mode": "cls"}),
         lambda folder: write_json(folder / "sentence_bert_config.json", {"max_seq_length": 32}),
         lambda folder: write_json(folder / "config_sentence_transformers.json", {"prompts": {"query": "w5 "}}),
-        lambda folder: write_json(folder / "tokenizer.json", json.loads((folder / "tokenizer.json").read_text()) | {"normalizer": {"type": "NFC"}}),
-        lambda folder: write_json(folder / "config.json", json.loads((folder / "config.json").read_text()) | {"layer_norm_eps": 1e-3}),
+        lambda folder: write_json(
+            folder / "tokenizer.json",
+            json.loads((folder / "tokenizer.json").read_text()) | {"normalizer": {"type": "NFC"}},
+        ),
+        lambda folder: write_json(
+            folder / "config.json", json.loads((folder / "config.json").read_text()) | {"layer_norm_eps": 1e-3}
+        ),
     ]
     seen = {space}
     for number, change in enumerate(changes):

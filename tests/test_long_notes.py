@@ -16,7 +16,20 @@ from memory_kb.retrieval.crowding import match_evenly
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
-WORDS = ["region", "metrics", "ledger", "payment", "settled", "tenant", "row", "sizes", "plan", "latency", "worker", "event"]
+WORDS = [
+    "region",
+    "metrics",
+    "ledger",
+    "payment",
+    "settled",
+    "tenant",
+    "row",
+    "sizes",
+    "plan",
+    "latency",
+    "worker",
+    "event",
+]
 PITFALL = entry("Working inside the Adyen webhook timed out under load; queue it.", id="pit", kind="pitfall")
 FACT = entry("Adyen's webhook wants an answer within ten seconds.", id="answer", kind="fact")
 TASK = "Adyen webhook times out under load, fix it"
@@ -28,12 +41,18 @@ def filler(count: int) -> str:
 
 def guide(sections: int) -> str:
     """Return a guide that is about Adyen's webhook in every section."""
-    parts = (f"## {n}. Adyen webhook {WORDS[n % 12]} {n}\n\nThe Adyen webhook times out. {filler(90 + n % 7)}." for n in range(sections))
+    parts = (
+        f"## {n}. Adyen webhook {WORDS[n % 12]} {n}\n\nThe Adyen webhook times out. {filler(90 + n % 7)}."
+        for n in range(sections)
+    )
     return "# Adyen webhook integration guide\n\n" + "\n\n".join(parts) + "\n"
 
 
 def others(count: int) -> Files:
-    return {f"memory/learnings/o{n}.md": entry(f"Quiet matter number {n} concerns topic{n}.", id=f"o{n}", kind="fact") for n in range(count)}
+    return {
+        f"memory/learnings/o{n}.md": entry(f"Quiet matter number {n} concerns topic{n}.", id=f"o{n}", kind="fact")
+        for n in range(count)
+    }
 
 
 @pytest.fixture(params=["a guide of 60 KB", "one line of 100 KB", "a guide of 600 KB"])
@@ -43,7 +62,10 @@ def long_vault(request: pytest.FixtureRequest, vault: MakeVault) -> Path:
         "one line of 100 KB": entry("The Adyen webhook times out. " * 3_500, id="line", kind="pitfall"),
         "a guide of 600 KB": guide(750),
     }[request.param]
-    return vault({"memory/config.yaml": "", "memory/pit.md": PITFALL, "memory/fact.md": FACT, "memory/long.md": text} | dict(others(20)))
+    return vault(
+        {"memory/config.yaml": "", "memory/pit.md": PITFALL, "memory/fact.md": FACT, "memory/long.md": text}
+        | dict(others(20))
+    )
 
 
 def test_a_context_has_what_the_short_notes_say_too(long_vault: Path, open_kb: Open) -> None:
@@ -62,7 +84,9 @@ def test_the_first_hits_are_the_same_for_every_limit(long_vault: Path, open_kb: 
     kb = open_kb(long_vault)
     all_of_them = [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=300).hits]
     for limit in (1, 5, 7, 30, 200):
-        assert [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=limit).hits] == all_of_them[:limit]
+        assert [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=limit).hits] == all_of_them[
+            :limit
+        ]
 
 
 def test_a_long_note_alone_gives_all_its_passages(vault: MakeVault, open_kb: Open) -> None:
@@ -76,7 +100,9 @@ def test_a_long_note_alone_gives_all_its_passages(vault: MakeVault, open_kb: Ope
 def test_a_word_of_one_note_is_rare_however_often_it_says_it(vault: MakeVault, open_kb: Open) -> None:
     """Most passages have the note's own words, which tell more than the words that some other note has by chance."""
     files = {"memory/config.yaml": "", "memory/pit.md": PITFALL, "memory/long.md": guide(75)} | dict(others(20))
-    kb = open_kb(vault(files | {"memory/chance.md": entry("Clocks are fixed twice a year.", id="chance", kind="pitfall")}))
+    kb = open_kb(
+        vault(files | {"memory/chance.md": entry("Clocks are fixed twice a year.", id="chance", kind="pitfall")})
+    )
     paths = found(kb, "fix the Adyen webhook", limit=30)
     assert paths.index("memory/pit.md") < paths.index("memory/chance.md")
 

@@ -30,7 +30,14 @@ def test_it_begins_tells_what_it_can_and_ends(folder: Path, home: Path) -> None:
     told = editor.start()
     able = told["capabilities"]
     assert told["serverInfo"]["name"] == "memory-kb"
-    assert {"completionProvider", "hoverProvider", "definitionProvider", "referencesProvider", "renameProvider", "codeActionProvider"} <= able.keys()
+    assert {
+        "completionProvider",
+        "hoverProvider",
+        "definitionProvider",
+        "referencesProvider",
+        "renameProvider",
+        "codeActionProvider",
+    } <= able.keys()
     assert able["renameProvider"] == {"prepareProvider": True}
     assert editor.close() == 0
 
@@ -119,7 +126,12 @@ def test_an_agreed_encoding_is_used(edit: Edit, folder: Path) -> None:
     editor = edit(CAPABILITIES | {"general": {"positionEncodings": ["utf-8"]}})
     uri = editor.open(folder / "memory/learnings/draft.md", "数 [[")
     for _ in range(200):
-        items = (editor.ask("textDocument/completion", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 6}}) or {}).get("items")
+        items = (
+            editor.ask(
+                "textDocument/completion", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 6}}
+            )
+            or {}
+        ).get("items")
         if items:
             break
         time.sleep(0.05)

@@ -22,9 +22,7 @@ Vault = Callable[[Files], Path]
 
 def test_what_is_amiss_is_said_at_its_place_before_saving(read: Reading) -> None:
     editor, folder = read
-    text = (
-        "---\nid: redis-cache\nkind: polcy\nimportance: 7\n---\n数据库 😀 [[nowhere]] and [[Redis cache]] ![[pic.png]].\nkey AKIAIOSFODNN7EXAMPLQ\n"
-    )
+    text = "---\nid: redis-cache\nkind: polcy\nimportance: 7\n---\n数据库 😀 [[nowhere]] and [[Redis cache]] ![[pic.png]].\nkey AKIAIOSFODNN7EXAMPLQ\n"
     uri = draft(editor, folder, text)
     said = {one["code"]: one for one in editor.diagnostics(uri, 3)}
     assert said.keys() == {"field", "link", "id", "secret"}
@@ -45,7 +43,9 @@ def test_it_says_what_lint_says(edit: Edit, folder: Path, run: Run) -> None:
     uri = draft(editor, folder, "x")
     uri = editor.open(file)
     said = [one["message"] for one in editor.diagnostics(uri)]
-    assert sorted(said) == sorted(problem["message"] for problem in linted["problems"] if problem["path"].endswith("odd.md"))
+    assert sorted(said) == sorted(
+        problem["message"] for problem in linted["problems"] if problem["path"].endswith("odd.md")
+    )
     assert len(said) == 4
 
 
@@ -126,7 +126,9 @@ def test_an_entry_of_a_job_is_promoted_to_the_project(read: Reading) -> None:
     text = entry("Quote the shell variables.", id="quote", kind="rule")
     uri = draft(editor, folder, text, "memory/jobs/api/rules/quote.md")
     offered = actions(editor, uri, "Quote")
-    made = apply_workspace_edit(editor.ask("codeAction/resolve", offered["Promote this entry to the project"])["edit"], {uri: text})
+    made = apply_workspace_edit(
+        editor.ask("codeAction/resolve", offered["Promote this entry to the project"])["edit"], {uri: text}
+    )
     ((address, promoted),) = made.items()
     assert "/memory/rules/" in address
     assert "promoted_from: session" in (promoted or "") and "Quote the shell variables." in (promoted or "")
@@ -148,7 +150,14 @@ def test_a_misspelt_word_is_corrected(read: Reading) -> None:
     editor, folder = read
     uri = draft(editor, folder, "---\nid: a\nkind: polcy # why\n---\nText.\n")
     (said,) = editor.diagnostics(uri, 3)
-    asked = {"textDocument": {"uri": uri}, "range": said["range"], "context": {"diagnostics": [said], "only": ["quickfix"]}}
+    asked = {
+        "textDocument": {"uri": uri},
+        "range": said["range"],
+        "context": {"diagnostics": [said], "only": ["quickfix"]},
+    }
     (action,) = editor.ask("textDocument/codeAction", asked)
     (change,) = action["edit"]["changes"][uri]
-    assert change == {"range": {"start": {"line": 2, "character": 6}, "end": {"line": 2, "character": 11}}, "newText": "policy"}
+    assert change == {
+        "range": {"start": {"line": 2, "character": 6}, "end": {"line": 2, "character": 11}},
+        "newText": "policy",
+    }

@@ -46,7 +46,9 @@ def test_the_very_first_question_is_answered(editor: Editor, folder: Path) -> No
 def test_every_first_question_waits_for_the_vault(editor: Editor, folder: Path, method: str) -> None:
     editor.start()
     uri = editor.open(folder / "memory/learnings/a.md")
-    assert editor.ask(f"textDocument/{method}", editor.at(uri, "[[Be") | {"context": {"includeDeclaration": True, "triggerKind": 1}})
+    assert editor.ask(
+        f"textDocument/{method}", editor.at(uri, "[[Be") | {"context": {"includeDeclaration": True, "triggerKind": 1}}
+    )
 
 
 def test_symbols_wait_too(editor: Editor, folder: Path) -> None:
@@ -77,8 +79,13 @@ def test_a_long_first_look_is_told(editor: Editor, folder: Path, shows_progress:
 
 def test_an_entry_that_is_not_saved_is_led_to_told_of_and_completed(editor: Editor, folder: Path) -> None:
     editor.start()
-    new = editor.open(folder / "memory/learnings/new.md", "---\nid: fresh\nkind: fact\naliases: [Newest]\n---\n# Brand new\n\nBody.\n")
-    uri = editor.open(folder / "memory/learnings/a.md", entry("# Alpha\n\nSee [[fresh]], [[Brand new]] and [[newest]].", id="alpha", kind="fact"))
+    new = editor.open(
+        folder / "memory/learnings/new.md", "---\nid: fresh\nkind: fact\naliases: [Newest]\n---\n# Brand new\n\nBody.\n"
+    )
+    uri = editor.open(
+        folder / "memory/learnings/a.md",
+        entry("# Alpha\n\nSee [[fresh]], [[Brand new]] and [[newest]].", id="alpha", kind="fact"),
+    )
     for word in ("[[fre", "[[Brand", "[[newe"):
         place = editor.ask("textDocument/definition", editor.at(uri, word))
         assert (place["uri"], place["range"]["start"]["line"]) == (new, 5)
@@ -114,4 +121,6 @@ def test_an_unsaved_entry_makes_a_name_taken(editor: Editor, folder: Path) -> No
     editor.open(folder / "memory/learnings/new.md", entry("# Brand new", id="fresh", kind="fact"))
     uri = editor.open(folder / "memory/learnings/a.md")
     assert editor.ask("textDocument/rename", editor.at(uri, "# Alp") | {"newName": "Brand new"}) is None
-    assert "is called already" in editor.wait(lambda one: one.get("method") == "window/showMessage")["params"]["message"]
+    assert (
+        "is called already" in editor.wait(lambda one: one.get("method") == "window/showMessage")["params"]["message"]
+    )

@@ -51,7 +51,13 @@ def test_headings_and_block_ids_of_the_linked_note_are_completed(read: Reading) 
     ("text", "word", "wanted", "unwanted"),
     [
         pytest.param("---\nki\n---\nText.\n", "ki", {"kind"}, {"tags"}, id="field-name"),
-        pytest.param("---\nkind: fact\n\n---\nText.\n", "fact\n", {"status", "tags"}, {"kind"}, id="only-fields-that-are-not-there"),
+        pytest.param(
+            "---\nkind: fact\n\n---\nText.\n",
+            "fact\n",
+            {"status", "tags"},
+            {"kind"},
+            id="only-fields-that-are-not-there",
+        ),
         pytest.param("---\nkind: po\n---\n", "po", {"policy"}, {"fact"}, id="value"),
         pytest.param("---\nstatus: \n---\n", "status: ", {"active", "retired"}, {"policy"}, id="empty-value"),
         pytest.param("---\npinned: \n---\n", "pinned: ", {"true", "false"}, set(), id="flag"),
@@ -59,14 +65,22 @@ def test_headings_and_block_ids_of_the_linked_note_are_completed(read: Reading) 
         pytest.param("---\ntags: [db, ca\n---\n", ", ca", {"cache"}, {"db"}, id="tag-in-a-list"),
         pytest.param("---\ntags:\n  - st\n---\n", "- st", {"staging"}, {"db"}, id="tag-on-a-line"),
         pytest.param("---\nlinks: [{to: stag\n---\n", "to: stag", {"Staging database"}, set(), id="id-in-an-object"),
-        pytest.param("---\nlinks:\n- to: x\n  relation: sup\n---\n", "relation: sup", {"supersedes", "superseded_by"}, {"related_to"}, id="relation"),
+        pytest.param(
+            "---\nlinks:\n- to: x\n  relation: sup\n---\n",
+            "relation: sup",
+            {"supersedes", "superseded_by"},
+            {"related_to"},
+            id="relation",
+        ),
         pytest.param("---\nlinks: [{to: x, rel\n---\n", "rel", {"relation: "}, set(), id="key-in-an-object"),
         pytest.param("Text #ca", "#ca", {"cache"}, set(), id="tag-in-text"),
         pytest.param("Text.\n\n---\nid: a\nsta\n---\n", "sta", {"status"}, set(), id="second-entry"),
         pytest.param("---\nid: a\n", "\n", set(), set(), id="unclosed"),
     ],
 )
-def test_frontmatter_is_completed_where_it_stands(read: Reading, text: str, word: str, wanted: set[str], unwanted: set[str]) -> None:
+def test_frontmatter_is_completed_where_it_stands(
+    read: Reading, text: str, word: str, wanted: set[str], unwanted: set[str]
+) -> None:
     editor, folder = read
     uri = draft(editor, folder, text)
     found = set(labels(editor.complete(uri, word)))
@@ -75,7 +89,15 @@ def test_frontmatter_is_completed_where_it_stands(read: Reading, text: str, word
 
 
 @pytest.mark.parametrize(
-    "text", ["kind: po", "Text.\n\nstatus: ", "---\nid: a\n---\nkind: po", "```\n---\nkind: po\n```\n", "# Heading: po", "`#ca`"]
+    "text",
+    [
+        "kind: po",
+        "Text.\n\nstatus: ",
+        "---\nid: a\n---\nkind: po",
+        "```\n---\nkind: po\n```\n",
+        "# Heading: po",
+        "`#ca`",
+    ],
 )
 def test_no_fields_are_offered_outside_of_frontmatter(read: Reading, text: str) -> None:
     editor, folder = read
@@ -104,7 +126,9 @@ def test_hover_tells_prominence_use_and_links(edit: Edit, folder: Path, run: Run
 
 def test_hover_counts_what_is_not_saved_yet(read: Reading) -> None:
     editor, folder = read
-    old = entry("Text.", id="staging-db", kind="fact", importance="0.8", last_reinforced="'2026-08-23'", reinforcement_count=1)
+    old = entry(
+        "Text.", id="staging-db", kind="fact", importance="0.8", last_reinforced="'2026-08-23'", reinforcement_count=1
+    )
     uri = editor.open(folder / "memory/learnings/staging.md", "[[")
     editor.wait_until_known(uri, "[[", "Redis cache")
     editor.type(uri, old, 3)
@@ -158,4 +182,7 @@ def test_symbols_are_entries_with_their_headings(read: Reading) -> None:
         ("Staging database", []),
     ]
     found = editor.ask("workspace/symbol", {"query": "redis"})
-    assert [(one["name"], one["location"]["uri"].rpartition("/")[2]) for one in found] == [("Redis cache", "redis.md"), ("Redis cache", "draft.md")]
+    assert [(one["name"], one["location"]["uri"].rpartition("/")[2]) for one in found] == [
+        ("Redis cache", "redis.md"),
+        ("Redis cache", "draft.md"),
+    ]

@@ -25,7 +25,9 @@ def test_an_id_is_renamed_with_its_links_saved_or_not(read: Reading) -> None:
     staging = editor.open(folder / "memory/learnings/staging.md")
     assert editor.ask("textDocument/prepareRename", editor.at(staging, "id: staging"))["placeholder"] == "staging-db"
     asked = editor.at(staging, "id: staging") | {"newName": "stage-database"}
-    made = apply_workspace_edit(editor.ask("textDocument/rename", asked), {uri: editor.text(uri), staging: editor.text(staging)})
+    made = apply_workspace_edit(
+        editor.ask("textDocument/rename", asked), {uri: editor.text(uri), staging: editor.text(staging)}
+    )
     assert made[uri] == "See [[stage-database|it]] and [[Staging database]] 😀 [[stage-database]].\n"
     assert made[staging] == POSTGRES.replace("staging-db", "stage-database")
     assert made[(folder / "memory/review/pin.md").as_uri()] == RULE.replace("staging-db", "stage-database")
@@ -40,7 +42,9 @@ def test_a_title_is_renamed_from_a_link_to_it(read: Reading) -> None:
     made = apply_workspace_edit(editor.ask("textDocument/rename", asked), {uri: editor.text(uri)})
     assert made[uri] == "See [[The cache#Keys]] and [[redis-cache]]."
     assert made[(folder / "memory/learnings/redis.md").as_uri()] == REDIS.replace("# Redis cache", "# The cache")
-    assert made[(folder / "memory/learnings/staging.md").as_uri()] == POSTGRES.replace("[[Redis cache]]", "[[The cache]]")
+    assert made[(folder / "memory/learnings/staging.md").as_uri()] == POSTGRES.replace(
+        "[[Redis cache]]", "[[The cache]]"
+    )
 
 
 def test_a_name_that_is_taken_is_refused(read: Reading) -> None:
@@ -53,7 +57,9 @@ def test_a_name_that_is_taken_is_refused(read: Reading) -> None:
 
 def test_the_command_renames_whatever_the_line_ends(run: Run, folder: Path) -> None:
     crlf = folder / "memory/learnings/crlf.md"
-    crlf.write_bytes(b"\xef\xbb\xbf---\r\nid: other # mine\r\nlinks:\r\n  - {to: staging-db, relation: related_to}\r\n---\r\nSee [[staging-db]].\r\n")
+    crlf.write_bytes(
+        b"\xef\xbb\xbf---\r\nid: other # mine\r\nlinks:\r\n  - {to: staging-db, relation: related_to}\r\n---\r\nSee [[staging-db]].\r\n"
+    )
     before = notes_of(folder)
     dry = run("--vault", folder, "rename", "staging-db", "stage", "--dry-run")
     assert dry.returncode == 0, dry.stderr
@@ -93,4 +99,6 @@ def test_a_note_called_by_its_file_is_renamed_with_its_file(run: Run, vault: Vau
     assert done.returncode == 0, done.stderr
     assert (notes / "sub" / "Green tea.md").read_text(encoding="utf-8") == "Green.\n"
     assert not (notes / "sub" / "Tea.md").exists()
-    assert (notes / "a.md").read_text(encoding="utf-8") == "[[Green tea]] ![[sub/Green tea#^x]] [[Green tea.md|t]] [[Teapot]]\n"
+    assert (notes / "a.md").read_text(
+        encoding="utf-8"
+    ) == "[[Green tea]] ![[sub/Green tea#^x]] [[Green tea.md|t]] [[Teapot]]\n"

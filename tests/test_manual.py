@@ -33,7 +33,9 @@ def test_a_transcript_that_is_not_what_happens_is_noticed(tmp_path: Path) -> Non
     page = "```console\n$ echo one 3f9a0c12\none 69712e00\n$ echo two \\\n> three\ntwo\n```\n\n```text\nno output of anything\n```\n"
     steps = read_steps(page)
     outputs = play(steps, tmp_path, page)
-    assert renewed(page, steps, outputs) == page.replace("69712e00", "3f9a0c12").replace("three\ntwo\n", "three\ntwo three\n")
+    assert renewed(page, steps, outputs) == page.replace("69712e00", "3f9a0c12").replace(
+        "three\ntwo\n", "three\ntwo three\n"
+    )
     assert renewed(page, steps, [outputs[0], "two\n"]) == page
 
 
@@ -68,7 +70,9 @@ def test_what_may_differ(said: str, real: str, same: bool) -> None:
 
 
 def test_extras_that_the_documentation_names_exist() -> None:
-    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     for page in [REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")]:
         for names in re.findall(r"(?:memory-kb|\.)\[([\w,]+)\]", page.read_text(encoding="utf-8")):
             assert set(names.split(",")) <= set(extras), f"{page.name}: {names}"
@@ -82,7 +86,11 @@ def test_the_sample_workflow_installs_what_a_variable_names(source: str, code: i
     (tmp_path / "pip").write_text('#!/bin/sh\nprintf "<%s>" "$@"\n', encoding="utf-8")
     (tmp_path / "pip").chmod(0o755)
     done = subprocess.run(
-        ["sh", "-c", install["run"]], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SOURCE": source}, capture_output=True, encoding="utf-8", check=False
+        ["sh", "-c", install["run"]],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SOURCE": source},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert min(done.returncode, 1) == code
     assert (done.stdout, "MEMORY_KB_SOURCE" in done.stderr) == ("" if code else f"<install><{source}>", bool(code))
@@ -96,9 +104,14 @@ def test_the_messages_in_the_troubleshooting_table_exist() -> None:
     assert [part for message in messages for part in message.split("...") if part.strip() not in code] == []
 
 
-@pytest.mark.parametrize("page", [*sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "README.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [*sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "README.md"], ids=lambda page: page.stem
+)
 def test_links_to_headings_lead_to_one(page: Path) -> None:
     for target, heading in re.findall(r"\]\(([^):]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
         text = (page.parent / target if target else page).read_text(encoding="utf-8")
-        known = {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+        known = {
+            re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-")
+            for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+        }
         assert heading in known, f"{page.name}: {target}#{heading}"

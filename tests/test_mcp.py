@@ -39,22 +39,34 @@ async def do_a_task(client: Client) -> None:
     assert "b-lint" in next(one["ids"] for one in known.data["sections"] if one["name"] == "guidelines")
     assert known.data["text"] == known.text and known.data["tokens"] <= 2_000
 
-    learned = await ask(client, "memory_learn", text="The linter needs Node 20.", kind="fact", tags=["testing"], source="observed")
+    learned = await ask(
+        client, "memory_learn", text="The linter needs Node 20.", kind="fact", tags=["testing"], source="observed"
+    )
     assert learned.data["action"] == "created"
     found = await ask(client, "memory_recall", query="linter node")
     assert found.data["hits"][0]["id"] == learned.data["id"] and "The linter needs Node 20." in found.text
     whole = await ask(client, "memory_recall", id=learned.data["id"][:8])
     assert whole.data["id"] == learned.data["id"] and "source: observed" in whole.text
 
-    done = await ask(client, "memory_outcome", agent="coder", task="push the linter fix", outcome="success", used=["b-lint"])
+    done = await ask(
+        client, "memory_outcome", agent="coder", task="push the linter fix", outcome="success", used=["b-lint"]
+    )
     (credit,) = [one for one in done.data["credits"] if one["id"] == "b-lint"]
     assert credit["credit"] == "success" and credit["after"] > credit["before"]
-    again = await ask(client, "memory_outcome", agent="coder", task="push the linter fix", outcome="success", used=["b-lint"])
+    again = await ask(
+        client, "memory_outcome", agent="coder", task="push the linter fix", outcome="success", used=["b-lint"]
+    )
     assert "b-lint" in again.data["known"] and not again.data["credits"]
 
-    assert (await ask(client, "memory_episode", event="Pushed the linter fix.", outcome="success", tags=["testing"])).data["action"] == "created"
-    assert (await ask(client, "memory_procedure", name="Push a fix", context="after a fix", steps=["Lint.", "Push."])).data["action"] == "created"
-    assert (await ask(client, "create_skill", name="Bisect", description="Find the commit that broke it.")).data["action"] == "created"
+    assert (
+        await ask(client, "memory_episode", event="Pushed the linter fix.", outcome="success", tags=["testing"])
+    ).data["action"] == "created"
+    assert (
+        await ask(client, "memory_procedure", name="Push a fix", context="after a fix", steps=["Lint.", "Push."])
+    ).data["action"] == "created"
+    assert (await ask(client, "create_skill", name="Bisect", description="Find the commit that broke it.")).data[
+        "action"
+    ] == "created"
     skills = await ask(client, "search_skills", query="push a fix")
     assert skills.data["skills"][0]["name"] == "Push a fix" and "1. Lint." in skills.text
     stats = await ask(client, "memory_stats")
@@ -65,7 +77,13 @@ async def do_a_task(client: Client) -> None:
 
 async def hand_over(client: Client) -> None:
     made = await ask(
-        client, "handoff_create", from_agent="coder", to_agent="tester", done=["Pushed the fix."], known_issues=["None."], patterns=["b-lint"]
+        client,
+        "handoff_create",
+        from_agent="coder",
+        to_agent="tester",
+        done=["Pushed the fix."],
+        known_issues=["None."],
+        patterns=["b-lint"],
     )
     latest = await ask(client, "handoff_latest", to_agent="tester")
     assert (made.data["action"], latest.data["id"], latest.data["patterns"]) == ("created", made.data["id"], ["b-lint"])
@@ -109,13 +127,17 @@ def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path)
             assert b"retired" in (project / "memory/rules/lint.md").read_bytes()
             assert (await ask(client, "memory_undo")).data["changes"]
             assert (project / "memory/rules/lint.md").read_bytes() == before
-            assert (await ask(client, "ledger_set", agent="coder", task="lint", completed=["one"])).data["tasks_completed"] == 1
+            assert (await ask(client, "ledger_set", agent="coder", task="lint", completed=["one"])).data[
+                "tasks_completed"
+            ] == 1
             assert (await ask(client, "ledger_show", agent="coder")).data["current_task"] == "lint"
             assert (await ask(client, "memory_status")).data["pending"] == 0
             assert "no-shared-term" in (await ask(client, "memory_why_not", query="zebra", id="b-lint")).text
             assert [one["id"] for one in (await ask(client, "memory_list", kind="rule")).data["entries"]] == ["b-lint"]
             assert (await ask(client, "review_list")).data["total"] == 0
-            assert (await ask(client, "memory_capture", text="I prefer tabs over spaces in Makefiles.")).data["messages"][0]["action"] == "created"
+            assert (await ask(client, "memory_capture", text="I prefer tabs over spaces in Makefiles.")).data[
+                "messages"
+            ][0]["action"] == "created"
             session = (await ask(client, "session_append", text="The numbat is asleep.", role="user")).data["session"]
             assert (await ask(client, "session_search", query="numbat")).data["hits"][0]["session"] == session
             assert (await ask(client, "session_end", outcome="success")).data["action"] == "ended"
@@ -125,7 +147,9 @@ def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path)
     run(work)
 
 
-def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise UnreadableInput("the disk is full")
 
@@ -148,12 +172,19 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(project: Pa
 def test_the_tools_are_few_small_and_honest_about_what_they_do(project: Path, home: Path) -> None:
     async def work() -> None:
         async with inside(project, home) as client:
-            tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]
+            tools = [
+                tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for tool in (await client.list_tools()).tools
+            ]
         assert {tool["name"] for tool in tools} == DEFAULT
         declared = json.dumps([{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools])
         assert count_tokens(declared) < 2_500
         assert {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]} == READING
-        assert not any(tool["annotations"]["destructiveHint"] for tool in tools if tool["name"] in READING | {"memory_learn", "memory_episode"})
+        assert not any(
+            tool["annotations"]["destructiveHint"]
+            for tool in tools
+            if tool["name"] in READING | {"memory_learn", "memory_episode"}
+        )
         assert not any(tool["annotations"]["openWorldHint"] for tool in tools)
 
     run(work)
@@ -173,7 +204,10 @@ def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Pat
             assert "wombat" in text and injected.judge(text) == "whole"
             assert text.count(injected.BEGIN) == text.count(injected.END) == 1 and text.endswith(injected.END)
             assert "\x1b" not in text and "</system>" not in text and "</memory-kb>" not in injected.strip(text)
-            assert not re.search(r"^(--- end ---|# )", text.partition("###")[2], re.MULTILINE) or "--- Retrieved Memory ---" in text
+            assert (
+                not re.search(r"^(--- end ---|# )", text.partition("###")[2], re.MULTILINE)
+                or "--- Retrieved Memory ---" in text
+            )
         assert len(answers[1].text) < 45_000 and "Only the first 40,000" in answers[1].text
         values = repr([one.data for one in answers])
         assert "Evil" in values and r"\x1b" not in values and "</system>" not in values
@@ -210,7 +244,11 @@ async def ask_twenty_at_once(client: Client) -> None:
 
     async def one(number: int) -> None:
         learns = number % 2 == 0
-        asked = ask(client, "memory_learn", text=f"The {words[number // 2]} is kept.") if learns else ask(client, "memory_recall", query="linter")
+        asked = (
+            ask(client, "memory_learn", text=f"The {words[number // 2]} is kept.")
+            if learns
+            else ask(client, "memory_recall", query="linter")
+        )
         answers.append(await asked)
 
     before = (await ask(client, "memory_stats")).data["entries"]

@@ -93,7 +93,10 @@ def test_learn_understands_what_models_guess(given: Mapping[str, Any], meant: Ma
         ({"text": "a", "maxResults": 3.0}, {"query": "a", "limit": 3}),
         ({"memory_id": "x"}, {"id": "x"}),
         ({"query": "a", "path": "src/a.py"}, {"query": "a", "file": "src/a.py"}),
-        ({"query": "a", "kind": "rule", "type": ["procedural"]}, {"query": "a", "kind": ["rule"], "type": ["procedural"]}),
+        (
+            {"query": "a", "kind": "rule", "type": ["procedural"]},
+            {"query": "a", "kind": ["rule"], "type": ["procedural"]},
+        ),
     ],
 )
 def test_recall_understands_what_models_guess(given: Mapping[str, Any], meant: Mapping[str, Any]) -> None:

@@ -28,7 +28,10 @@ FILES: Files = {
     "memory/learnings/fact.md": entry("Wombats live in burrows.", id="fact-1", kind="fact"),
     "memory/skills/feed.md": entry("# Skill: feed\n\nFeed the wombats with hay.", id="skill-1", kind="skill"),
     "memory/episodes/2026-11-01/ep.md": entry("The wombats broke out.", id="ep-1", kind="episode"),
-    **{f"memory/learnings/long{number}.md": entry(f"Quokka number {number}. {WOMBAT * 12}", id=f"long-{number}") for number in range(6)},
+    **{
+        f"memory/learnings/long{number}.md": entry(f"Quokka number {number}. {WOMBAT * 12}", id=f"long-{number}")
+        for number in range(6)
+    },
 }
 
 
@@ -55,8 +58,16 @@ def asks(folder: Path, home: Path) -> Asks:
 
 
 def test_learn_takes_a_key_and_a_value(folder: Path, asks: Asks, open_kb: Callable[[Path], KnowledgeBase]) -> None:
-    words = {"key": "cache choice", "value": "We keep sessions in Redis.", "type": "decision", "agent": "coder", "scope": "project"}
-    first, second = asks(("memory_learn", words), ("memory_learn", {"value": "Deploy on Mondays.", "type": "procedural", "scope": "all"}))
+    words = {
+        "key": "cache choice",
+        "value": "We keep sessions in Redis.",
+        "type": "decision",
+        "agent": "coder",
+        "scope": "project",
+    }
+    first, second = asks(
+        ("memory_learn", words), ("memory_learn", {"value": "Deploy on Mondays.", "type": "procedural", "scope": "all"})
+    )
     kb = open_kb(folder)
     view, other = kb.show(first.data["id"]), kb.show(second.data["id"])
     assert (view.title, view.kind, other.kind, other.scope) == ("cache choice", "decision", "rule", "project")
@@ -106,7 +117,8 @@ def test_recall_says_what_a_filter_may_be(words: Mapping[str, Any], said: str, a
 @pytest.mark.parametrize("name", ["max_tokens", "token_budget", "tokenBudget", "budget"])
 def test_recall_keeps_to_a_budget_of_tokens(name: str, asks: Asks) -> None:
     whole, some, least = asks(
-        ("memory_recall", {"query": "quokka number"}), *(("memory_recall", {"query": "quokka number", name: limit}) for limit in (400, 1))
+        ("memory_recall", {"query": "quokka number"}),
+        *(("memory_recall", {"query": "quokka number", name: limit}) for limit in (400, 1)),
     )
     assert count_tokens(whole.text) > 600
     assert 1 <= len(some.data["hits"]) < len(whole.data["hits"])
@@ -135,18 +147,29 @@ def test_a_context_needs_only_files(asks: Asks) -> None:
     assert nothing.is_error and nothing.text.startswith("task is missing")
 
 
-@pytest.mark.parametrize("context", [{"task": "feed the wombats", "task_id": "T-77"}, {"task_id": "T-77"}, {"task": "feed the wombats"}])
+@pytest.mark.parametrize(
+    "context", [{"task": "feed the wombats", "task_id": "T-77"}, {"task_id": "T-77"}, {"task": "feed the wombats"}]
+)
 @pytest.mark.parametrize("outcome", [{"task": "feed the wombats", "task_id": "T-77"}, {"task_id": "T-77"}])
-def test_an_id_names_the_task_of_an_agent_without_a_job(context: Mapping[str, Any], outcome: Mapping[str, Any], asks: Asks) -> None:
-    told, done = asks(("memory_context", {"agent": "coder", **context}), ("memory_outcome", {"agent": "coder", "outcome": "success", **outcome}))
+def test_an_id_names_the_task_of_an_agent_without_a_job(
+    context: Mapping[str, Any], outcome: Mapping[str, Any], asks: Asks
+) -> None:
+    told, done = asks(
+        ("memory_context", {"agent": "coder", **context}),
+        ("memory_outcome", {"agent": "coder", "outcome": "success", **outcome}),
+    )
     assert not told.is_error and "fed at noon" in told.text
-    is_known = ("task_id" in context and "task_id" in outcome) or (context == {"task": "feed the wombats"} and "task" in outcome)
+    is_known = ("task_id" in context and "task_id" in outcome) or (
+        context == {"task": "feed the wombats"} and "task" in outcome
+    )
     assert ("Nothing was shown" in done.text) != is_known, done.text
 
 
 def test_a_task_without_a_job_hides_nothing(folder: Path, open_kb: Callable[[Path], KnowledgeBase], run: Run) -> None:
     (folder / "memory/jobs/zoo/tasks/feed/learnings").mkdir(parents=True)
-    (folder / "memory/jobs/zoo/tasks/feed/learnings/a.md").write_text(entry("Wombats of the zoo eat grass.", id="zoo-1", kind="rule"))
+    (folder / "memory/jobs/zoo/tasks/feed/learnings/a.md").write_text(
+        entry("Wombats of the zoo eat grass.", id="zoo-1", kind="rule")
+    )
     told = run("--vault", folder, "context", "what do wombats eat", "--task", "feed", "--agent", "coder")
     assert (told.returncode, "eat grass" in told.stdout) == (0, True)
     assert run("--vault", folder, "outcome", "coder", "feed", "success").stderr.startswith("`memory-kb undo")

@@ -30,7 +30,9 @@ set_nothing = mcp_client.set_nothing
 project = mcp_client.project
 
 
-def test_the_handshake_is_answered_before_anything_heavy_loads(project: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_handshake_is_answered_before_anything_heavy_loads(
+    project: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with process(project, home, "--no-watch", env={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
         lines: list[str] = []
         reader = threading.Thread(target=lambda: lines.extend(server.stderr or ()))
@@ -61,10 +63,17 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
         greet(server)
         send(server, "no json", '{"jsonrpc": "2.0"}', call(1, "memory_stats"))
         told = receive(server)["result"]
-        assert told["isError"] and "cannot be opened" in told["content"][0]["text"] and str(tmp_path) not in told["content"][0]["text"]
+        assert (
+            told["isError"]
+            and "cannot be opened" in told["content"][0]["text"]
+            and str(tmp_path) not in told["content"][0]["text"]
+        )
         (gone / "memory").mkdir(parents=True)
         (gone / "memory" / "config.yaml").write_text("", encoding="utf-8")
-        send(server, r'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_learn","arguments":{"text":"half \ud83d of a pair"}}}')
+        send(
+            server,
+            r'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_learn","arguments":{"text":"half \ud83d of a pair"}}}',
+        )
         made = receive(server)["result"]["structuredContent"]
         assert "half ? of a pair" in (gone / made["path"]).read_text(encoding="utf-8")
         send(server, call(3, "memory_recall", query="pair"))
@@ -78,7 +87,9 @@ def test_another_configuration_is_taken_up(project: Path, home: Path) -> None:
     async def work() -> None:
         async with inside(project, home) as client:
             assert (await ask(client, "memory_recall", query="linter")).data["hits"]
-            (project / "memory" / "config.yaml").write_text("ignore: ['memory/rules/**', 'rules/**']\n", encoding="utf-8")
+            (project / "memory" / "config.yaml").write_text(
+                "ignore: ['memory/rules/**', 'rules/**']\n", encoding="utf-8"
+            )
             assert not (await ask(client, "memory_recall", query="linter")).data["hits"]
 
     run(work)
@@ -95,10 +106,16 @@ def test_ctrl_c_ends_it_cleanly(project: Path, home: Path) -> None:
 def test_it_ends_with_the_process_that_started_it(project: Path, home: Path) -> None:
     """Somebody else may hold the other end of its input."""
     reading, writing = os.pipe()
-    code = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:], stdin=0).pid, flush=True); time.sleep(600)"
+    code = (
+        "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:], stdin=0).pid, flush=True); time.sleep(600)"
+    )
     command = [sys.executable, "-m", "memory_kb", "--vault", str(project), "mcp", "--no-watch"]
     with subprocess.Popen(
-        [sys.executable, "-c", code, *command], stdin=reading, stdout=subprocess.PIPE, text=True, env=clean_environment(home)
+        [sys.executable, "-c", code, *command],
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=clean_environment(home),
     ) as parent:
         assert parent.stdout
         server = int(parent.stdout.readline())
@@ -117,7 +134,9 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def test_of_several_servers_one_watches_and_the_next_takes_over(project: Path, home: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+def test_of_several_servers_one_watches_and_the_next_takes_over(
+    project: Path, home: Path, open_kb: Callable[[Path], KnowledgeBase]
+) -> None:
     with process(project, home) as first, process(project, home) as second:
         greet(first)
         assert first.stderr and first.stdin
@@ -170,5 +189,12 @@ def test_elsewhere_takes_a_token_and_places_are_read_or_refused(project: Path, h
 
 def test_without_the_sdk_it_says_what_to_install(project: Path, home: Path) -> None:
     code = f"import sys; sys.modules['mcp'] = None; import memory_kb.cli.app as app; sys.exit(app.run(['--vault', {str(project)!r}, 'mcp']))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False, env=clean_environment(home))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment(home),
+    )
     assert done.returncode == 2 and 'pip install "memory-kb[mcp]"' in done.stderr

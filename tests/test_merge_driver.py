@@ -30,7 +30,9 @@ def test_bytes_that_are_no_text_stay_as_they_are(tmp_path: Path) -> None:
     """What is no UTF-8 survives; what is no text at all is left to a person, ours in the folder."""
     base = encode(ENTRY).replace(b"owner", b"owner").replace(b"First", b"F\xffrst")
     names = [str(tmp_path / name) for name in ("o", "a", "b")]
-    for name, data in zip(names, (base, base.replace(b"Second", b"2nd"), base.replace(b"count: 2", b"count: 3")), strict=True):
+    for name, data in zip(
+        names, (base, base.replace(b"Second", b"2nd"), base.replace(b"count: 2", b"count: 3")), strict=True
+    ):
         Path(name).write_bytes(data)
     assert merge_file(names[0], names[1], names[2], "memory/a.md") == 0
     assert Path(names[1]).read_bytes() == base.replace(b"Second", b"2nd").replace(b"count: 2", b"count: 3")
@@ -42,7 +44,13 @@ def test_bytes_that_are_no_text_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_without_git_what_differs_is_a_choice() -> None:
     lone = GitTexts({"PATH": "/nowhere"})
-    merged = merge_files(ENTRY, ENTRY.replace("Second", "2nd").replace("count: 2", "count: 3"), ENTRY.replace("First", "1st"), "a.md", lone)
+    merged = merge_files(
+        ENTRY,
+        ENTRY.replace("Second", "2nd").replace("count: 2", "count: 3"),
+        ENTRY.replace("First", "1st"),
+        "a.md",
+        lone,
+    )
     assert merged.conflicts == 1
     assert {"1st line.", "2nd line."} <= set(lines_of(merged.text))
 
@@ -83,7 +91,11 @@ def test_outside_of_a_repository_it_says_so(run: Run, folder: Path) -> None:
 
 def test_init_offers_it_in_a_repository(run: Run, tmp_path: Path, home: Path) -> None:
     clone = found(tmp_path / "v", home, {"README.md": "x"})
-    assert run("init", clone.folder).stderr.splitlines()[-1].startswith("This is a git repository: `memory-kb git install`")
+    assert (
+        run("init", clone.folder)
+        .stderr.splitlines()[-1]
+        .startswith("This is a git repository: `memory-kb git install`")
+    )
     assert "git install" not in run("init", tmp_path / "other").stderr
 
 

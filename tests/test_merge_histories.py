@@ -36,7 +36,9 @@ class Side:
 
     def edit(self) -> None:
         entries = [one for one in parse_document(self.text, "a.md").entries if one.has_frontmatter]
-        step = self._rng.choice([self._count, self._tag, self._untag, self._own_key, self._line, self._reword, self._retire, self._remark])
+        step = self._rng.choice(
+            [self._count, self._tag, self._untag, self._own_key, self._line, self._reword, self._retire, self._remark]
+        )
         if not entries or self._rng.random() < 0.12:
             self._add()
         elif self._rng.random() < 0.08 and len(entries) > 2:
@@ -65,7 +67,11 @@ class Side:
 
     def _count(self, one: Any, piece: str) -> str:
         name = self._rng.choice(_COUNTS)
-        return self._set(one, piece, **{name: one.metadata.get(name, 0) + 1, "last_reinforced": f"2026-{self._rng.randrange(1, 13):02}-01"})
+        return self._set(
+            one,
+            piece,
+            **{name: one.metadata.get(name, 0) + 1, "last_reinforced": f"2026-{self._rng.randrange(1, 13):02}-01"},
+        )
 
     def _tag(self, one: Any, piece: str) -> str:
         return self._set(one, piece, tags=[*one.metadata.get("tags", []), self._new()])
@@ -163,7 +169,9 @@ def test_no_text_at_all_breaks_the_merge(noise: str, seed: int) -> None:
     merged = merge(base, ours, theirs)
     assert "Line zero." in merged.text or merged.conflicts or "Line 0.0." not in ours
     kept = set(lines_of(merged.text))
-    assert {line for line in lines_of(ours) if line != "Line 0.0."} - kept <= {line for line in lines_of(ours) if line in lines_of(base)}
+    assert {line for line in lines_of(ours) if line != "Line 0.0."} - kept <= {
+        line for line in lines_of(ours) if line in lines_of(base)
+    }
 
 
 def test_two_clones_edited_at_random_come_to_the_same(tmp_path: Path, home: Path, open_kb: Open) -> None:
@@ -179,7 +187,9 @@ def test_two_clones_edited_at_random_come_to_the_same(tmp_path: Path, home: Path
     ids = sorted(entry_id for text in notes.values() for entry_id in said_by(text) if entry_id[0] == "r")
     for name, clone in (("ours", first), ("theirs", second)):
         kb = open_kb(clone.folder)
-        sides = {path: Side((clone.folder / path).read_text(), f"{name}{number}x", rng) for number, path in enumerate(notes)}
+        sides = {
+            path: Side((clone.folder / path).read_text(), f"{name}{number}x", rng) for number, path in enumerate(notes)
+        }
         for _ in range(30):
             side = rng.choice(list(sides.values()))
             side.edit()

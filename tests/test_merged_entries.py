@@ -83,8 +83,18 @@ def test_feedback_of_both_sides_makes_a_confidence(
 
 
 def test_fields_and_text_of_both_sides_come_together() -> None:
-    ours = ENTRY.replace("count: 2", "count: 3").replace("01-01", "03-01").replace("First", "1st").replace("[x, y]", "[x, y, z]")
-    theirs = ENTRY.replace("count: 2", "count: 4").replace("01-01", "02-01").replace("Second", "2nd").replace("[x, y]", "[y]  # fewer")
+    ours = (
+        ENTRY.replace("count: 2", "count: 3")
+        .replace("01-01", "03-01")
+        .replace("First", "1st")
+        .replace("[x, y]", "[x, y, z]")
+    )
+    theirs = (
+        ENTRY.replace("count: 2", "count: 4")
+        .replace("01-01", "02-01")
+        .replace("Second", "2nd")
+        .replace("[x, y]", "[y]  # fewer")
+    )
     merged = both_ways(ENTRY, ours, theirs)
     assert merged == FileMerge(
         "---\nid: a\nkind: rule  # why not\ntags: [y, z]  # fewer\nowner: wombat\nreinforcement_count: 5\n"
@@ -120,7 +130,9 @@ def test_a_real_conflict_stands_within_its_entry() -> None:
 
 
 def test_a_field_that_both_changed_is_marked_alone() -> None:
-    merged = both_ways(ENTRY, ENTRY.replace("wombat", "emu").replace("count: 2", "count: 3"), ENTRY.replace("wombat", "dingo"))
+    merged = both_ways(
+        ENTRY, ENTRY.replace("wombat", "emu").replace("count: 2", "count: 3"), ENTRY.replace("wombat", "dingo")
+    )
     assert merged.conflicts == 1
     assert "<<<<<<< ours\nowner: emu\n=======\nowner: dingo\n>>>>>>> theirs\nreinforcement_count: 3\n" in merged.text
 
@@ -163,7 +175,10 @@ def test_one_side_that_changed_all_line_ends_has_its_way() -> None:
 def test_entries_without_ids_are_known_by_their_words() -> None:
     base = "# Notes\n\nPlain.\n\n---\nkind: fact\ntitle: One\n---\nText one.\n\n---\nkind: fact\ntitle: Two\n---\nText two.\n"
     ours = base.replace("title: One", "title: One\nid: one\nusage_count: 1").replace("Plain.", "Plain!")
-    theirs = base.replace("Text one.", "Text 1.").replace("title: Two", "title: Two\ntags: [t]") + "\n---\nkind: fact\n---\nThree.\n"
+    theirs = (
+        base.replace("Text one.", "Text 1.").replace("title: Two", "title: Two\ntags: [t]")
+        + "\n---\nkind: fact\n---\nThree.\n"
+    )
     merged = both_ways(base, ours, theirs)
     assert not merged.conflicts
     assert {"Plain!", "Text 1.", "id: one", "usage_count: 1", "tags: ['t']", "Three."} <= set(lines_of(merged.text))
@@ -172,9 +187,7 @@ def test_entries_without_ids_are_known_by_their_words() -> None:
 
 def test_odd_frontmatter_that_one_side_left_alone_is_no_conflict() -> None:
     """A key that stands there twice, braces and anchors are kept to the byte."""
-    odd = (
-        "---\nid: b\ntags: [x]\ntags: [y]\n---\nTwice.\n\n---\n{id: c, usage_count: 1}\n---\nBraces.\n\n---\nid: d\na: &x [1]\nb: *x\n---\nAnchors.\n"
-    )
+    odd = "---\nid: b\ntags: [x]\ntags: [y]\n---\nTwice.\n\n---\n{id: c, usage_count: 1}\n---\nBraces.\n\n---\nid: d\na: &x [1]\nb: *x\n---\nAnchors.\n"
     base = f"{ENTRY}\n{odd}"
     ours = base.replace("Twice.", "Two.").replace("usage_count: 1", "usage_count: 2").replace("&x [1]", "&x [1, 2]")
     theirs = base.replace("First", "1st").replace("usage_count: 1", "usage_count: 3").replace("Anchors.", "Anchor.")

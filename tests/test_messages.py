@@ -15,7 +15,10 @@ from memory_kb.learning.speech.capture import Capture, read_message
 from memory_kb.learning.speech.ownwords import MAX_RAW, read_own_text, sentences
 from memory_kb.notes.injected import wrap
 
-LABELLED = [json.loads(line) for line in (REPOSITORY / "tests" / "data" / "capture_messages.jsonl").read_text(encoding="utf-8").splitlines()]
+LABELLED = [
+    json.loads(line)
+    for line in (REPOSITORY / "tests" / "data" / "capture_messages.jsonl").read_text(encoding="utf-8").splitlines()
+]
 TEXTS = [labelled["text"] for labelled in LABELLED]
 
 
@@ -33,13 +36,19 @@ def test_the_labelled_messages_are_many_and_sound() -> None:
     assert all(labelled["body"] in labelled["text"] for labelled in wanted)
 
 
-@pytest.mark.parametrize(("first", "precision", "recall"), [(0, 0.99, 0.95), (1, 0.96, 0.88)], ids=["odd lines", "even lines"])
+@pytest.mark.parametrize(
+    ("first", "precision", "recall"), [(0, 0.99, 0.95), (1, 0.96, 0.88)], ids=["odd lines", "even lines"]
+)
 def test_what_is_kept_is_right_and_little_is_missed(first: int, precision: float, recall: float) -> None:
     """The even lines were not looked at while the expressions were written; both halves must stay as good as they are."""
     half = LABELLED[first::2]
     found = [(labelled, read_message(labelled["text"]).capture) for labelled in half]
     kept = [(labelled, capture) for labelled, capture in found if capture]
-    right = [labelled for labelled, capture in kept if (capture.kind, capture.text) == (labelled["kind"], labelled.get("body"))]
+    right = [
+        labelled
+        for labelled, capture in kept
+        if (capture.kind, capture.text) == (labelled["kind"], labelled.get("body"))
+    ]
     wrong = [labelled["text"] for labelled, _ in kept if labelled not in right]
     assert len(right) / len(kept) >= precision, wrong
     assert len(right) / sum(labelled["kind"] is not None for labelled in half) >= recall
@@ -54,13 +63,23 @@ def test_what_is_kept_is_right_and_little_is_missed(first: int, precision: float
         ("Don't ever mock the database.", "policy", "constraint", "mock the database"),
         ("All commits must be signed.", "policy", "constraint", "be signed"),
         ("Type hints are required on all public functions.", "policy", "constraint", "on all public functions"),
-        ("Actually, staging runs on Postgres 15, not on 14.", "fact", "correction", "staging runs on Postgres 15, not on 14"),
+        (
+            "Actually, staging runs on Postgres 15, not on 14.",
+            "fact",
+            "correction",
+            "staging runs on Postgres 15, not on 14",
+        ),
         ("No, the worker runs on Celery, not on RQ.", "fact", "correction", "the worker runs on Celery, not on RQ"),
         ("Not npm but pnpm is what this repo uses.", "fact", "correction", "Not npm but pnpm is what this repo uses"),
         ("Always sign what must not be forged.", "preference", "preference", "sign what must not be forged"),
         ("Remember that our CI runs on arm64.", "fact", "request", "our CI runs on arm64."),
         ("Please remember: never rebase shared branches", "preference", "request", "never rebase shared branches"),
-        ("remember that all releases must be tagged by the bot", "policy", "request", "all releases must be tagged by the bot"),
+        (
+            "remember that all releases must be tagged by the bot",
+            "policy",
+            "request",
+            "all releases must be tagged by the bot",
+        ),
     ],
 )
 def test_the_word_decides_the_kind(message: str, kind: str, pattern: str, span: str) -> None:
@@ -72,7 +91,10 @@ def test_the_word_decides_the_kind(message: str, kind: str, pattern: str, span: 
     ("kept", "passed"),
     [
         ("Remember that the search index is rebuilt at night.", "Remember that you still have to rebuild the index."),
-        ("Fix the docs. Public functions must have a docstring.", "Write a client. Public functions must have a docstring."),
+        (
+            "Fix the docs. Public functions must have a docstring.",
+            "Write a client. Public functions must have a docstring.",
+        ),
         ("Never return None from a repository method.", "Never return None from the method, at least for now."),
         ("All endpoints must be paginated from now on.", "All endpoints must be down, I guess."),
         ("No, the worker runs on Celery, not on RQ.", "No, the worker runs on the wrong queue again."),
@@ -93,8 +115,14 @@ def test_a_doubt_is_enough(kept: str, passed: str) -> None:
             "Return an error type, no unwrap in the library, we use thiserror everywhere",
             "Return an error type, no unwrap in the library, we use thiserror everywhere",
         ),
-        ("ok. And the robot has Humble, so please never use features of Jazzy.", "And the robot has Humble, so please never use features of Jazzy."),
-        ("Our style: sentence case in headings, and British spelling.", "Our style: sentence case in headings, and British spelling."),
+        (
+            "ok. And the robot has Humble, so please never use features of Jazzy.",
+            "And the robot has Humble, so please never use features of Jazzy.",
+        ),
+        (
+            "Our style: sentence case in headings, and British spelling.",
+            "Our style: sentence case in headings, and British spelling.",
+        ),
         ("Exactly. Splits have to be by patient_id, never by row.", "Splits have to be by patient_id, never by row."),
         (
             "before you touch prod: reindex only between 22 and 6, never during the day",
@@ -126,7 +154,10 @@ def test_what_stands_behind_or_before_a_rule(message: str, kept: str | None) -> 
 
 
 def test_a_title_leaves_out_what_only_leads_to_it() -> None:
-    titles = [capture_of(text).title for text in ("and please always use UTC for timestamps.", "`uv.lock` is committed. Never edit it by hand.")]
+    titles = [
+        capture_of(text).title
+        for text in ("and please always use UTC for timestamps.", "`uv.lock` is committed. Never edit it by hand.")
+    ]
     assert titles == ["Always use UTC for timestamps", "`uv.lock` is committed. Never edit it by hand"]
 
 
@@ -141,7 +172,11 @@ def test_source_and_priority_follow_the_pattern() -> None:
 
 
 def test_one_message_gives_one_capture_in_page_order() -> None:
-    constraint, correction, preference = "All commits must be signed.", "No, the worker runs on Celery, not on RQ.", "Always use tabs in Go files."
+    constraint, correction, preference = (
+        "All commits must be signed.",
+        "No, the worker runs on Celery, not on RQ.",
+        "Always use tabs in Go files.",
+    )
     assert capture_of(f"{constraint} {correction} {preference}").text == preference
     assert capture_of(f"{constraint} {correction}").text == correction
     assert capture_of(f"{preference} Never use spaces in Go files.").text == preference
@@ -238,7 +273,22 @@ WORDS = (
     "?",
     ". ",
 )
-MARKS = ("\n", "\n\n", "- ", "`", "```\n", '"', "'", "> ", "<a>", "</a>", "# ", "<!-- memory-kb:begin -->", "<!-- memory-kb:end -->", "\x00")
+MARKS = (
+    "\n",
+    "\n\n",
+    "- ",
+    "`",
+    "```\n",
+    '"',
+    "'",
+    "> ",
+    "<a>",
+    "</a>",
+    "# ",
+    "<!-- memory-kb:begin -->",
+    "<!-- memory-kb:end -->",
+    "\x00",
+)
 AFTERWARDS = ("\n\nThanks!", "\r\n\r\nThanks!", "\n\n```\ncode\n```")
 MADE_UP = st.lists(st.sampled_from((*WORDS, *MARKS, "x" * 30)), max_size=40).map("".join)
 LABELLED_ONES = st.lists(st.sampled_from(TEXTS), max_size=4).map("\n".join)

@@ -40,7 +40,9 @@ def _cut(name: str, length: int) -> Damage:
 
 def _tensors(**changes: Floats | None) -> Damage:
     def change(folder: Path) -> None:
-        tensors = make_tensors("bert") | {name.replace("__", "."): array for name, array in changes.items() if array is not None}
+        tensors = make_tensors("bert") | {
+            name.replace("__", "."): array for name, array in changes.items() if array is not None
+        }
         for name, array in changes.items():
             if array is None:
                 del tensors[name.replace("__", ".")]
@@ -74,26 +76,52 @@ DAMAGE = [
     pytest.param(_config(position_embedding_type="alibi"), "ONNX export", id="unknown-positions"),
     pytest.param(_write("modules.json", "{}"), "modules.json", id="modules-object"),
     pytest.param(_write("modules.json", "[1]"), "modules.json", id="modules-numbers"),
-    pytest.param(_write("modules.json", '[{"path": "../..", "type": "a.Transformer"}]'), "outside", id="modules-outside"),
+    pytest.param(
+        _write("modules.json", '[{"path": "../..", "type": "a.Transformer"}]'), "outside", id="modules-outside"
+    ),
     pytest.param(_write("modules.json", '[{"path": "", "type": "a.CLIPModel"}]'), "CLIPModel", id="no-transformer"),
-    pytest.param(_write("modules.json", '[{"path": "", "type": "a.Transformer"}, {"path": "", "type": "a.LSTM"}]'), "LSTM", id="unknown-module"),
+    pytest.param(
+        _write("modules.json", '[{"path": "", "type": "a.Transformer"}, {"path": "", "type": "a.LSTM"}]'),
+        "LSTM",
+        id="unknown-module",
+    ),
     pytest.param(_write("1_Pooling/config.json", '{"pooling_mode": "median"}'), "1_Pooling", id="unknown-pooling"),
     pytest.param(_remove("1_Pooling/config.json"), "1_Pooling", id="no-pooling"),
     pytest.param(_write("sentence_bert_config.json", '{"max_seq_length": 2}'), "2 tokens", id="no-room"),
-    pytest.param(_write("config_sentence_transformers.json", '{"prompts": []}'), "config_sentence_transformers.json", id="prompts-list"),
+    pytest.param(
+        _write("config_sentence_transformers.json", '{"prompts": []}'),
+        "config_sentence_transformers.json",
+        id="prompts-list",
+    ),
     pytest.param(_remove("model.safetensors"), "model.safetensors", id="no-weights"),
     pytest.param(_only_pickled, "pytorch_model.bin, which is a program", id="pickled-weights"),
     pytest.param(_cut("model.safetensors", 5000), "model.safetensors", id="weights-cut"),
     pytest.param(_cut("model.safetensors", 4), "model.safetensors", id="weights-very-short"),
     pytest.param(_cut("model.safetensors", 0), "model.safetensors", id="weights-empty"),
     pytest.param(_header(b'{"a": 1}'), "model.safetensors", id="header-of-numbers"),
-    pytest.param(_header(b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}}'), "model.safetensors", id="offsets-outside"),
+    pytest.param(
+        _header(b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}}'),
+        "model.safetensors",
+        id="offsets-outside",
+    ),
     pytest.param(_header(b"[]"), "model.safetensors", id="header-list"),
-    pytest.param(_tensors(embeddings__LayerNorm__bias=None), "no tensor embeddings.LayerNorm.bias", id="a-tensor-missing"),
+    pytest.param(
+        _tensors(embeddings__LayerNorm__bias=None), "no tensor embeddings.LayerNorm.bias", id="a-tensor-missing"
+    ),
     pytest.param(_tensors(embeddings__LayerNorm__bias=numbers("x", 3)), "is 3, not 8", id="a-tensor-too-short"),
-    pytest.param(_tensors(embeddings__word_embeddings__weight=numbers("x", 9, WIDTH)), "the tokenizer knows words", id="fewer-words"),
-    pytest.param(_tensors(embeddings__LayerNorm__bias=np.full(WIDTH, np.nan, np.float32)), "not made of numbers", id="not-numbers"),
-    pytest.param(_tensors(embeddings__LayerNorm__bias=np.full(WIDTH, np.inf, np.float32)), "not made of numbers", id="infinite"),
+    pytest.param(
+        _tensors(embeddings__word_embeddings__weight=numbers("x", 9, WIDTH)),
+        "the tokenizer knows words",
+        id="fewer-words",
+    ),
+    pytest.param(
+        _tensors(embeddings__LayerNorm__bias=np.full(WIDTH, np.nan, np.float32)),
+        "not made of numbers",
+        id="not-numbers",
+    ),
+    pytest.param(
+        _tensors(embeddings__LayerNorm__bias=np.full(WIDTH, np.inf, np.float32)), "not made of numbers", id="infinite"
+    ),
     pytest.param(_write("model.safetensors.index.json", "[]"), None, id="index-unused"),
 ]
 
@@ -196,7 +224,9 @@ def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["HOME", "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"])
 def test_models_are_found_in_the_cache_of_hugging_face(tmp_path: Path, variable: str) -> None:
-    hub = tmp_path / {"HOME": ".cache/huggingface/hub", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}.get(variable, "")
+    hub = tmp_path / {"HOME": ".cache/huggingface/hub", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}.get(
+        variable, ""
+    )
     environ = {variable: str(tmp_path)}
     snapshots = hub / "models--sentence-transformers--tiny" / "snapshots"
     assert find_model("tiny", environ) is None

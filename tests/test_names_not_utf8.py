@@ -27,8 +27,12 @@ FILES = {"memory/config.yaml": "", f"memory/{ODD}": "---\nid: otters-1\nkind: fa
 
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize("odd", [ODD, os.fsdecode(b"caf\xe9/inner.md")], ids=["file", "folder"])
-def test_an_import_leaves_such_a_file_out_and_takes_the_rest(open_kb: Open, folder: Path, tmp_path: Path, odd: str, dry_run: bool) -> None:
-    source = write_files(tmp_path / "theirs", {".obsidian/app.json": "{}", odd: "Otters.\n", "tea.md": "Green tea wants 70 degrees.\n"})
+def test_an_import_leaves_such_a_file_out_and_takes_the_rest(
+    open_kb: Open, folder: Path, tmp_path: Path, odd: str, dry_run: bool
+) -> None:
+    source = write_files(
+        tmp_path / "theirs", {".obsidian/app.json": "{}", odd: "Otters.\n", "tea.md": "Green tea wants 70 degrees.\n"}
+    )
     report = open_kb(folder).import_(source, dry_run=dry_run)
     assert counts(report) == {("note", "created"): 1}
     (left_out,) = report.left_out
@@ -51,4 +55,6 @@ def test_lint_finds_such_a_file_by_its_name(open_kb: Open, vault: Callable[[File
 
 def test_such_a_name_is_printed_in_the_same_way_everywhere(clone: Clone) -> None:
     assert "memory/caf\\xe9.md: " in clone.kb("show", "otters-1", "--history")
-    assert json.loads(clone.kb("show", "otters-1", "--history", "--json"))["versions"][0]["path"] == "memory/caf\\xe9.md"
+    assert (
+        json.loads(clone.kb("show", "otters-1", "--history", "--json"))["versions"][0]["path"] == "memory/caf\\xe9.md"
+    )

@@ -34,7 +34,9 @@ def kb(vault: MakeVault, open_kb: Callable[[Path], KnowledgeBase]) -> KnowledgeB
     for number in range(60):
         kind = KINDS[number % len(KINDS)]
         text = f"The wombat eats {'quokka grass ' * (number % 7)}in room {number}."
-        files[f"memory/{'proxy-tasks' if number % 5 == 0 else 'learnings'}/{number}.md"] = entry(text, id=f"e-{number}", kind=kind)
+        files[f"memory/{'proxy-tasks' if number % 5 == 0 else 'learnings'}/{number}.md"] = entry(
+            text, id=f"e-{number}", kind=kind
+        )
     opened = open_kb(vault(files))
     opened.sync()
     return opened

@@ -34,7 +34,10 @@ def test_thanks_and_asides_are_no_preferences(message: str) -> None:
     assert read_message(message).capture is None
 
 
-@pytest.mark.parametrize("message", ["We merge by hand. Always squash!", "I always use UTC in the database.", "Never rebase, please. Thanks!"])
+@pytest.mark.parametrize(
+    "message",
+    ["We merge by hand. Always squash!", "I always use UTC in the database.", "Never rebase, please. Thanks!"],
+)
 def test_short_rules_and_habits_are_kept(message: str) -> None:
     assert read_message(message).capture
 
@@ -76,13 +79,21 @@ def test_what_nobody_asks_for_is_no_constraint(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["The customer says the export must not take longer.", "Change it without any downtime, please.", "It must not be public."]
+    "message",
+    [
+        "The customer says the export must not take longer.",
+        "Change it without any downtime, please.",
+        "It must not be public.",
+    ],
 )
 def test_what_the_work_has_to_keep_to_is_a_constraint(message: str) -> None:
     assert read_person(message).constraints == (message,)
 
 
-@pytest.mark.parametrize("message", ["You must be tired by now :)", "Always a pleasure to work with you.", "Never a dull moment with this build."])
+@pytest.mark.parametrize(
+    "message",
+    ["You must be tired by now :)", "Always a pleasure to work with you.", "Never a dull moment with this build."],
+)
 def test_small_talk_is_no_lesson(message: str) -> None:
     said = read_person(message)
     assert (said.lessons, said.constraints) == ((), ())
@@ -108,30 +119,46 @@ def test_only_what_corrects_something_is_a_correction() -> None:
 @pytest.mark.parametrize("lead", ["Decision: ", "The decision is: ", "Decided: "])
 def test_a_decision_says_once_that_it_is_one(lead: str) -> None:
     said = f"{lead}hand-written CSV instead of papaparse, because the library adds 40 kB to the bundle."
-    texts = [(offer.draft.title, offer.draft.text.splitlines()[0]) for offer in found(("assistant", said), ("user", "Go on."))]
+    texts = [
+        (offer.draft.title, offer.draft.text.splitlines()[0])
+        for offer in found(("assistant", said), ("user", "Go on."))
+    ]
     bare = "Hand-written CSV instead of papaparse, because the library adds 40 kB to the bundle"
     assert all(one == (bare[:80] if len(bare) <= 80 else one[0], f"**Decision:** {bare}.") for one in texts)
     assert len(texts) == 1 or lead == "Decided: "
 
 
 @pytest.mark.parametrize(
-    ("error", "is_worth"), [(("permission denied", "Permission denied"), False), (("permission denied", "no write access to /var"), True)]
+    ("error", "is_worth"),
+    [(("permission denied", "Permission denied"), False), (("permission denied", "no write access to /var"), True)],
 )
 def test_an_error_that_only_repeats_its_name_tells_nothing(error: Any, is_worth: bool) -> None:
     assert is_telling(*error) == is_worth
 
 
-def test_a_program_that_was_not_installed_yet_is_no_pitfall(folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+def test_a_program_that_was_not_installed_yet_is_no_pitfall(
+    folder: Path, open_kb: Callable[[Path], KnowledgeBase]
+) -> None:
     kb = open_kb(folder)
     missing, ready = bash("npm start", "sh: 1: vite: not found", ok=False), bash("npm start", "ready")
-    write_session(kb, "one", user("Start the dashboard and look at it."), missing, bash("npm install", "added 812 packages"), ready, user("thanks"))
+    write_session(
+        kb,
+        "one",
+        user("Start the dashboard and look at it."),
+        missing,
+        bash("npm install", "added 812 packages"),
+        ready,
+        user("thanks"),
+    )
     kb.reflect("one")
     kb.consolidate()
     assert [memory for memory in kb._memories() if memory.kind == "pitfall"] == []
 
 
 @pytest.mark.parametrize("helps", [True, False])
-def test_an_error_that_nothing_helped_against_is_no_pitfall(helps: bool, folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+def test_an_error_that_nothing_helped_against_is_no_pitfall(
+    helps: bool, folder: Path, open_kb: Callable[[Path], KnowledgeBase]
+) -> None:
     kb = open_kb(folder)
     for session in ("one", "two"):
         steps = [bash("npm start", "sh: 1: vite: not found", ok=False)]

@@ -75,7 +75,10 @@ def test_a_new_id_leaves_links_by_a_file_of_that_name_and_changes_typed_ones(run
         }
     )
     assert run("--vault", folder, "rename", "pin", "pin-image").returncode == 0
-    assert read(folder, "memory/rules/b.md") == "---\nid: b\nlinks: [{to: pin-image, relation: related_to}]\n---\nSee [[pin]].\n"
+    assert (
+        read(folder, "memory/rules/b.md")
+        == "---\nid: b\nlinks: [{to: pin-image, relation: related_to}]\n---\nSee [[pin]].\n"
+    )
     assert run("--vault", folder, "lint").stderr == "Nothing to mend.\n"
 
 
@@ -104,20 +107,28 @@ def test_links_go_by_paths_and_file_names_before_titles(run: Run, notes: Path, l
         ("[[te", "Tea", "Tea]]"),
     ],
 )
-def test_any_name_is_completed_to_one_that_every_reader_follows(editor: Editor, notes: Path, typed: str, label: str, written: str) -> None:
+def test_any_name_is_completed_to_one_that_every_reader_follows(
+    editor: Editor, notes: Path, typed: str, label: str, written: str
+) -> None:
     uri = draft(editor, notes, f"See {typed}")
     assert (label, written) in [(item["label"], item["textEdit"]["newText"]) for item in editor.complete(uri, typed)]
 
 
 def test_completion_in_a_memory_vault_names_the_file(run: Run, home: Path, vault: Write) -> None:
-    folder = vault({"memory/MEMORY.md": "---\nid: second\nkind: fact\n---\nOne.\n\n---\nid: deep\nkind: fact\ntitle: 'Deep: down'\n---\nTwo.\n"})
+    folder = vault(
+        {
+            "memory/MEMORY.md": "---\nid: second\nkind: fact\n---\nOne.\n\n---\nid: deep\nkind: fact\ntitle: 'Deep: down'\n---\nTwo.\n"
+        }
+    )
     run("--vault", folder, "learn", "Wait for the event.", "--title", "Flaky tests: wait")
     (made,) = (folder / "memory/learnings").glob("*.md")
     editor = Editor(home, "--vault", folder, cwd=folder)
     editor.start()
     uri = editor.open(folder / "memory/learnings/new.md", "[[flaky [[deep")
     editor.wait_until_known(uri, "[[flaky", "Flaky tests: wait")
-    assert [item["textEdit"]["newText"] for item in editor.complete(uri, "[[flaky")] == [f"{made.stem}|Flaky tests: wait]]"]
+    assert [item["textEdit"]["newText"] for item in editor.complete(uri, "[[flaky")] == [
+        f"{made.stem}|Flaky tests: wait]]"
+    ]
     assert [item["textEdit"]["newText"] for item in editor.complete(uri, "[[deep")] == ["deep|Deep: down]]"]
     editor.kill()
 

@@ -45,7 +45,9 @@ ENTRY = "---\nid: e1\nkind: pitfall\ntags: [network]\napplies_to: ['src/**']\ncr
     ],
     ids=["bytes", "utf-16", "nul", "yaml", "number", "word", "unclosed"],
 )
-def test_a_problem_is_told_again_while_its_file_stays_as_it_is(vault: Vault, open_kb: Open, content: bytes, line: int, message: str) -> None:
+def test_a_problem_is_told_again_while_its_file_stays_as_it_is(
+    vault: Vault, open_kb: Open, content: bytes, line: int, message: str
+) -> None:
     folder = vault({"memory/learnings/a.md": content, "memory/learnings/b.md": "fine\n"})
     kb = open_kb(folder)
     first, second = kb.sync(), kb.sync()
@@ -96,21 +98,33 @@ def test_an_inode_of_64_bits_fits_the_index() -> None:
     assert FileStat.of("a.md", "/a.md", cast("os.stat_result", Found())) == FileStat("a.md", "/a.md", 5, 7, -2)
 
 
-@pytest.mark.parametrize("content", ["é" * 1_000, "長" * 1_000, "ab\n" * 700], ids=["two bytes", "three bytes", "lines"])
+@pytest.mark.parametrize(
+    "content", ["é" * 1_000, "長" * 1_000, "ab\n" * 700], ids=["two bytes", "three bytes", "lines"]
+)
 @pytest.mark.parametrize("limit", [1_000, 1_001])
-def test_a_large_file_is_indexed_up_to_the_limit_and_says_only_that(vault: Vault, open_kb: Open, content: str, limit: int) -> None:
-    kb = open_kb(vault({"memory/learnings/a.md": content, "memory/config.yaml": f"index: {{max_file_bytes: {limit}}}\n"}))
+def test_a_large_file_is_indexed_up_to_the_limit_and_says_only_that(
+    vault: Vault, open_kb: Open, content: str, limit: int
+) -> None:
+    kb = open_kb(
+        vault({"memory/learnings/a.md": content, "memory/config.yaml": f"index: {{max_file_bytes: {limit}}}\n"})
+    )
     report = kb.sync()
     assert ["only its first" in problem.message for problem in report.problems] == [True]
-    texts = "".join(str(text) for (text,) in query(kb, "SELECT content FROM chunks ORDER BY position")).replace("\n", "")
+    texts = "".join(str(text) for (text,) in query(kb, "SELECT content FROM chunks ORDER BY position")).replace(
+        "\n", ""
+    )
     assert content.replace("\n", "").startswith(texts)
     assert len(texts.encode()) > 600
 
 
 def test_one_line_behind_frontmatter_is_indexed_up_to_the_limit_too(vault: Vault, open_kb: Open) -> None:
     line = "zebra " * 300_000
-    kb = open_kb(vault({"memory/a.md": f"---\nid: a\n---\n{line}\n", "memory/config.yaml": "index: {max_file_bytes: 1000000}\n"}))
-    assert [problem.message for problem in kb.sync().problems] == ["is 1.8 MB, over index.max_file_bytes; only its first 1.0 MB are indexed"]
+    kb = open_kb(
+        vault({"memory/a.md": f"---\nid: a\n---\n{line}\n", "memory/config.yaml": "index: {max_file_bytes: 1000000}\n"})
+    )
+    assert [problem.message for problem in kb.sync().problems] == [
+        "is 1.8 MB, over index.max_file_bytes; only its first 1.0 MB are indexed"
+    ]
     assert [hit.id for hit in kb.search("zebra", limit=1).hits] == ["a"]
 
 
@@ -131,7 +145,12 @@ def test_fifty_megabytes_in_one_file_stay_within_bounded_memory(vault: Vault, ho
     )
     pytest.importorskip("resource")
     done = subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, timeout=60, env=clean_environment(home), check=True
+        [sys.executable, "-c", script, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=clean_environment(home),
+        check=True,
     )
     grown, hits, problem = done.stdout.split(maxsplit=2)
     megabytes = int(grown) / (1_000_000 if sys.platform == "darwin" else 1_000)
@@ -166,8 +185,12 @@ def test_another_tokenizer_rebuilds_and_says_so(vault: Vault, open_kb: Open) -> 
     assert ([hit.path for hit in again.hits], again.degraded) == (["memory/learnings/a.md"], ())
 
 
-@pytest.mark.parametrize("statement", ["VACUUM", "UPDATE chunks SET rowid = rowid + 1000"], ids=["vacuum", "new rowids"])
-def test_rows_renumbered_from_outside_change_no_answer(vault: Vault, open_kb: Open, tmp_path: Path, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement", ["VACUUM", "UPDATE chunks SET rowid = rowid + 1000"], ids=["vacuum", "new rowids"]
+)
+def test_rows_renumbered_from_outside_change_no_answer(
+    vault: Vault, open_kb: Open, tmp_path: Path, statement: str
+) -> None:
     long = "\n\n".join(f"## Part {part}\n\n" + f"alpha beta{part} gamma. " * 30 for part in range(5))
     kb = open_kb(vault({f"memory/learnings/{name}.md": long for name in "abc"}))
     before = kb.search("beta3", limit=20).hits
@@ -215,7 +238,9 @@ def test_deleting_the_index_changes_no_answer(vault: Vault, open_kb: Open) -> No
 
 def test_the_configured_index_path_keeps_the_vault_clean(vault: Vault, home: Path, tmp_path: Path) -> None:
     folder = vault({"notes/a.md": "zebra\n"})
-    with KnowledgeBase.open(folder, home, environ={"HOME": str(tmp_path), "MEMORY_KB_INDEX_PATH": str(tmp_path / "indexes")}) as kb:
+    with KnowledgeBase.open(
+        folder, home, environ={"HOME": str(tmp_path), "MEMORY_KB_INDEX_PATH": str(tmp_path / "indexes")}
+    ) as kb:
         assert found(kb, "zebra") == ["notes/a.md"]
     assert [file.name for file in folder.iterdir()] == ["notes"]
     assert not home.exists()
@@ -235,7 +260,17 @@ def test_a_vault_that_cannot_be_written_is_indexed_in_the_cache_folder() -> None
 
         def run_as_user(*arguments: str) -> subprocess.CompletedProcess[str]:
             command = [sys.executable, "-m", "memory_kb", "--vault", str(place / "vault"), *arguments]
-            return subprocess.run(command, capture_output=True, text=True, env=env, check=False, cwd="/", timeout=60, user=user, group=user)
+            return subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                env=env,
+                check=False,
+                cwd="/",
+                timeout=60,
+                user=user,
+                group=user,
+            )
 
         try:
             is_reachable = run_as_user("--version").returncode == 0
@@ -265,9 +300,17 @@ def test_many_changes_are_one_generation(vault: Vault, open_kb: Open) -> None:
     assert time.perf_counter() - started < 5
 
 
-def test_a_conflict_that_nobody_settled_is_a_finding(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_a_conflict_that_nobody_settled_is_a_finding(
+    vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]
+) -> None:
     conflict = "<<<<<<< ours\nUse tabs.\n=======\nUse spaces.\n>>>>>>> theirs\n"
     kb = open_kb(
-        vault({"memory/config.yaml": "", "memory/a.md": f"# Style\n\nText.\n\n{conflict}", "memory/b.md": f"An example:\n\n```\n{conflict}```\n"})
+        vault(
+            {
+                "memory/config.yaml": "",
+                "memory/a.md": f"# Style\n\nText.\n\n{conflict}",
+                "memory/b.md": f"An example:\n\n```\n{conflict}```\n",
+            }
+        )
     )
     assert [(problem.path, problem.line) for problem in kb.lint()] == [("memory/a.md", 5)]

@@ -14,11 +14,36 @@ from memory_kb.model import Location
 from memory_kb.notes.events import Event
 
 SIZE = 190_000
-UNITS = ("  ", "\n", "\n ", "\t", "`", '"', "(", "a.", "a, ", "use ", "; ", "-- ", "> ", "| ", "no, ", "error: ", "[", "\\", "我", "x=1 ")
+UNITS = (
+    "  ",
+    "\n",
+    "\n ",
+    "\t",
+    "`",
+    '"',
+    "(",
+    "a.",
+    "a, ",
+    "use ",
+    "; ",
+    "-- ",
+    "> ",
+    "| ",
+    "no, ",
+    "error: ",
+    "[",
+    "\\",
+    "我",
+    "x=1 ",
+)
 
 
 def said(role: str) -> Callable[[str], list[Event]]:
-    return lambda text: [Event(role="user", content="Fix it."), Event(role="assistant", content="Shall I?"), Event(role=role, content=text)]
+    return lambda text: [
+        Event(role="user", content="Fix it."),
+        Event(role="assistant", content="Shall I?"),
+        Event(role=role, content=text),
+    ]
 
 
 def printed(text: str) -> list[Event]:
@@ -36,7 +61,9 @@ def ran(call: str, command: str, output: str, *, ok: bool) -> list[Event]:
     ]
 
 
-@pytest.mark.parametrize("make", [said("user"), said("assistant"), printed, typed], ids=["user", "assistant", "output", "command"])
+@pytest.mark.parametrize(
+    "make", [said("user"), said("assistant"), printed, typed], ids=["user", "assistant", "output", "command"]
+)
 @pytest.mark.parametrize("unit", UNITS, ids=repr)
 def test_a_long_text_of_an_odd_shape_holds_nothing_up(unit: str, make: Callable[[str], list[Event]]) -> None:
     for lead, end in (("we use ", "."), ("", " x")):

@@ -8,7 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tiny_models import LONG, PADDED, POSITIONS, SPECIAL, WIDTH, WORDS, embed, make_model, numbers, unit, write_json, write_onnx
+from tiny_models import (
+    LONG,
+    PADDED,
+    POSITIONS,
+    SPECIAL,
+    WIDTH,
+    WORDS,
+    embed,
+    make_model,
+    numbers,
+    unit,
+    write_json,
+    write_onnx,
+)
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.local import LocalEmbedder
@@ -51,16 +64,24 @@ def test_a_reduced_export_is_the_last_resort(tmp_path: Path) -> None:
     assert np.array_equal(embed(folder, LONG), before)
     (folder / "model.safetensors").unlink()
     assert embed(folder, LONG)[0] == pytest.approx(looked_up(LONG), abs=1e-5)
-    write_json(folder / "config.json", {"model_type": "mystery", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS})
+    write_json(
+        folder / "config.json", {"model_type": "mystery", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS}
+    )
     assert embed(folder, "w5 w6")[0] == pytest.approx(looked_up("w5 w6"), abs=1e-5)
     assert len({LocalEmbedder(folder).space, LocalEmbedder(make_model(tmp_path / "other")).space}) == 2
 
 
 @pytest.mark.parametrize(
     ("output", "extra", "content", "named"),
-    [("pooled", "position_ids", None, "not the export"), ("states", "", b"nothing", "cannot be run"), ("states", "", b"", "cannot be run")],
+    [
+        ("pooled", "position_ids", None, "not the export"),
+        ("states", "", b"nothing", "cannot be run"),
+        ("states", "", b"", "cannot be run"),
+    ],
 )
-def test_an_export_that_cannot_be_run_is_told(tmp_path: Path, output: str, extra: str, content: bytes | None, named: str) -> None:
+def test_an_export_that_cannot_be_run_is_told(
+    tmp_path: Path, output: str, extra: str, content: bytes | None, named: str
+) -> None:
     pytest.importorskip("onnxruntime")
     folder = make_model(tmp_path)
     write_onnx(folder / "onnx" / "model.onnx", TABLE, output, extra)
@@ -79,7 +100,9 @@ def test_an_export_that_fails_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["tokenizers", "onnxruntime"])
-def test_a_missing_package_is_named_with_the_way_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+def test_a_missing_package_is_named_with_the_way_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
     folder = make_model(tmp_path)
     if missing == "onnxruntime":
         (folder / "model.safetensors").unlink()

@@ -73,7 +73,12 @@ def states(folder: Path) -> dict[str, tuple[float, int, int]]:
     ],
 )
 def test_all_that_was_shown_gets_the_outcome(
-    shown: Path, open_kb: OpenKB, outcome: str, rules: tuple[float, int, int], pitfall: tuple[float, int, int], skill: tuple[float, int, int]
+    shown: Path,
+    open_kb: OpenKB,
+    outcome: str,
+    rules: tuple[float, int, int],
+    pitfall: tuple[float, int, int],
+    skill: tuple[float, int, int],
 ) -> None:
     kb = open_kb(shown)
     before = notes_of(shown)
@@ -112,8 +117,12 @@ def test_what_is_shown_later_is_credited_later(shown: Path, open_kb: OpenKB) -> 
     assert (state(shown, "late"), state(shown, "r1")) == (SUCCESS, SUCCESS)
 
 
-@pytest.mark.parametrize(("agent", "task", "session"), [("writer", "t", None), ("coder", "x", None), ("coder", "t", "elsewhere")])
-def test_an_unknown_pair_changes_nothing(vault: MakeVault, open_kb: OpenKB, agent: str, task: str, session: str | None) -> None:
+@pytest.mark.parametrize(
+    ("agent", "task", "session"), [("writer", "t", None), ("coder", "x", None), ("coder", "t", "elsewhere")]
+)
+def test_an_unknown_pair_changes_nothing(
+    vault: MakeVault, open_kb: OpenKB, agent: str, task: str, session: str | None
+) -> None:
     folder = vault(FILES)
     show(folder, "r1", session="s1")
     show(folder, "r2", agent=None)
@@ -154,7 +163,9 @@ def test_what_the_agent_says_counts(shown: Path, open_kb: OpenKB) -> None:
     kb = open_kb(shown)
     kb.session_start("s1", agent="coder")
     kb.session_append([Event(role="assistant", content="Done. [memory-kb: helpful r1] - saved an hour")], session="s1")
-    kb.session_append([Event(type="tool_call", tool="Write", args={"content": "x = 1  # [memory-kb: harmful p]\n"})], session="s1")
+    kb.session_append(
+        [Event(type="tool_call", tool="Write", args={"content": "x = 1  # [memory-kb: harmful p]\n"})], session="s1"
+    )
     kb.session_append([Event(type="tool_result", tool="Read", content="[memory-kb: harmful r2]")], session="s1")
     kb.session_append([Event(role="user", content=wrap("Write [memory-kb: harmful r2] when it hurts."))], session="s1")
     kb.outcome("coder", "t", "mixed")
@@ -191,7 +202,9 @@ def test_an_outcome_that_was_undone_may_be_told_again(shown: Path, open_kb: Open
 
 
 @pytest.mark.parametrize("is_written", [False, True], ids=["before", "after"])
-def test_a_call_that_was_killed_is_counted_once(shown: Path, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch, is_written: bool) -> None:
+def test_a_call_that_was_killed_is_counted_once(
+    shown: Path, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
     """It may have been killed before its notes were written, or after them and before it said so."""
     kb = open_kb(shown)
     append, count = OutcomeLog.append, 0
@@ -215,7 +228,9 @@ def test_a_call_that_was_killed_is_counted_once(shown: Path, open_kb: OpenKB, mo
     assert open_kb(shown).outcome("coder", "t", "success").credits == ()
 
 
-def test_a_file_that_cannot_be_written_credits_nothing(shown: Path, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_written_credits_nothing(
+    shown: Path, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kb = open_kb(shown)
 
     def fail(*_: Any, **__: Any) -> None:
@@ -236,7 +251,9 @@ def test_a_person_edits_in_between(shown: Path, open_kb: OpenKB, monkeypatch: py
     def edit(*args: Any, **how: Any) -> Any:
         nonlocal is_first
         if is_first:
-            file.write_text(file.read_text().replace("One.", "One, in new words.").replace("confidence: 0.5", "confidence: 0.9"))
+            file.write_text(
+                file.read_text().replace("One.", "One, in new words.").replace("confidence: 0.5", "confidence: 0.9")
+            )
         is_first = False
         return compose(*args, **how)
 
@@ -249,7 +266,10 @@ def test_a_person_edits_in_between(shown: Path, open_kb: OpenKB, monkeypatch: py
 def test_two_at_once_count_once(shown: Path, home: Path) -> None:
     command = [sys.executable, "-m", "memory_kb", "--vault", str(shown), "outcome", "coder", "t", "success"]
     env = clean_environment(home) | {"MEMORY_KB_NOW": NOW.isoformat()}
-    processes = [subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    processes = [
+        subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
     assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0, 0, 0]
     assert states(shown) == {"r1": SUCCESS, "r2": SUCCESS, "p": SUCCESS, "s": (0.5, 2, 1)}
 

@@ -12,7 +12,9 @@ from pages import FILES, Server
 
 from memory_kb.web.serving import STYLE_HASHES
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="no Chromium here: install the system's, or name one in MEMORY_KB_TEST_BROWSER")
+pytestmark = pytest.mark.skipif(
+    find_browser() is None, reason="no Chromium here: install the system's, or name one in MEMORY_KB_TEST_BROWSER"
+)
 #: Phone, tablet, desk.
 WIDTHS = (360, 800, 1440)
 
@@ -146,10 +148,14 @@ def test_no_page_complains_or_is_wider_than_the_window(tab: Tab, server: Server,
         for width in WIDTHS:
             tab.look(width, 800, is_dark=is_dark)
             tab.go(f"{server.address}{path}")
-            tab.wait('!document.querySelector(\'[hx-get] > p > a[href^="/entry/"], #findings > p:only-child > a[href="/health/findings"]\')')
+            tab.wait(
+                '!document.querySelector(\'[hx-get] > p > a[href^="/entry/"], #findings > p:only-child > a[href="/health/findings"]\')'
+            )
             assert tab.run("document.documentElement.scrollWidth - innerWidth") <= 0, (path, width)
     assert tab.dialogs == []
-    assert tab.run("getComputedStyle(document.body).backgroundColor") == ("rgb(22, 23, 26)" if is_dark else "rgb(251, 250, 247)")
+    assert tab.run("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(22, 23, 26)" if is_dark else "rgb(251, 250, 247)"
+    )
 
 
 def test_the_graph_is_drawn(tab: Tab, server: Server) -> None:

@@ -39,7 +39,11 @@ NOTHING = {
         ("+", "mix format && mix test", "ok"),
     ],
     "push rejected": [
-        ("-", "git commit -qam x && git push", " ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs"),
+        (
+            "-",
+            "git commit -qam x && git push",
+            " ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs",
+        ),
         ("+", "git pull --rebase && git push", "ok"),
     ],
     "flag unrelated dirs": [
@@ -47,7 +51,11 @@ NOTHING = {
         ("+", "docker build -t reg/b . && docker push reg/b", "ok"),
     ],
     "git hint": [
-        ("-", "git push", "fatal: The current branch x has no upstream branch.\nTo push, use\n\n    git push --set-upstream origin x"),
+        (
+            "-",
+            "git push",
+            "fatal: The current branch x has no upstream branch.\nTo push, use\n\n    git push --set-upstream origin x",
+        ),
         ("+", "git push --set-upstream origin x", "ok"),
     ],
     "known init": [
@@ -59,15 +67,27 @@ NOTHING = {
         ("+", "terraform init && terraform plan", "ok"),
     ],
     "rake chain platform": [
-        ("-", "bundle install && bundle exec rake assets", "error: ffi requires Ruby version >= 3.2. The current ruby version is 3.0"),
+        (
+            "-",
+            "bundle install && bundle exec rake assets",
+            "error: ffi requires Ruby version >= 3.2. The current ruby version is 3.0",
+        ),
         ("+", "rbenv shell 3.2.2 && bundle install && bundle exec rake assets", "done"),
     ],
     "deno perms": [
-        ("-", "deno task sync", 'error: NotCapable: Requires env access to "TOKEN", run again with the --allow-env flag'),
+        (
+            "-",
+            "deno task sync",
+            'error: NotCapable: Requires env access to "TOKEN", run again with the --allow-env flag',
+        ),
         ("+", "deno run --allow-env sync.ts", "ok"),
     ],
     "tofu chain": [
-        ("-", "cd env/dev && tofu plan -out p && tofu apply p", 'Error: Backend initialization required: please run "tofu init"'),
+        (
+            "-",
+            "cd env/dev && tofu plan -out p && tofu apply p",
+            'Error: Backend initialization required: please run "tofu init"',
+        ),
         ("+", "cd env/dev && tofu init && tofu plan -out p && tofu apply p", "ok"),
     ],
     "rebuild": [
@@ -76,7 +96,11 @@ NOTHING = {
         ("+", "docker compose build --no-cache api && docker compose run api pytest", "1 passed"),
     ],
     "retry": [
-        ("-", "gradle test", "> Task :test FAILED\nCartTest > adds FAILED\n   java.lang.AssertionError: expected 1 but was 2"),
+        (
+            "-",
+            "gradle test",
+            "> Task :test FAILED\nCartTest > adds FAILED\n   java.lang.AssertionError: expected 1 but was 2",
+        ),
         ("E", "Cart.java"),
         ("+", "gradle clean test", "ok"),
     ],
@@ -91,18 +115,30 @@ NOTHING = {
         ("E", "x"),
         ("+", "git commit -m 'run make setup first' && make test", "ok"),
     ],
-    "unrelated install": [("-", "pytest -q", "E   ValueError: bad\n1 failed"), ("+", "brew install jq && pytest -q", "1 passed")],
+    "unrelated install": [
+        ("-", "pytest -q", "E   ValueError: bad\n1 failed"),
+        ("+", "brew install jq && pytest -q", "1 passed"),
+    ],
     "or": [
         ("-", "kubectl apply -f a.yaml || kubectl create -f a.yaml", "error: the namespace is missing"),
         ("+", "kubectl create ns x && kubectl apply -f a.yaml", "ok"),
     ],
-    "psql": [("-", "psql app -c 'select 1'", "psql: error: connection to server refused"), ("+", "psql -h db app -c 'select 1'", "1")],
+    "psql": [
+        ("-", "psql app -c 'select 1'", "psql: error: connection to server refused"),
+        ("+", "psql -h db app -c 'select 1'", "1"),
+    ],
     "help text": [
         ("-", "composer req foo/bar", "Could not find package foo/bar. error. Try composer search foo"),
         ("+", "composer search foo && composer req foo/baz", "ok"),
     ],
-    "words with run": [("-", "make e2e", "Error: tests that run in parallel failed with timeouts"), ("+", "docker ps && make e2e", "ok")],
-    "heredoc": [("-", "python3 - <<'EOF'\nprint(1/0)\nEOF", "ZeroDivisionError: division by zero"), ("+", "python3 - <<'EOF'\nprint(1)\nEOF", "1")],
+    "words with run": [
+        ("-", "make e2e", "Error: tests that run in parallel failed with timeouts"),
+        ("+", "docker ps && make e2e", "ok"),
+    ],
+    "heredoc": [
+        ("-", "python3 - <<'EOF'\nprint(1/0)\nEOF", "ZeroDivisionError: division by zero"),
+        ("+", "python3 - <<'EOF'\nprint(1)\nEOF", "1"),
+    ],
     "alembic fixed file": [
         ("-", "alembic upgrade head && pytest -q", "FAILED: Can't locate revision identified by 'abc'"),
         ("E", "versions/a.py"),
@@ -117,7 +153,10 @@ NOTHING = {
         ("E", "main.tf"),
         ("+", "terraform init && terraform apply -auto-approve", "ok"),
     ],
-    "echo": [("-", "echo start; ./run.sh; echo done $?", "ERROR: cannot open config"), ("+", "cp run.env.sample .env && ./run.sh", "ok")],
+    "echo": [
+        ("-", "echo start; ./run.sh; echo done $?", "ERROR: cannot open config"),
+        ("+", "cp run.env.sample .env && ./run.sh", "ok"),
+    ],
 }
 
 

@@ -20,7 +20,13 @@ def pitfalls(kb: KnowledgeBase) -> list[Mapping[str, object]]:
 
 
 def consolidated(kb: KnowledgeBase, *steps: tuple[str, bool, str]) -> list[Mapping[str, object]]:
-    write_session(kb, "s", user("Get it to run."), *(bash(command, output, ok=ok) for command, ok, output in steps), user("thanks"))
+    write_session(
+        kb,
+        "s",
+        user("Get it to run."),
+        *(bash(command, output, ok=ok) for command, ok, output in steps),
+        user("thanks"),
+    )
     kb.reflect("s")
     kb._consolidate_semantic()
     assert kb._consolidate_semantic().run.run is None
@@ -50,7 +56,11 @@ WORDED = {
     ),
     "a service": (
         [
-            ("bundle exec rspec spec/models", False, "PG::ConnectionBad: could not connect to server: Connection refused"),
+            (
+                "bundle exec rspec spec/models",
+                False,
+                "PG::ConnectionBad: could not connect to server: Connection refused",
+            ),
             ("brew services start postgresql@16; bundle exec rspec spec/models", True, "3 examples, 0 failures"),
         ],
         "`bundle exec rspec` fails with PG::ConnectionBad: could not connect to server:…",
@@ -60,7 +70,11 @@ WORDED = {
     "several errors with one cure": (
         [
             ("mix ecto.migrate", False, "error: environment variable DATABASE_URL is not set"),
-            ("DATABASE_URL=ecto://localhost/app mix ecto.migrate", False, "** (Mix) connection refused to the database server"),
+            (
+                "DATABASE_URL=ecto://localhost/app mix ecto.migrate",
+                False,
+                "** (Mix) connection refused to the database server",
+            ),
             ("docker compose up -d db && DATABASE_URL=ecto://localhost/app mix ecto.migrate", True, "migrated"),
         ],
         "`DATABASE_URL=… mix ecto.migrate` fails with ** (Mix) connection refused to…",
@@ -85,7 +99,11 @@ def test_what_extraction_keeps_of_the_same_events_gets_no_second_pitfall(folder:
     kb = open_kb(folder)
     offline = "error: there is no cached data for this query, run `cargo sqlx prepare` to update it"
     steps = (
-        ("DATABASE_URL=postgres://localhost/app cargo build", False, "error: error communicating with database: Connection refused"),
+        (
+            "DATABASE_URL=postgres://localhost/app cargo build",
+            False,
+            "error: error communicating with database: Connection refused",
+        ),
         ("SQLX_OFFLINE=true cargo build", False, offline),
         ("docker compose up -d db && sleep 2 && cargo sqlx prepare", True, "written"),
         ("SQLX_OFFLINE=true cargo build", True, "Finished"),
@@ -93,7 +111,9 @@ def test_what_extraction_keeps_of_the_same_events_gets_no_second_pitfall(folder:
     kb.session_start("s")
     for number, (command, ok, output) in enumerate(steps):
         call = Event(type="tool_call", tool="Bash", call_id=str(number), args={"command": command})
-        kb.session_append((call, Event(type="tool_result", tool="Bash", call_id=str(number), ok=ok, content=output)), session="s")
+        kb.session_append(
+            (call, Event(type="tool_result", tool="Bash", call_id=str(number), ok=ok, content=output)), session="s"
+        )
     kb.session_end("s", outcome="success")
     assert [one["source"] for one in pitfalls(kb)] == ["extracted"]
     assert kb._consolidate_semantic().run.run is None
@@ -111,7 +131,12 @@ def test_an_edit_of_the_code_is_no_help_for_the_set_up(folder: Path, open_kb: Op
     kb = open_kb(folder)
     denied = "/bin/bash: line 1: scripts/check.sh: Permission denied"
     change = bash("sed -i s/a/b/ src/ledger.go", "")
-    steps = (bash("scripts/check.sh", denied, ok=False), change, bash("chmod +x scripts/check.sh"), bash("scripts/check.sh", "ok"))
+    steps = (
+        bash("scripts/check.sh", denied, ok=False),
+        change,
+        bash("chmod +x scripts/check.sh"),
+        bash("scripts/check.sh", "ok"),
+    )
     write_session(kb, "s", user("Get it to run."), *steps, user("thanks"))
     kb.reflect("s")
     kb._consolidate_semantic()

@@ -65,7 +65,12 @@ def test_a_run_is_logged_with_a_line_for_each_change(place: Path) -> None:
         ("set", "g", "Used."),
     ]
     assert changes[0]["splices"] == [
-        {"path": MANY.path, "at": 23, "before": "status:   active   # why\r\n", "after": "status:   retired   # why\r\n"}
+        {
+            "path": MANY.path,
+            "at": 23,
+            "before": "status:   active   # why\r\n",
+            "after": "status:   retired   # why\r\n",
+        }
     ]
     assert (changes[0]["time"], changes[0]["verb"]) == ("2026-11-21T12:00:00Z", "test")
     assert lines[-1] == {"run": report.run, "end": "done", "left": []}
@@ -78,7 +83,12 @@ def test_running_a_planner_again_changes_and_records_nothing(place: Path) -> Non
         again = kb.run_plan("test", plan_all(kb))
         assert (again.run, again.changes) == (None, ())
         note = kb.note("~global/g.md")
-        assert kb.run_plan("test", [set_fields(note, "g", {"importance": 0.9}, "Used."), write_file(note, note.text, "Same.")]).run is None
+        assert (
+            kb.run_plan(
+                "test", [set_fields(note, "g", {"importance": 0.9}, "Used."), write_file(note, note.text, "Same.")]
+            ).run
+            is None
+        )
         assert (tree(place), log_of(kb)) == (before, log)
 
 
@@ -99,7 +109,9 @@ def test_a_persons_edit_wins_and_the_rest_goes_on(place: Path) -> None:
         plan = plan_all(kb)
         (place / "vault" / SINGLE.path).write_bytes(theirs)
         report = kb.run_plan("test", plan)
-    assert [(conflict.path, conflict.id, conflict.code) for conflict in report.conflicts] == [(SINGLE.path, "one", "changed")]
+    assert [(conflict.path, conflict.id, conflict.code) for conflict in report.conflicts] == [
+        (SINGLE.path, "one", "changed")
+    ]
     assert len(report.changes) == 4
     assert (place / "vault" / SINGLE.path).read_bytes() == theirs
     assert not (place / "home/rules").exists()
@@ -109,7 +121,9 @@ def test_a_changed_file_is_planned_anew(place: Path) -> None:
     with open_at(place) as kb:
         plan = plan_all(kb)
         (place / "vault" / SINGLE.path).write_bytes(ONE + b"A person added this.\n")
-        report = kb.run_plan("test", plan, replan=lambda path: [change for change in plan_all(kb) if change.path == path])
+        report = kb.run_plan(
+            "test", plan, replan=lambda path: [change for change in plan_all(kb) if change.path == path]
+        )
     assert (report.conflicts, len(report.changes)) == ((), 5)
     assert (place / "home/rules/one.md").read_bytes() == ONE + b"A person added this.\n"
 
@@ -130,7 +144,12 @@ def test_an_edit_at_the_last_moment_wins_too(place: Path, monkeypatch: pytest.Mo
         report = kb.run_plan("test", plan_all(kb))
         assert [conflict.id for conflict in report.conflicts] == ["a", "b"]
         assert [change.id for change in report.changes] == ["one", "new", "g"]
-        assert kb.runs()[0].files == (SINGLE.path, "~global/rules/one.md", "memory/learnings/deep/new.md", "~global/g.md")
+        assert kb.runs()[0].files == (
+            SINGLE.path,
+            "~global/rules/one.md",
+            "memory/learnings/deep/new.md",
+            "~global/g.md",
+        )
     assert (place / "vault" / MANY.path).read_bytes() == theirs
     assert not (place / "vault/memory/archive").exists()
 
@@ -160,7 +179,9 @@ def test_a_locked_folder_leaves_everything_as_it_was(place: Path) -> None:
     assert tree(place) == before
 
 
-def test_a_folder_that_cannot_be_written_leaves_everything_as_it_was(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_leaves_everything_as_it_was(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make = tempfile.mkstemp
 
     def refuse(*, dir: Path, **how: str) -> tuple[int, str]:  # noqa: A002
@@ -202,7 +223,9 @@ with open_at(Path(sys.argv[1])) as kb:
     ("size", "limit", "message"),
     [
         pytest.param(9_000, 8_000, "memory/new/large.md cannot be written: File too large", id="note"),
-        pytest.param(9, 500, "the log .*decisions.jsonl cannot be written: File too large; no note was changed", id="log"),
+        pytest.param(
+            9, 500, "the log .*decisions.jsonl cannot be written: File too large; no note was changed", id="log"
+        ),
         pytest.param(9, 10, "cannot be written: File too large", id="nothing"),
     ],
 )
@@ -254,7 +277,9 @@ def test_dry_runs_of_learn_and_forget(run: Run, tmp_path: Path, place: Path) -> 
     assert "would create memory/learnings/staging-is-reset" in learned.stderr
     forgotten = json.loads(run("--vault", place / "vault", "forget", "one", "--dry-run", "--json").stdout)
     assert (forgotten["id"], forgotten["action"], forgotten["dry_run"]) == ("one", "retired", True)
-    assert forgotten["changes"] == [{"action": "set", "path": SINGLE.path, "id": "one", "reason": "Told to forget it.", "to": None}]
+    assert forgotten["changes"] == [
+        {"action": "set", "path": SINGLE.path, "id": "one", "reason": "Told to forget it.", "to": None}
+    ]
     assert "-status: active\n+status: retired\n" in forgotten["diff"]
     assert tree(place) == before
 

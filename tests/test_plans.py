@@ -10,7 +10,18 @@ from planning import ODD, ONE, Scene, scenes
 
 from memory_kb.notes.composing import compose, paths_of
 from memory_kb.notes.entries import parse_document
-from memory_kb.notes.plans import Change, NoteText, create_file, decode, hash_of, move, remove, replace_entry, set_body, set_fields
+from memory_kb.notes.plans import (
+    Change,
+    NoteText,
+    create_file,
+    decode,
+    hash_of,
+    move,
+    remove,
+    replace_entry,
+    set_body,
+    set_fields,
+)
 
 MANY = NoteText("memory/many.md", ODD)
 SINGLE = NoteText("memory/one.md", ONE)
@@ -44,7 +55,10 @@ def test_a_new_entry_is_a_new_file() -> None:
 
 
 def test_an_entry_that_has_its_file_to_itself_moves_with_all_of_it() -> None:
-    assert outcome(move(SINGLE, "memory/archive/2026-11/one.md", "Old.", "one")) == {SINGLE.path: None, "memory/archive/2026-11/one.md": ONE}
+    assert outcome(move(SINGLE, "memory/archive/2026-11/one.md", "Old.", "one")) == {
+        SINGLE.path: None,
+        "memory/archive/2026-11/one.md": ONE,
+    }
 
 
 def test_an_entry_of_many_is_taken_out_into_a_file_of_its_own() -> None:
@@ -54,7 +68,9 @@ def test_an_entry_of_many_is_taken_out_into_a_file_of_its_own() -> None:
 
 
 def test_a_changed_entry_moves_as_it_is_changed() -> None:
-    after = outcome(set_fields(SINGLE, "one", {"status": "archived"}, "Old."), move(SINGLE, "memory/archive/one.md", "Old.", "one"))
+    after = outcome(
+        set_fields(SINGLE, "one", {"status": "archived"}, "Old."), move(SINGLE, "memory/archive/one.md", "Old.", "one")
+    )
     assert after == {SINGLE.path: None, "memory/archive/one.md": ONE.replace(b"active", b"archived")}
 
 
@@ -79,7 +95,9 @@ def test_a_value_that_is_there_already_stays_as_it_is_written() -> None:
     note = NoteText("a.md", b"---\nid: x\nimportance: 0.80\ntags: [ a,  b ]\nflag: true\n---\n")
     plan = [set_fields(note, "x", {"importance": 0.8, "tags": ["a", "b"]}, "x")]
     assert compose(plan, {"a.md": note.data}).files == ()
-    assert compose([set_fields(note, "x", {"flag": 1}, "x")], {"a.md": note.data}).files[0].after == note.data.replace(b"true", b"1")
+    assert compose([set_fields(note, "x", {"flag": 1}, "x")], {"a.md": note.data}).files[0].after == note.data.replace(
+        b"true", b"1"
+    )
 
 
 def test_text_that_would_open_another_entry_does_not() -> None:
@@ -89,14 +107,18 @@ def test_text_that_would_open_another_entry_does_not() -> None:
 
 REFUSED = [
     pytest.param(
-        [Change("memory/one.md", set_fields(SINGLE, "one", {"a": 1}, "x").action, "x", "one", hash_of(b"else"))], "changed by somebody", id="changed"
+        [Change("memory/one.md", set_fields(SINGLE, "one", {"a": 1}, "x").action, "x", "one", hash_of(b"else"))],
+        "changed by somebody",
+        id="changed",
     ),
     pytest.param([set_fields(NoteText("memory/gone.md", ONE), "one", {"a": 1}, "x")], "gone.md is gone", id="gone"),
     pytest.param([create_file("memory/one.md", "x", "x")], "is there already", id="taken"),
     pytest.param([move(MANY, "memory/one.md", "x", "a")], "is there already", id="target-taken"),
     pytest.param([set_fields(SINGLE, "two", {"a": 1}, "x")], "no entries with the id two", id="no-such-entry"),
     pytest.param([replace_entry(SINGLE, "one", "---\nid: other\n---\n", "x")], "no longer be read", id="other-id"),
-    pytest.param([create_file("n.md", "1", "x"), create_file("n.md", "2", "x")], "is there already", id="two-new-of-one-name"),
+    pytest.param(
+        [create_file("n.md", "1", "x"), create_file("n.md", "2", "x")], "is there already", id="two-new-of-one-name"
+    ),
 ]
 
 
@@ -112,14 +134,23 @@ def test_what_cannot_be_done_is_a_conflict_and_the_rest_goes_on(plan: Sequence[C
 def test_changes_that_belong_together_are_refused_together() -> None:
     lost = set_fields(SINGLE, "two", {"a": 1}, "x").joined("merge")
     kept = set_fields(MANY, "a", {"importance": 0.9}, "x")
-    plan = [set_fields(MANY, "b", {"importance": 0.1}, "x").joined("merge"), kept, lost, set_body(MANY, "b", "New.", "x")]
+    plan = [
+        set_fields(MANY, "b", {"importance": 0.1}, "x").joined("merge"),
+        kept,
+        lost,
+        set_body(MANY, "b", "New.", "x"),
+    ]
     made = compose(plan, FILES)
     assert [step.change for step in made.steps] == [kept]
     assert len(made.conflicts) == 3
 
 
 def test_the_files_of_a_move_are_one_unit() -> None:
-    plan = [move(MANY, "n.md", "x", "a"), set_fields(SINGLE, "one", {"a": 1}, "x"), create_file("m.md", "x", "x").joined("w")]
+    plan = [
+        move(MANY, "n.md", "x", "a"),
+        set_fields(SINGLE, "one", {"a": 1}, "x"),
+        create_file("m.md", "x", "x").joined("w"),
+    ]
     made = compose([*plan, set_fields(SINGLE, "one", {"b": 1}, "x").joined("w")], FILES | {"n.md": None, "m.md": None})
     assert sorted(map(sorted, made.units)) == [["m.md", SINGLE.path], [MANY.path, "n.md"]]
 

@@ -16,7 +16,14 @@ from support import fields_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.playbook import format_for_prompt, in_force, make_rule, measure_relevance, rule_text, select_rules
+from memory_kb.learning.rules.playbook import (
+    format_for_prompt,
+    in_force,
+    make_rule,
+    measure_relevance,
+    rule_text,
+    select_rules,
+)
 from memory_kb.model import Location
 from memory_kb.text import count_tokens
 
@@ -26,10 +33,23 @@ TODAY = NOW.date()
 CONFIG = {"memory/config.yaml": ""}
 
 
-def memory(name: str = "r", text: str = "Buffer chunks.", kind: str = "rule", scope: str = "project", **fields: object) -> Memory:
+def memory(
+    name: str = "r", text: str = "Buffer chunks.", kind: str = "rule", scope: str = "project", **fields: object
+) -> Memory:
     tags = fields.pop("tags", ("sse",))
     status = str(fields.pop("status", "active"))
-    return Memory(name, f"{name}.md", "", Location(scope), "Title", text, kind=kind, status=status, tags=tags, metadata={"id": name, **fields})  # type: ignore[arg-type]
+    return Memory(
+        name,
+        f"{name}.md",
+        "",
+        Location(scope),
+        "Title",
+        text,
+        kind=kind,
+        status=status,
+        tags=tags,  # type: ignore[arg-type]
+        metadata={"id": name, **fields},
+    )
 
 
 def chosen(memories: list[Memory], *labels: str, **how: Any) -> list[str]:
@@ -73,8 +93,14 @@ def test_the_type_of_a_task_counts_as_a_label() -> None:
 
 
 def test_confidence_fades_before_it_is_scored() -> None:
-    selection = select_rules([memory(confidence=0.8, last_applied=(TODAY - timedelta(90)).isoformat())], ["sse"], None, TODAY)
-    assert (selection.rules[0].confidence, selection.rules[0].stored_confidence, selection.total_score) == (0.4, 0.8, 0.4)
+    selection = select_rules(
+        [memory(confidence=0.8, last_applied=(TODAY - timedelta(90)).isoformat())], ["sse"], None, TODAY
+    )
+    assert (selection.rules[0].confidence, selection.rules[0].stored_confidence, selection.total_score) == (
+        0.4,
+        0.8,
+        0.4,
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,13 +119,20 @@ def test_only_live_rules_and_pitfalls_are_chosen(other: dict[str, Any]) -> None:
 
 
 def test_ten_rules_of_both_lists_at_most() -> None:
-    many = [memory(f"r{number}", confidence=0.5 + number / 100, kind="pitfall" if number % 2 else "rule") for number in range(20)]
+    many = [
+        memory(f"r{number}", confidence=0.5 + number / 100, kind="pitfall" if number % 2 else "rule")
+        for number in range(20)
+    ]
     found = chosen(many, max_tokens=10_000)
     assert sorted(found) == sorted(f"r{number}" for number in (19, 17, 15, 13, 11, 9, 7, 5, 3, 1))
 
 
 def test_a_rule_that_does_not_fit_is_passed_over() -> None:
-    many = [memory("long", "word " * 500, confidence=0.9), memory("half", "word " * 200, confidence=0.8), memory("short", confidence=0.7)]
+    many = [
+        memory("long", "word " * 500, confidence=0.9),
+        memory("half", "word " * 200, confidence=0.8),
+        memory("short", confidence=0.7),
+    ]
     assert chosen(many) == ["half", "short"]
     selection = select_rules(many, ["sse"], None, TODAY)
     assert selection.token_count == count_tokens(selection.text) <= 500
@@ -108,7 +141,10 @@ def test_a_rule_that_does_not_fit_is_passed_over() -> None:
 
 def test_the_prompt_is_word_for_word() -> None:
     listed = [
-        make_rule(memory("a", "Always buffer SSE chunks until \\n\\n delimiter", confidence=0.75, maturity="established"), TODAY),
+        make_rule(
+            memory("a", "Always buffer SSE chunks until \\n\\n delimiter", confidence=0.75, maturity="established"),
+            TODAY,
+        ),
         make_rule(memory("b", "Use handle_continue", confidence=0.92, maturity="proven"), TODAY),
         make_rule(memory("c", "Using gen_statem", kind="pitfall", confidence=0.67), TODAY),
         make_rule(memory("d", "AVOID: sleeping", kind="pitfall", confidence=0.5), TODAY),
@@ -151,13 +187,19 @@ def test_the_narrowest_scope_wins() -> None:
 
 
 def test_select_reads_project_and_home(vault: MakeVault, home: Path, open_kb: OpenKB, run: Run) -> None:
-    folder = vault(rules(a=rule(id="both", tags="[sse, API]"), b=rule("Never block.", id="p", kind="pitfall", tags="sse")))
-    write_files(home, {"rules/a.md": rule("Global.", id="both"), "rules/c.md": rule("Use uv.", id="g", tags="[python]")})
+    folder = vault(
+        rules(a=rule(id="both", tags="[sse, API]"), b=rule("Never block.", id="p", kind="pitfall", tags="sse"))
+    )
+    write_files(
+        home, {"rules/a.md": rule("Global.", id="both"), "rules/c.md": rule("Use uv.", id="g", tags="[python]")}
+    )
     selection = open_kb(folder).rules_select(["sse"], type="api")
     assert [one.text for one in (*selection.rules, *selection.anti_patterns)] == ["Buffer chunks.", "Never block."]
     assert selection.total_score == round(0.75 + 0.75 * 1.5, 6)
     assert [one.scope for one in open_kb(folder).rules_list()] == ["project", "global", "project"]
-    done = run("--vault", folder, "rules", "select", "--label", "sse", "--type", "api", env={"MEMORY_KB_NOW": NOW.isoformat()})
+    done = run(
+        "--vault", folder, "rules", "select", "--label", "sse", "--type", "api", env={"MEMORY_KB_NOW": NOW.isoformat()}
+    )
     assert (done.returncode, done.stdout.rstrip("\n"), done.stderr) == (0, selection.text, "")
     shown = json.loads(run("--vault", folder, "rules", "select", "--label", "sse", "--json").stdout)
     assert list(shown) == ["rules", "anti_patterns", "total_score", "token_count", "text"]
@@ -165,7 +207,12 @@ def test_select_reads_project_and_home(vault: MakeVault, home: Path, open_kb: Op
 
 def test_rules_of_other_jobs_are_hidden(vault: MakeVault, open_kb: OpenKB) -> None:
     folder = vault(
-        {**CONFIG, "memory/jobs/a/rules/r.md": rule(id="a"), "memory/jobs/b/rules/r.md": rule(id="b"), "memory/proxy-tasks/p.md": rule(id="p")}
+        {
+            **CONFIG,
+            "memory/jobs/a/rules/r.md": rule(id="a"),
+            "memory/jobs/b/rules/r.md": rule(id="b"),
+            "memory/proxy-tasks/p.md": rule(id="p"),
+        }
     )
     kb = open_kb(folder)
     assert [one.id for one in kb.rules_select(["sse"], job="b").rules] == ["b"]
@@ -183,6 +230,8 @@ def test_the_commands(vault: MakeVault, run: Run) -> None:
     done = run("--vault", folder, "rules", "feedback", "r", "failure", "--dry-run", env=now)
     assert "-confidence: 0.9\n+confidence: 0.7\n" in done.stdout
     assert run("--vault", folder, "rules", "feedback", "r", "failure", env=now).returncode == 0
-    assert "[ESTABLISHED] Buffer chunks. (confidence: 0.70)" in run("--vault", folder, "rules", "export", env=now).stdout
+    assert (
+        "[ESTABLISHED] Buffer chunks. (confidence: 0.70)" in run("--vault", folder, "rules", "export", env=now).stdout
+    )
     assert run("--vault", folder, "rules", "select", "--label", "none").stdout == ""
     assert fields_of(folder, "memory/rules/a.md")["last_applied"] == TODAY

@@ -55,11 +55,23 @@ def test_import_of_a_playbook(folder: Path, tmp_path: Path, open_kb: OpenKB) -> 
     dry = kb.rules_import(source, dry_run=True)
     assert ([one.action for one in dry.rules], notes_of(folder)) == (["created", "created"], {})
     report = kb.rules_import(source)
-    assert [(one.id, one.action, one.line) for one in report.rules] == [("rule_xyz", "created", 2), ("../../escape", "created", 13)]
+    assert [(one.id, one.action, one.line) for one in report.rules] == [
+        ("rule_xyz", "created", 2),
+        ("../../escape", "created", 13),
+    ]
     assert all(name.startswith("vault/memory/rules/") for name in notes_of(folder))
     first, second = (fields_of(folder, one.path) for one in report.rules)
-    assert (first["kind"], first["confidence"], first["maturity"], first["success_count"]) == ("rule", 0.75, "established", 5)
-    assert (first["sources"], first["tags"], first["last_applied"]) == (["diary_42_12345"], ["streaming", "sse"], "2026-02-27T12:00:00Z")
+    assert (first["kind"], first["confidence"], first["maturity"], first["success_count"]) == (
+        "rule",
+        0.75,
+        "established",
+        5,
+    )
+    assert (first["sources"], first["tags"], first["last_applied"]) == (
+        ["diary_42_12345"],
+        ["streaming", "sse"],
+        "2026-02-27T12:00:00Z",
+    )
     assert (second["kind"], second["confidence"], second["maturity"]) == ("pitfall", 0.5, "nascent")
     before = notes_of(folder)
     again = kb.rules_import(source)
@@ -100,18 +112,29 @@ def test_import_passes_over_what_is_known_forgotten_or_secret(folder: Path, tmp_
     report = kb.rules_import(source)
     assert [one.action for one in report.rules] == ["known", "forgotten", "refused", "created", "refused", "created"]
     assert all(notes_of(folder)[name] == text for name, text in before.items())
-    assert [one.action for one in kb.rules_import(source).rules] == ["known", "forgotten", "refused", "known", "known", "known"]
+    assert [one.action for one in kb.rules_import(source).rules] == [
+        "known",
+        "forgotten",
+        "refused",
+        "known",
+        "known",
+        "known",
+    ]
 
 
 def test_rules_whose_names_look_alike_get_files_of_their_own(folder: Path, tmp_path: Path, open_kb: OpenKB) -> None:
     source = tmp_path / "p.yaml"
-    source.write_text("- {id: rule-project-1, text: Wait for 8 seconds}\n- {id: rule-project-2, text: 'Wait, for 8 seconds!'}\n")
+    source.write_text(
+        "- {id: rule-project-1, text: Wait for 8 seconds}\n- {id: rule-project-2, text: 'Wait, for 8 seconds!'}\n"
+    )
     report = open_kb(folder).rules_import(source)
     assert ([one.action for one in report.rules], report.run.conflicts) == (["created", "created"], ())
     assert len(notes_of(folder)) == 2
 
 
-@pytest.mark.parametrize("text", ["rules: [a\n", "just text", "", "rules: 7", "[" * 200_000, "\x00", "a: &a [*a]", "rules: " + "- " * 3000])
+@pytest.mark.parametrize(
+    "text", ["rules: [a\n", "just text", "", "rules: 7", "[" * 200_000, "\x00", "a: &a [*a]", "rules: " + "- " * 3000]
+)
 def test_a_file_that_is_no_playbook_is_one_sentence(tmp_path: Path, folder: Path, run: Run, text: str) -> None:
     source = tmp_path / "p.yaml"
     source.write_text(text)
@@ -123,11 +146,17 @@ def test_a_file_that_is_no_playbook_is_one_sentence(tmp_path: Path, folder: Path
 
 def test_rules_that_cannot_be_read_cost_no_others() -> None:
     found = parse_rules(
-        "rules:\n- text: {a: b}\n- &x {text: One.}\n- *x\n- {text: Two., tags: null, confidence: high, success_count: -3}\n", "p.yaml"
+        "rules:\n- text: {a: b}\n- &x {text: One.}\n- *x\n- {text: Two., tags: null, confidence: high, success_count: -3}\n",
+        "p.yaml",
     )
     assert [one.draft.text for one in found.rules] == ["One.", "One.", "Two."]
     assert [str(problem) for problem in found.problems] == ["p.yaml:2: is no rule: a rule has at least a text"]
-    assert dict(found.rules[2].draft.fields) == {"confidence": 0.5, "maturity": "nascent", "success_count": 0, "failure_count": 0}
+    assert dict(found.rules[2].draft.fields) == {
+        "confidence": 0.5,
+        "maturity": "nascent",
+        "success_count": 0,
+        "failure_count": 0,
+    }
 
 
 def test_odd_yaml_ends_well() -> None:
@@ -143,7 +172,12 @@ def test_odd_yaml_ends_well() -> None:
 def test_export_is_read_back(vault: MakeVault, tmp_path: Path, home: Path, open_kb: OpenKB, run: Run) -> None:
     folder = vault(
         rules(
-            a=rule("Buffer *all* chunks:\n\n## Conditions\n\n- SSE # yes\n", success_count=3, maturity="established", last_applied="2026-11-20"),
+            a=rule(
+                "Buffer *all* chunks:\n\n## Conditions\n\n- SSE # yes\n",
+                success_count=3,
+                maturity="established",
+                last_applied="2026-11-20",
+            ),
             b=rule("Sleeping.", id="p", kind="pitfall", title="'No: sleep'", sources="[ep-1]", pinned="true"),
             c=rule(id="gone", status="retired"),
         )

@@ -56,7 +56,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("file", "here"), WAYS.values(), ids=WAYS)
-def test_every_way_to_a_file(project: Path, tmp_path: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch, file: str, here: str) -> None:
+def test_every_way_to_a_file(
+    project: Path, tmp_path: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch, file: str, here: str
+) -> None:
     link = tmp_path / "link"
     link.symlink_to(project)
     monkeypatch.chdir(project / here)
@@ -77,7 +79,9 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("file", OUTSIDE.values(), ids=OUTSIDE)
-def test_a_file_outside_matches_nothing_and_suppresses_nothing(project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+def test_a_file_outside_matches_nothing_and_suppresses_nothing(
+    project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
     monkeypatch.chdir(project)
     kb = open_kb(project)
     named = file.format(project=project)

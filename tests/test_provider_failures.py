@@ -67,7 +67,9 @@ def openai(fake: FakeProvider, clock: Clock) -> Iterator[OpenAIEmbedder]:
         ("wrong-count", 1, False, "1 vectors for 2 texts"),
     ],
 )
-def test_every_failure_has_its_sentence(make: Make, fake: FakeProvider, clock: Clock, kind: str, tries: int, is_passing: bool, words: str) -> None:
+def test_every_failure_has_its_sentence(
+    make: Make, fake: FakeProvider, clock: Clock, kind: str, tries: int, is_passing: bool, words: str
+) -> None:
     embedder = make()
     embedder.embed(["one"], "document")
     fake.fail(kind, times=None)
@@ -149,7 +151,10 @@ def test_a_quote_is_one_short_line() -> None:
     assert len(quote("word " * 100, "")) <= 200
     plain = "the model text-embedding-nomic-embed-text-v1.5 is unknown"
     assert quote(plain, "") == plain
-    assert quote("key begins with abcdefgh, ends with 12345678", "abcdefgh-something-12345678") == "key begins with …, ends with …"
+    assert (
+        quote("key begins with abcdefgh, ends with 12345678", "abcdefgh-something-12345678")
+        == "key begins with …, ends with …"
+    )
 
 
 # Second tries.
@@ -168,8 +173,12 @@ def test_a_failure_that_passes_is_not_noticed(make: Make, fake: FakeProvider, cl
     [("2", 2.0), ("0.25", 0.25), ("3600", 60.0), ("date", 7.0), ("soon", None)],
     ids=["seconds", "fraction", "capped", "date", "nonsense"],
 )
-def test_a_wait_that_is_asked_for_is_kept(openai: OpenAIEmbedder, fake: FakeProvider, clock: Clock, retry_after: str, slept: float | None) -> None:
-    fake.fail("rate-limit", retry_after=formatdate(clock.time + 7, usegmt=True) if retry_after == "date" else retry_after)
+def test_a_wait_that_is_asked_for_is_kept(
+    openai: OpenAIEmbedder, fake: FakeProvider, clock: Clock, retry_after: str, slept: float | None
+) -> None:
+    fake.fail(
+        "rate-limit", retry_after=formatdate(clock.time + 7, usegmt=True) if retry_after == "date" else retry_after
+    )
     openai.embed(["one"], "document")
     assert len(clock.slept) == 1
     assert clock.slept[0] <= 1 if slept is None else clock.slept == [slept]
@@ -203,7 +212,9 @@ def test_the_usual_limits() -> None:
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("slow", 5.0), ("trickle", 0.02)])
-def test_a_query_ends_in_time_whatever_the_server_does(make: Make, fake: FakeProvider, kind: str, seconds: float) -> None:
+def test_a_query_ends_in_time_whatever_the_server_does(
+    make: Make, fake: FakeProvider, kind: str, seconds: float
+) -> None:
     embedder = make(query=QUERY._replace(timeout=0.3, total=0.3), timing=None)
     embedder.embed(["one"], "document")
     fake.fail(kind, seconds=seconds, times=None)

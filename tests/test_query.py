@@ -17,7 +17,26 @@ ANY_TEXT = st.one_of(
     st.text(st.sampled_from("\"'-+*:^(){}[]<>.,;!?#@/\\|&~`“”„ aAbB9_日本\x00\n\ud800é"), max_size=80),
     st.lists(
         st.sampled_from(
-            ["AND", "OR", "NOT", "NEAR", "NEAR(", ")", '"', '"a b', "-x", "--", "-", "title:", "a*", "^a", "foo-bar", "C++", "日", "検索"]
+            [
+                "AND",
+                "OR",
+                "NOT",
+                "NEAR",
+                "NEAR(",
+                ")",
+                '"',
+                '"a b',
+                "-x",
+                "--",
+                "-",
+                "title:",
+                "a*",
+                "^a",
+                "foo-bar",
+                "C++",
+                "日",
+                "検索",
+            ]
         ),
         max_size=20,
     ).map(" ".join),
@@ -27,7 +46,9 @@ ANY_TEXT = st.one_of(
 def is_accepted(query: TextQuery) -> bool:
     """Let SQLite judge every expression of a query."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE VIRTUAL TABLE t USING fts5 (title, content, tokenize = 'porter unicode61 remove_diacritics 2')")
+        connection.execute(
+            "CREATE VIRTUAL TABLE t USING fts5 (title, content, tokenize = 'porter unicode61 remove_diacritics 2')"
+        )
         connection.execute("INSERT INTO t VALUES ('a', 'some text')")
         for expression in (query.expression, *query.terms, *query.phrases, *query.pairs, *query.excluded):
             connection.execute("SELECT rowid, bm25(t) FROM t WHERE t MATCH ?", (expression,)).fetchall()

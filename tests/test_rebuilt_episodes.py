@@ -45,7 +45,9 @@ def test_a_fresh_vault_gives_the_same_ids_and_files(folder: Path, open_kb: Open,
         kb.reflect(CHECKOUT)
         paths.append({path.partition("/")[2]: data for path, data in notes_of(place).items()})
     assert paths[0] == paths[1] != {}
-    assert next(iter(paths[0])).endswith("episodes/2026-11-20/the-checkout-integration-tests-are-red-on-my-machine-1782ddb2.md")
+    assert next(iter(paths[0])).endswith(
+        "episodes/2026-11-20/the-checkout-integration-tests-are-red-on-my-machine-1782ddb2.md"
+    )
 
 
 def test_a_session_that_went_on_renews_its_episode(kb: KnowledgeBase) -> None:
@@ -53,7 +55,9 @@ def test_a_session_that_went_on_renews_its_episode(kb: KnowledgeBase) -> None:
     (early,) = kb.reflect(CHECKOUT).episodes
     file = kb.vault.folder / early.path
     text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("title: ", "title: Mine, ").replace("\ntags: [test]", "\ntags: [mine] # kept"), encoding="utf-8")
+    file.write_text(
+        text.replace("title: ", "title: Mine, ").replace("\ntags: [test]", "\ntags: [mine] # kept"), encoding="utf-8"
+    )
     put_session(kb, CHECKOUT)
     (late,) = kb.reflect(CHECKOUT).episodes
     assert (early.action, late.action, late.path) == ("created", "updated", early.path)
@@ -65,7 +69,11 @@ def test_a_session_that_went_on_renews_its_episode(kb: KnowledgeBase) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("## Action log", "A remark of mine.\n\n## Action log"), ("outcome: mixed", "outcome: failure"), ("-> fail: Con", "-> fail: con")],
+    [
+        ("## Action log", "A remark of mine.\n\n## Action log"),
+        ("outcome: mixed", "outcome: failure"),
+        ("-> fail: Con", "-> fail: con"),
+    ],
 )
 def test_an_edited_episode_is_left(kb: KnowledgeBase, old: str, new: str) -> None:
     put_session(kb, CHECKOUT, lines=14)
@@ -124,7 +132,9 @@ def test_a_plain_folder_keeps_episodes_too(vault: MakeVault, open_kb: Open) -> N
         [{"type": "tool_call", "tool": "mcp__memory-kb__memory_recall", "ok": True, "content": "Lesson: never."}],
     ],
 )
-def test_a_session_in_which_nothing_was_done_gives_none(kb: KnowledgeBase, folder: Path, events: list[dict[str, Any]]) -> None:
+def test_a_session_in_which_nothing_was_done_gives_none(
+    kb: KnowledgeBase, folder: Path, events: list[dict[str, Any]]
+) -> None:
     write_session(kb, "s1", *events)
     assert [one.action for one in kb.reflect("s1").episodes] == ["empty"]
     assert notes_of(folder) == {}
@@ -132,7 +142,11 @@ def test_a_session_in_which_nothing_was_done_gives_none(kb: KnowledgeBase, folde
 
 def test_odd_signs_are_no_trouble(kb: KnowledgeBase) -> None:
     write_session(
-        kb, "s1", user("Fix \ud800 the \u2028 [[odd]] `--- name` now."), bash("ls \ud800 '[[ -f x ]]'", "---\nid: x\n---\n\x00"), edit("a\ud800.py")
+        kb,
+        "s1",
+        user("Fix \ud800 the \u2028 [[odd]] `--- name` now."),
+        bash("ls \ud800 '[[ -f x ]]'", "---\nid: x\n---\n\x00"),
+        edit("a\ud800.py"),
     )
     (one,) = kb.reflect("s1").episodes
     (entry,) = kb.list(kind=["episode"])

@@ -44,7 +44,9 @@ def test_a_file_longer_than_it_was_listed_is_refused(hub: FakeHub, models: Path)
     assert "damaged vocab.txt" in str(refuse(hub, models))
 
 
-@pytest.mark.parametrize("path", ["../evil", "/etc/evil", "a/../../evil", "C:\\evil", "..\\evil", "a//b", "./config.json", ""])
+@pytest.mark.parametrize(
+    "path", ["../evil", "/etc/evil", "a/../../evil", "C:\\evil", "..\\evil", "a//b", "./config.json", ""]
+)
 def test_a_file_outside_of_the_folder_is_refused(hub: FakeHub, models: Path, tmp_path: Path, path: str) -> None:
     hub.extra = [{"rfilename": path, "size": 4, "blobId": None}]
     hub.files["../evil"] = b"evil"
@@ -70,7 +72,9 @@ def test_a_revision_that_leads_elsewhere_is_refused(hub: FakeHub, models: Path) 
         (418, "", "refused to give", "HF_ENDPOINT"),
     ],
 )
-def test_a_refusal_is_told_in_a_sentence(hub: FakeHub, models: Path, status: int, token: str, said: str, hint: str) -> None:
+def test_a_refusal_is_told_in_a_sentence(
+    hub: FakeHub, models: Path, status: int, token: str, said: str, hint: str
+) -> None:
     hub.status = {"/api/": status}
     failed = refuse(hub, models, HF_TOKEN=token)
     assert said in str(failed)
@@ -80,7 +84,8 @@ def test_a_refusal_is_told_in_a_sentence(hub: FakeHub, models: Path, status: int
 
 
 @pytest.mark.parametrize(
-    "listing", [b"<html>", b"[]", b"{}", b'{"sha": "a", "siblings": [1]}', b'{"sha": "a", "siblings": [{"rfilename": "a"}]}', b""]
+    "listing",
+    [b"<html>", b"[]", b"{}", b'{"sha": "a", "siblings": [1]}', b'{"sha": "a", "siblings": [{"rfilename": "a"}]}', b""],
 )
 def test_what_is_no_hub_is_told(hub: FakeHub, models: Path, listing: bytes) -> None:
     hub.listing = listing
@@ -119,7 +124,9 @@ def test_a_name_that_is_none_is_told(hub: FakeHub, models: Path, name: str) -> N
 
 
 def test_a_token_goes_to_the_hub_alone(hub: FakeHub, models: Path) -> None:
-    fetch_model(NAME, models, base_url="http://127.0.0.1:1", environ={"HF_ENDPOINT": hub.url + "/", "HF_TOKEN": "hf_secret"})
+    fetch_model(
+        NAME, models, base_url="http://127.0.0.1:1", environ={"HF_ENDPOINT": hub.url + "/", "HF_TOKEN": "hf_secret"}
+    )
     assert {one.token for one in hub.asked if not one.is_store} == {"Bearer hf_secret"}
     assert {one.token for one in hub.asked if one.is_store} == {None}
 
@@ -134,7 +141,12 @@ def test_a_token_follows_to_another_path_of_the_hub(hub: FakeHub, models: Path) 
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"), [("tokenizer.json", "has no tokenizer.json"), ("config.json", "config.json"), ("model.safetensors", "model.safetensors")]
+    ("missing", "said"),
+    [
+        ("tokenizer.json", "has no tokenizer.json"),
+        ("config.json", "config.json"),
+        ("model.safetensors", "model.safetensors"),
+    ],
 )
 def test_what_cannot_be_used_is_not_fetched(hub: FakeHub, models: Path, missing: str, said: str) -> None:
     del hub.files[missing]

@@ -31,13 +31,20 @@ SEVERAL = [
         "Fix the footer. Never use inline styles. From now on use the design tokens.",
         ["Never use inline styles.", "From now on use the design tokens."],
     ),
-    ("always pin actions by hash\nnever use latest tags\nthanks", ["always pin actions by hash", "never use latest tags"]),
+    (
+        "always pin actions by hash\nnever use latest tags\nthanks",
+        ["always pin actions by hash", "never use latest tags"],
+    ),
 ]
 
 #: A refused command, what was said to it, and what must stand in the one entry.
 TOGETHER = [
     ("pip install httpx", "no, we use uv here. `uv add`, never pip", ("we use uv here", "`uv add`, never pip")),
-    ("npm install left-pad", "stop, we use pnpm in this repo. never npm, always `pnpm add`", ("we use pnpm", "never npm")),
+    (
+        "npm install left-pad",
+        "stop, we use pnpm in this repo. never npm, always `pnpm add`",
+        ("we use pnpm", "never npm"),
+    ),
     (
         "git push origin main",
         "no. never push to main directly. open a PR to main with `gh pr create`",
@@ -59,7 +66,14 @@ def refusal(command: str, said: str) -> tuple[Event, ...]:
     return (
         Event(seq=1, session="s", role="user", content="Go on."),
         Event(seq=2, session="s", type="tool_call", tool="Bash", call_id="a", args={"command": command}),
-        Event(seq=3, session="s", type="tool_result", call_id="a", ok=False, content="The user doesn't want to proceed with this tool use."),
+        Event(
+            seq=3,
+            session="s",
+            type="tool_result",
+            call_id="a",
+            ok=False,
+            content="The user doesn't want to proceed with this tool use.",
+        ),
         Event(seq=4, session="s", role="user", content=said),
     )
 
@@ -72,7 +86,9 @@ def test_all_that_a_message_says_is_kept(message: str, texts: list[str]) -> None
 
 
 def test_what_the_message_alone_would_give_has_the_key_of_the_message() -> None:
-    (first, second) = offers(Event(seq=5, session="s", role="user", content="The footer is wrong. Never touch dist. Always run the linter."))
+    (first, second) = offers(
+        Event(seq=5, session="s", role="user", content="The footer is wrong. Never touch dist. Always run the linter.")
+    )
     assert first.key == "capture/s/5"
     assert second.key.startswith("capture/s/5/")
 
@@ -80,7 +96,10 @@ def test_what_the_message_alone_would_give_has_the_key_of_the_message() -> None:
 def test_the_keys_of_the_others_do_not_depend_on_their_order() -> None:
     keys = [
         {one.draft.text: one.key for one in offers(Event(seq=5, session="s", role="user", content=text))}
-        for text in ("Never touch dist. Always run the linter. Never push.", "Never touch dist. Never push on fridays. Always run the linter.")
+        for text in (
+            "Never touch dist. Always run the linter. Never push.",
+            "Never touch dist. Never push on fridays. Always run the linter.",
+        )
     ]
     assert keys[0]["Always run the linter."] == keys[1]["Always run the linter."]
 
@@ -92,7 +111,11 @@ def test_sentences_about_one_thing_are_one_entry(command: str, said: str, parts:
 
 
 def test_a_rule_about_something_else_stays_apart_from_a_refusal() -> None:
-    found = offers(*refusal("alembic upgrade head", "no, use `make migrate` instead of alembic. Never log the payload of a webhook."))
+    found = offers(
+        *refusal(
+            "alembic upgrade head", "no, use `make migrate` instead of alembic. Never log the payload of a webhook."
+        )
+    )
     assert len(found) == 2
     assert any("make migrate" in one.draft.text and "webhook" not in one.draft.text for one in found)
 

@@ -21,7 +21,10 @@ def order_of(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float) -> lis
 @given(POOL, LAMBDA, st.integers(0, 30))
 @settings(max_examples=100, deadline=None)
 def test_a_limit_only_cuts_the_order(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float, limit: int) -> None:
-    assert mmr_order([score for score, _ in pool], [words for _, words in pool], mmr_lambda, limit) == order_of(pool, mmr_lambda)[:limit]
+    assert (
+        mmr_order([score for score, _ in pool], [words for _, words in pool], mmr_lambda, limit)
+        == order_of(pool, mmr_lambda)[:limit]
+    )
 
 
 @given(POOL, LAMBDA)
@@ -50,14 +53,18 @@ def test_texts_without_words_are_no_twins(scores: list[float], mmr_lambda: float
 
 @given(POOL, LAMBDA)
 @settings(max_examples=200, deadline=None)
-def test_each_place_goes_to_the_most_relevant_and_new(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float) -> None:
+def test_each_place_goes_to_the_most_relevant_and_new(
+    pool: list[tuple[float, frozenset[str]]], mmr_lambda: float
+) -> None:
     order = order_of(pool, mmr_lambda)
     scores = [score for score, _ in pool]
     spread = max(scores, default=0) - min(scores, default=0)
 
     def worth(place: int, shown: list[int]) -> float:
         relevance = (scores[place] - min(scores)) / spread if spread else 1.0
-        return mmr_lambda * relevance - (1 - mmr_lambda) * max(jaccard(pool[place][1], pool[other][1]) for other in shown)
+        return mmr_lambda * relevance - (1 - mmr_lambda) * max(
+            jaccard(pool[place][1], pool[other][1]) for other in shown
+        )
 
     for rank in range(1, len(order)):
         values = [worth(place, order[:rank]) for place in order[rank:]]
@@ -76,7 +83,16 @@ def test_each_place_goes_to_the_most_relevant_and_new(pool: list[tuple[float, fr
         ([], [], 0.7, []),
         ([3.0], ["alone"], 0.0, [0]),
     ],
-    ids=["twin moves back", "no diversity", "best first whatever its place", "ties", "empty texts", "other scripts", "empty pool", "one"],
+    ids=[
+        "twin moves back",
+        "no diversity",
+        "best first whatever its place",
+        "ties",
+        "empty texts",
+        "other scripts",
+        "empty pool",
+        "one",
+    ],
 )
 def test_orders_by_example(scores: list[float], texts: list[str], mmr_lambda: float, expected: list[int]) -> None:
     assert mmr_order(scores, [tokens(text) for text in texts], mmr_lambda, len(texts)) == expected

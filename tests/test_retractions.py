@@ -28,7 +28,11 @@ TAKEN_BACK = [
     ("Always name branches feat/x.", "Ok.", "Forget that, any branch name will do."),
     ("Actually the port is 8080, not 8443.", "The config says 8443.", "Sorry, you are right, 8443 was correct."),
     ("Always use black for formatting.", "Ok.", "Hold on, use ruff format instead."),
-    ("I prefer lodash for deep copies.", "I'll use lodash.", "On second thought, drop lodash, structuredClone is enough."),
+    (
+        "I prefer lodash for deep copies.",
+        "I'll use lodash.",
+        "On second thought, drop lodash, structuredClone is enough.",
+    ),
     ("Never push to develop.", "Understood.", "Ah sorry, pushing to develop is fine."),
     ("Always rebase before merging.", "Will do.", "My mistake, we don't rebase."),
     ("From now on write dates as DD.MM.YYYY.", "Ok.", "Never mind that, ISO dates are fine."),
@@ -58,7 +62,11 @@ STANDS = [
     ("Never touch the legacy folder.", "Ok.", "Actually, for this fix you can touch the legacy folder."),
     ("Always run the linter before committing.", "Ran it.", "Oh wait, don't commit yet."),
     ("Always use tabs in Makefiles.", "Ok.", "Hold on, use the Makefile from the other repo instead."),
-    ("Always use vitest for module tests.", "Ok. The linter warns a lot, shall I fix that?", "Never mind that, go on with the tests."),
+    (
+        "Always use vitest for module tests.",
+        "Ok. The linter warns a lot, shall I fix that?",
+        "Never mind that, go on with the tests.",
+    ),
     ("I prefer pnpm over npm.", "Noted.", "My bad, I forgot to push the lockfile."),
     ("Never use print for logging.", "Replaced.", "Actually it's fine to print in scripts."),
 ]
@@ -67,7 +75,13 @@ STANDS = [
 def talk(*said: str) -> list[Event]:
     """Return what a person and an agent say in turn."""
     return [
-        Event(ts=f"2026-03-01T10:0{number}:00Z", session="s", seq=number + 1, role="user" if number % 2 == 0 else "assistant", content=text)
+        Event(
+            ts=f"2026-03-01T10:0{number}:00Z",
+            session="s",
+            seq=number + 1,
+            role="user" if number % 2 == 0 else "assistant",
+            content=text,
+        )
         for number, text in enumerate(said)
     ]
 
@@ -116,11 +130,22 @@ def test_a_correction_of_the_agent_may_be_taken_back() -> None:
     said = "No, src/gen is generated, don't edit it by hand."
     events = [*talk("Add the field.", "On it."), *edit, Event(session="s", seq=10, role="user", content=said)]
     assert len(kept_by_extraction(events)) == 1
-    assert kept_by_extraction([*events, Event(session="s", seq=11, role="user", content="Sorry, I was wrong about src/gen.")]) == []
+    assert (
+        kept_by_extraction(
+            [*events, Event(session="s", seq=11, role="user", content="Sorry, I was wrong about src/gen.")]
+        )
+        == []
+    )
 
 
 def test_an_episode_tells_nothing_that_was_taken_back() -> None:
-    said = ("Add the export.", "On it.", "In this repo we always squash before merging.", "Ok.", "Sorry, I was wrong, we don't squash.")
+    said = (
+        "Add the export.",
+        "On it.",
+        "In this repo we always squash before merging.",
+        "Ok.",
+        "Sorry, I was wrong, we don't squash.",
+    )
     (before,), (after,) = (trace_session("s", talk(*some)) for some in (said[:4], said))
     assert said[2] in before.lessons
     assert said[2] not in (*after.lessons, *after.constraints)

@@ -22,15 +22,25 @@ Open = Callable[..., KnowledgeBase]
 
 
 def test_the_entry_with_most_of_the_words_comes_first(vault: Vault, open_kb: Open) -> None:
-    names = {"a": "A flaky thing happened here today.", "b": "The flaky websocket test happened here.", "c": "A flaky websocket happened here today."}
-    kb = open_kb(vault({f"memory/learnings/{name}.md": entry(text, id=name, kind="fact") for name, text in names.items()}))
+    names = {
+        "a": "A flaky thing happened here today.",
+        "b": "The flaky websocket test happened here.",
+        "c": "A flaky websocket happened here today.",
+    }
+    kb = open_kb(
+        vault({f"memory/learnings/{name}.md": entry(text, id=name, kind="fact") for name, text in names.items()})
+    )
     hits = kb.search("flaky websocket test").hits
     assert hits[0].id == "b"
     assert [hit.id for hit in sorted(hits, key=lambda hit: -hit.score)] == ["b", "c", "a"]
 
 
 def test_a_lone_hit_scores_above_0_with_a_full_text_part(vault: Vault, open_kb: Open) -> None:
-    (hit,) = open_kb(vault({"memory/learnings/a.md": "A zebra.\n", "memory/learnings/b.md": "A camel.\n"})).search("zebra").hits
+    (hit,) = (
+        open_kb(vault({"memory/learnings/a.md": "A zebra.\n", "memory/learnings/b.md": "A camel.\n"}))
+        .search("zebra")
+        .hits
+    )
     assert hit.score > 0
     assert (hit.parts.bm25, hit.parts.relevance, hit.parts.vector) == (1.0, 1.0, None)
 
@@ -103,7 +113,9 @@ def test_the_age_of_an_undated_entry_is_that_of_its_path(vault: Vault, open_kb: 
         ("../home/learnings/a.md", "global", 1.0),
     ],
 )
-def test_scope_follows_from_the_path_and_weighs(vault: Vault, open_kb: Open, path: str, scope: str, weight: float) -> None:
+def test_scope_follows_from_the_path_and_weighs(
+    vault: Vault, open_kb: Open, path: str, scope: str, weight: float
+) -> None:
     (hit,) = open_kb(vault({"memory/config.yaml": "", path: "A zebra.\n"})).search("zebra").hits
     assert (hit.scope, hit.parts.scope) == (scope, weight)
     assert hit.score == pytest.approx(0.5 * weight)
@@ -111,20 +123,34 @@ def test_scope_follows_from_the_path_and_weighs(vault: Vault, open_kb: Open, pat
 
 def test_a_superseded_entry_scores_half(vault: Vault, open_kb: Open) -> None:
     link = "[{to: new, relation: superseded_by}]"
-    files = {"memory/learnings/a.md": entry("A zebra.", id="old", links=link), "memory/learnings/b.md": entry("A zebra.", id="new")}
+    files = {
+        "memory/learnings/a.md": entry("A zebra.", id="old", links=link),
+        "memory/learnings/b.md": entry("A zebra.", id="new"),
+    }
     new, old = open_kb(vault(files)).search("zebra").hits
     assert (new.id, old.id) == ("new", "old")
     assert old.score == pytest.approx(new.score / 2)
 
 
-@given(st.lists(st.lists(st.sampled_from(["zebra", "camel", "llama", "tapir", "otter", "heron"]), min_size=1, max_size=30), min_size=2, max_size=12))
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["zebra", "camel", "llama", "tapir", "otter", "heron"]), min_size=1, max_size=30),
+        min_size=2,
+        max_size=12,
+    )
+)
 @settings(max_examples=50, deadline=None)
 def test_a_better_bm25_gives_a_higher_score_at_equal_metadata(bodies: list[list[str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = write_files(Path(name), {f"notes/{number}.md": f"# N{number}\n\n{' '.join(words)}\n" for number, words in enumerate(bodies)})
+        folder = write_files(
+            Path(name),
+            {f"notes/{number}.md": f"# N{number}\n\n{' '.join(words)}\n" for number, words in enumerate(bodies)},
+        )
         with KnowledgeBase.open(folder, folder / "none", environ={"HOME": name}, clock=lambda: NOW) as kb:
             hits = kb.search("zebra camel", limit=50).hits
-    assert all(one.score >= other.score for one in hits for other in hits if (one.parts.bm25 or 0) > (other.parts.bm25 or 0))
+    assert all(
+        one.score >= other.score for one in hits for other in hits if (one.parts.bm25 or 0) > (other.parts.bm25 or 0)
+    )
     assert not hits or hits[0].parts.bm25 == max(hit.parts.bm25 or 0 for hit in hits) == 1.0
 
 
@@ -145,12 +171,23 @@ def herd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     place = tmp_path_factory.mktemp("herd")
     files: dict[str, str | bytes] = {}
     for number in range(320):
-        body = "A zebra and " + "other animals at the river. " * (1 + number % 17) + ("zebra " * (number % 5)) + f"station{number % 7}"
-        files[f"vault/memory/learnings/{number:03}.md"] = entry(body, id=f"n{number}", kind="fact", importance=0.3 + number % 7 / 10)
+        body = (
+            "A zebra and "
+            + "other animals at the river. " * (1 + number % 17)
+            + ("zebra " * (number % 5))
+            + f"station{number % 7}"
+        )
+        files[f"vault/memory/learnings/{number:03}.md"] = entry(
+            body, id=f"n{number}", kind="fact", importance=0.3 + number % 7 / 10
+        )
     files["home/learnings/again.md"] = entry(
-        "A zebra once, much later in a text about other things. " + "Filler words stand here. " * 50, id="n5", kind="fact"
+        "A zebra once, much later in a text about other things. " + "Filler words stand here. " * 50,
+        id="n5",
+        kind="fact",
     )
-    long = "\n\n".join(f"## Part {part}\n\nA zebra at gate{part}. " + "It walks slowly past us. " * 25 for part in range(8))
+    long = "\n\n".join(
+        f"## Part {part}\n\nA zebra at gate{part}. " + "It walks slowly past us. " * 25 for part in range(8)
+    )
     files["vault/memory/learnings/long.md"] = entry(long, id="long", kind="fact")
     write_files(place, files)
     with KnowledgeBase.open(place / "vault", place / "home", environ={"HOME": str(place)}, clock=lambda: NOW) as kb:
@@ -158,7 +195,11 @@ def herd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
         yield kb
 
 
-@given(st.integers(0, 340), st.integers(0, 60), st.sampled_from(["zebra", "zebra river station3", '"other animals" zebra', "gate3 walks"]))
+@given(
+    st.integers(0, 340),
+    st.integers(0, 60),
+    st.sampled_from(["zebra", "zebra river station3", '"other animals" zebra', "gate3 walks"]),
+)
 @settings(max_examples=60, deadline=None)
 @example(49, 2, "zebra")
 @example(199, 2, "zebra")
@@ -198,7 +239,9 @@ def test_an_exact_repetition_moves_back_but_is_not_lost(vault: Vault, open_kb: O
     twin = "The zebra crossed the river at noon."
     files = {f"memory/learnings/{name}.md": entry(twin, id=name, importance=0.9) for name in ("a", "b")}
     files["memory/learnings/c.md"] = entry("Our zebra policy: feed at dawn, never at dusk.", id="c", importance=0.8)
-    files["memory/learnings/d.md"] = entry("Someone else saw one zebra far away, long ago, in some other land.", id="d", importance=0.1)
+    files["memory/learnings/d.md"] = entry(
+        "Someone else saw one zebra far away, long ago, in some other land.", id="d", importance=0.1
+    )
     shown = ids(open_kb(vault(files)), "zebra")
     assert shown[:2] == ["a", "c"]
     assert sorted(shown) == ["a", "b", "c", "d"]
@@ -225,13 +268,24 @@ def test_no_question_raises(herd: KnowledgeBase, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{"file": "\udcff.py"}, {"tag": ["\udcff"]}, {"job": "\udcff"}, {"file": "a\x00b"}, {"file": "[!]"}, {"job": "it's; --"}], ids=str
+    "how",
+    [
+        {"file": "\udcff.py"},
+        {"tag": ["\udcff"]},
+        {"job": "\udcff"},
+        {"file": "a\x00b"},
+        {"file": "[!]"},
+        {"job": "it's; --"},
+    ],
+    ids=str,
 )
 def test_no_filter_value_raises(herd: KnowledgeBase, how: dict[str, object]) -> None:
     assert isinstance(found(herd, "zebra", limit=5, sync=False, **how), list)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "?!", "-zebra", '""'], ids=["empty", "blank", "signs", "only excluded", "quotes"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "?!", "-zebra", '""'], ids=["empty", "blank", "signs", "only excluded", "quotes"]
+)
 def test_a_question_without_words_says_so(herd: KnowledgeBase, text: str) -> None:
     result = herd.search(text, sync=False)
     assert (result.hits, result.degraded) == ((), ("the query has no words to look for",))
@@ -269,7 +323,9 @@ NAMES: dict[str, str | bytes] = {
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     place = tmp_path_factory.mktemp("names")
-    with KnowledgeBase.open(write_files(place / "vault", NAMES), place / "home", environ={"HOME": str(place)}, clock=lambda: NOW) as kb:
+    with KnowledgeBase.open(
+        write_files(place / "vault", NAMES), place / "home", environ={"HOME": str(place)}, clock=lambda: NOW
+    ) as kb:
         kb.sync()
         yield kb
 
@@ -339,7 +395,9 @@ def test_a_phrase_that_stands_nowhere_is_asked_again_as_words_if_there_are_other
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
-def test_neighbouring_passages_become_one_hit_with_the_text_between_them(vault: Vault, open_kb: Open, newline: str) -> None:
+def test_neighbouring_passages_become_one_hit_with_the_text_between_them(
+    vault: Vault, open_kb: Open, newline: str
+) -> None:
     parts = [f"## Part {part}\n\n" + ("The zebra grazes here quietly. " * 15).strip() for part in range(2)]
     rest = [f"## Rest {part}\n\n" + ("Nothing of interest stands in this part. " * 20).strip() for part in range(3)]
     text = "\n\n".join([*parts, *rest]).replace("\n", newline) + newline
@@ -351,7 +409,10 @@ def test_neighbouring_passages_become_one_hit_with_the_text_between_them(vault: 
 
 def test_a_long_note_gives_a_hit_for_each_distant_passage(vault: Vault, open_kb: Open) -> None:
     filler = "Nothing of interest stands in this part. " * 25
-    text = "\n\n".join(f"## Part {part}\n\n{'The zebra of gate' + str(part) + ' sleeps. ' if part in (1, 6) else ''}{filler}" for part in range(8))
+    text = "\n\n".join(
+        f"## Part {part}\n\n{'The zebra of gate' + str(part) + ' sleeps. ' if part in (1, 6) else ''}{filler}"
+        for part in range(8)
+    )
     hits = open_kb(vault({"memory/learnings/a.md": entry(text, id="long", kind="fact")})).search("zebra").hits
     assert [hit.id for hit in hits] == ["long", "long"]
     assert sorted(hit.text.count("gate1") + 2 * hit.text.count("gate6") for hit in hits) == [1, 2]
@@ -360,7 +421,9 @@ def test_a_long_note_gives_a_hit_for_each_distant_passage(vault: Vault, open_kb:
 def test_chunks_of_different_entries_in_one_file_never_become_one(vault: Vault, open_kb: Open) -> None:
     text = "\n".join(entry(f"A zebra, number {number}.", id=f"e{number}", kind="fact") for number in range(3))
     hits = open_kb(vault({"memory/learnings/a.md": text})).search("zebra").hits
-    assert sorted((hit.id, hit.text) for hit in hits) == [(f"e{number}", f"A zebra, number {number}.") for number in range(3)]
+    assert sorted((hit.id, hit.text) for hit in hits) == [
+        (f"e{number}", f"A zebra, number {number}.") for number in range(3)
+    ]
 
 
 def test_the_text_of_every_hit_stands_at_its_lines(herd: KnowledgeBase) -> None:
@@ -372,13 +435,24 @@ def test_the_text_of_every_hit_stands_at_its_lines(herd: KnowledgeBase) -> None:
 def test_an_explanation_names_every_factor(herd: KnowledgeBase) -> None:
     hit = herd.search("zebra", limit=1, explain=True, sync=False).hits[0]
     assert hit.explanation[0].startswith("score ")
-    assert {line.partition(":")[0].partition(" ")[0] for line in hit.explanation} >= {"score", "relevance", "prominence"}
+    assert {line.partition(":")[0].partition(" ")[0] for line in hit.explanation} >= {
+        "score",
+        "relevance",
+        "prominence",
+    }
     assert hit.score == pytest.approx(hit.parts.relevance * hit.parts.prominence * hit.parts.scope, abs=1e-5)
 
 
 def test_a_plain_folder_of_notes_needs_no_frontmatter_and_has_project_scope(vault: Vault, open_kb: Open) -> None:
     kb = open_kb(
-        vault({"jobs/x/a.md": "A zebra.\n", "archive/b.md": "A zebra.\n", ".obsidian/c.md": "A zebra.\n", "node_modules/d.md": "A zebra.\n"})
+        vault(
+            {
+                "jobs/x/a.md": "A zebra.\n",
+                "archive/b.md": "A zebra.\n",
+                ".obsidian/c.md": "A zebra.\n",
+                "node_modules/d.md": "A zebra.\n",
+            }
+        )
     )
     assert sorted((hit.path, hit.scope, hit.status) for hit in kb.search("zebra").hits) == [
         ("archive/b.md", "project", "active"),

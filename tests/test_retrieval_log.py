@@ -15,7 +15,10 @@ from memory_kb.notes.retrievals import Retrieval, RetrievalLog
 
 MakeVault = Callable[[Files], Path]
 AWS, GITHUB = "AKIAABCDEFGHIJKLMNOP", "ghp_" + "a1B2" * 9
-FILES: Files = {"memory/config.yaml": "", "memory/rules/key.md": entry("The upload key rotates.", id="key-1", kind="rule")}
+FILES: Files = {
+    "memory/config.yaml": "",
+    "memory/rules/key.md": entry("The upload key rotates.", id="key-1", kind="rule"),
+}
 
 
 @pytest.fixture
@@ -31,10 +34,15 @@ def test_a_prompt_is_written_down_without_its_credentials(folder: Path, run: Run
     said = {"session_id": "s", "cwd": str(folder), "prompt": f"the upload key is {AWS}, rotates"}
     assert "rotates" in run("hook", "prompt", stdin=json.dumps(said)).stdout
     assert AWS not in logs(folder)
-    assert "the upload key is [redacted: an AWS access key], rotates" in (folder / "memory/.memory-kb/log/retrievals.jsonl").read_text()
+    assert (
+        "the upload key is [redacted: an AWS access key], rotates"
+        in (folder / "memory/.memory-kb/log/retrievals.jsonl").read_text()
+    )
 
 
-def test_so_are_searches_and_contexts_and_what_came_of_them(folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+def test_so_are_searches_and_contexts_and_what_came_of_them(
+    folder: Path, open_kb: Callable[[Path], KnowledgeBase]
+) -> None:
     kb, task = open_kb(folder), f"rotate the upload key {GITHUB}"
     kb.search(f"upload key password=hunter2hunter {AWS}", mode="text")
     kb.skills_search(f"upload key {AWS}")

@@ -40,7 +40,12 @@ def test_the_queue(vault: MakeVault, open_kb: OpenKB, run: Run) -> None:
     kb = open_kb(folder)
     items = {item.id: item for item in kb.review_list()}
     assert list(items) == ["w", "p", "q", "f"]
-    assert {name: item.proposes for name, item in items.items()} == {"w": "entry", "p": "entry", "q": "entry", "f": "flag"}
+    assert {name: item.proposes for name, item in items.items()} == {
+        "w": "entry",
+        "p": "entry",
+        "q": "entry",
+        "f": "flag",
+    }
     assert [item.id for item in kb.review_list(kind=["rule"])] == ["f"]
     shown = json.loads(run("--vault", folder, "review", "list", "--json").stdout)["items"]
     assert [item["id"] for item in shown] == list(items)
@@ -84,7 +89,9 @@ def test_a_proposal_is_put_in_use(vault: MakeVault, open_kb: OpenKB) -> None:
         (b"---\nid: a\n---\nBeside.\n", "institutional.md"),
     ],
 )
-def test_an_institutional_proposal_goes_to_the_institution(vault: MakeVault, open_kb: OpenKB, before: bytes | None, path: str) -> None:
+def test_an_institutional_proposal_goes_to_the_institution(
+    vault: MakeVault, open_kb: OpenKB, before: bytes | None, path: str
+) -> None:
     files: dict[str, str | bytes] = {
         **CONFIG,
         "memory/review/p.md": proposal(institutional="true"),
@@ -108,7 +115,13 @@ def test_an_institutional_proposal_goes_to_the_institution(vault: MakeVault, ope
 
 
 def test_an_institution_that_would_swallow_the_entry_is_left(vault: MakeVault, open_kb: OpenKB) -> None:
-    folder = vault({**CONFIG, "memory/institutional.md": "```\nnever closed\n", "memory/review/p.md": proposal(institutional="true")})
+    folder = vault(
+        {
+            **CONFIG,
+            "memory/institutional.md": "```\nnever closed\n",
+            "memory/review/p.md": proposal(institutional="true"),
+        }
+    )
     before = notes_of(folder)
     with pytest.raises(CannotSplice):
         open_kb(folder).review_approve("p")
@@ -121,7 +134,11 @@ def test_a_plain_folder_has_a_queue_too(vault: MakeVault, open_kb: OpenKB) -> No
     assert waiting(kb) == ["p"]
     (proposed,) = kb.review_scan().proposed
     kb.review_approve("p", proposed)
-    assert (kb.show("p").path, kb.show(proposed).path.partition("/")[0], kb.show("r").status) == ("learnings/p.md", "rules", "retired")
+    assert (kb.show("p").path, kb.show(proposed).path.partition("/")[0], kb.show("r").status) == (
+        "learnings/p.md",
+        "rules",
+        "retired",
+    )
 
 
 def test_what_was_rejected_stays_and_does_not_come_back(vault: MakeVault, open_kb: OpenKB) -> None:
@@ -153,7 +170,9 @@ def test_what_was_rejected_stays_and_does_not_come_back(vault: MakeVault, open_k
         ("review_show", "nobody", UnknownEntry),
     ],
 )
-def test_what_cannot_be_judged(vault: MakeVault, open_kb: OpenKB, verb: str, wanted: str, error: type[Exception]) -> None:
+def test_what_cannot_be_judged(
+    vault: MakeVault, open_kb: OpenKB, verb: str, wanted: str, error: type[Exception]
+) -> None:
     folder = vault(
         {
             **CONFIG,
@@ -180,7 +199,12 @@ def test_the_commands(scanned: tuple[Path, KnowledgeBase, str], run: Run) -> Non
     assert "Approving puts it in the place of r" in done.stdout
     assert json.loads(run("--vault", folder, "review", "show", proposed, "--json").stdout)["of"] == "r"
     assert run("--vault", folder, "review", "scan").stdout == "0 proposed\n"
-    assert run("--vault", folder, "review", "reject", proposed, "--reason", "no", "--dry-run").stdout.count("+review_reason: 'no'") == 1
+    assert (
+        run("--vault", folder, "review", "reject", proposed, "--reason", "no", "--dry-run").stdout.count(
+            "+review_reason: 'no'"
+        )
+        == 1
+    )
     assert run("--vault", folder, "review", "approve", proposed).returncode == 0
     again = run("--vault", folder, "review", "approve", proposed)
     assert (again.returncode, again.stdout) == (0, "")

@@ -26,15 +26,21 @@ def test_feedback_changes_three_values_and_no_other_byte(vault: MakeVault, open_
     text = "---\nid: r # mine\nkind:   rule\nconfidence: 0.8 # sure\nlast_applied: '2026-08-23'\nextra: {a:   1}\n---\nBuffer.  \n"
     folder = vault(rules(a=text))
     run = open_kb(folder).rules_feedback("r", "success", reason="it  held")
-    assert (folder / "memory/rules/a.md").read_text() == text.replace("0.8 #", "0.45 #").replace("2026-08-23", "2026-11-21").replace(
-        "extra: {a:   1}\n", "extra: {a:   1}\nsuccess_count: 1\n"
-    )
+    assert (folder / "memory/rules/a.md").read_text() == text.replace("0.8 #", "0.45 #").replace(
+        "2026-08-23", "2026-11-21"
+    ).replace("extra: {a:   1}\n", "extra: {a:   1}\nsuccess_count: 1\n")
     assert run.changes[0].reason == "Feedback: success, it held."
 
 
 @pytest.mark.parametrize(
     ("outcome", "confidence", "counts"),
-    [("success", 0.8, (6, 1)), ("failure", 0.55, (5, 2)), ("mixed", 0.75, (5, 1)), ("helpful", 0.8, (6, 1)), ("harmful", 0.55, (5, 2))],
+    [
+        ("success", 0.8, (6, 1)),
+        ("failure", 0.55, (5, 2)),
+        ("mixed", 0.75, (5, 1)),
+        ("helpful", 0.8, (6, 1)),
+        ("harmful", 0.55, (5, 2)),
+    ],
 )
 def test_feedback(vault: MakeVault, open_kb: OpenKB, outcome: str, confidence: float, counts: tuple[int, int]) -> None:
     folder = vault(rules(a=rule(success_count=5, failure_count=1, last_applied="2026-11-21")))
@@ -49,7 +55,12 @@ def test_feedback(vault: MakeVault, open_kb: OpenKB, outcome: str, confidence: f
 
 
 def test_feedback_on_odd_fields_ends_well(vault: MakeVault, open_kb: OpenKB) -> None:
-    folder = vault(rules(a=rule(confidence="high", success_count=-3, tags="null", maturity=7), b="---\nkind: rule\ntags: null\n---\nNo id.\n"))
+    folder = vault(
+        rules(
+            a=rule(confidence="high", success_count=-3, tags="null", maturity=7),
+            b="---\nkind: rule\ntags: null\n---\nNo id.\n",
+        )
+    )
     kb = open_kb(folder)
     kb.rules_feedback("r", "success")
     assert {name: fields_of(folder, "memory/rules/a.md")[name] for name in ("confidence", "success_count")} == {
@@ -71,7 +82,9 @@ def test_feedback_on_odd_fields_ends_well(vault: MakeVault, open_kb: OpenKB) -> 
         ({}, "nobody", UnknownEntry),
     ],
 )
-def test_feedback_is_for_rules_in_use(vault: MakeVault, open_kb: OpenKB, fields: dict[str, str], wanted: str, error: type[Exception]) -> None:
+def test_feedback_is_for_rules_in_use(
+    vault: MakeVault, open_kb: OpenKB, fields: dict[str, str], wanted: str, error: type[Exception]
+) -> None:
     folder = vault(rules(a=rule(**fields)))
     before = notes_of(folder)
     with pytest.raises(error):
@@ -85,7 +98,10 @@ def test_two_at_once_count_both(vault: MakeVault, home: Path) -> None:
     folder = vault(rules(a=rule(confidence=0.5, last_applied="2026-11-21")))
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "rules", "feedback", "r", "success"]
     env = clean_environment(home) | {"MEMORY_KB_NOW": NOW.isoformat()}
-    processes = [subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    processes = [
+        subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
     assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0] * 4
     fields = fields_of(folder, "memory/rules/a.md")
     assert (fields["confidence"], fields["success_count"]) == (0.7, 4)
@@ -102,7 +118,9 @@ def edit_before_writing(kb: KnowledgeBase, file: Path, old: str, new: str, monke
     monkeypatch.setattr(kb, "_compose", edit)
 
 
-def test_a_person_who_edits_in_between_loses_nothing(vault: MakeVault, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_who_edits_in_between_loses_nothing(
+    vault: MakeVault, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = vault(rules(a=rule("Old text.", success_count=3, last_applied="2026-11-21")))
     kb, file = open_kb(folder), folder / "memory/rules/a.md"
     edit_before_writing(kb, file, "Old text.", "New text.", monkeypatch)
@@ -123,7 +141,9 @@ def test_sweep_moves_and_flags(vault: MakeVault, open_kb: OpenKB) -> None:
             down=rule(id="down", confidence=0.92, maturity="proven", success_count=12, last_applied=days_ago(80)),
             low=rule(id="low", confidence=0.19, success_count=3, last_applied=today),
             gone=rule(id="gone", confidence=0.05, failure_count=2, success_count=1, last_applied=today, kind="pitfall"),
-            pinned=rule(id="pinned", confidence=0.05, maturity="proven", failure_count=5, pinned="true", last_applied=today),
+            pinned=rule(
+                id="pinned", confidence=0.05, maturity="proven", failure_count=5, pinned="true", last_applied=today
+            ),
             retired=rule(id="retired", confidence=0.05, status="retired", failure_count=5),
             fine=rule(id="fine"),
         )
@@ -153,7 +173,10 @@ def test_the_sweep_of_the_maintenance_is_told_in_numbers_once(vault: MakeVault, 
 def test_sweeping_twice_on_one_day_changes_nothing(vault: MakeVault, open_kb: OpenKB) -> None:
     """Neither decay nor levels add up from sweep to sweep (D-14)."""
     folder = vault(
-        rules(a=rule(confidence=0.95, success_count=20, last_applied=days_ago(10)), b=rule(id="b", confidence=0.3, last_applied=days_ago(200)))
+        rules(
+            a=rule(confidence=0.95, success_count=20, last_applied=days_ago(10)),
+            b=rule(id="b", confidence=0.3, last_applied=days_ago(200)),
+        )
     )
     kb = open_kb(folder)
     confidence = [one.confidence for one in kb.rules_list()]
@@ -170,7 +193,11 @@ def test_sweeping_twice_on_one_day_changes_nothing(vault: MakeVault, open_kb: Op
 
 
 def test_a_flag_goes_with_its_reason_and_others_stay(vault: MakeVault, open_kb: OpenKB) -> None:
-    folder = vault(rules(a=rule(confidence=0.15, flags="[review, demotion_candidate, removal_candidate]", last_applied="2026-11-21")))
+    folder = vault(
+        rules(
+            a=rule(confidence=0.15, flags="[review, demotion_candidate, removal_candidate]", last_applied="2026-11-21")
+        )
+    )
     kb = open_kb(folder)
     kb.sweep()
     assert fields_of(folder, "memory/rules/a.md")["flags"] == ["review", "demotion_candidate"]

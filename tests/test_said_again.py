@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 WISH = "By the way, I prefer small commits with one thought each."
 
 
-def test_a_wish_of_three_sessions_is_one_entry(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_a_wish_of_three_sessions_is_one_entry(
+    vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]
+) -> None:
     folder = vault({"memory/config.yaml": ""})
     kb = open_kb(folder)
     for session in ("s1", "s2", "s3"):
@@ -24,7 +26,12 @@ def test_a_wish_of_three_sessions_is_one_entry(vault: Callable[[Files], Path], o
             Event(role="user", content=f"Fix the failing card test. {WISH}"),
             Event(type="tool_call", tool="Bash", call_id="a", args={"command": "npm test"}),
             Event(type="tool_result", call_id="a", ok=False, content="Error: Cannot find module 'jest'"),
-            Event(type="tool_call", tool="Edit", call_id="b", args={"file_path": "tests/card.test.ts", "old_string": "a", "new_string": "b"}),
+            Event(
+                type="tool_call",
+                tool="Edit",
+                call_id="b",
+                args={"file_path": "tests/card.test.ts", "old_string": "a", "new_string": "b"},
+            ),
             Event(type="tool_result", call_id="b", ok=True, content="done"),
         ]
         kb.session_append(events, session=session)
@@ -38,7 +45,9 @@ def test_a_wish_of_three_sessions_is_one_entry(vault: Callable[[Files], Path], o
 FACT = "the office printer in hall 3 only reads utf-16 since may"
 
 
-def test_what_is_said_on_three_occasions_is_one_entry(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_what_is_said_on_three_occasions_is_one_entry(
+    vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]
+) -> None:
     folder = vault({"memory/config.yaml": ""})
     kb = open_kb(folder)
     for number, session in enumerate(("s1", "s2", "s3"), 7):

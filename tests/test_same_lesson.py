@@ -13,7 +13,9 @@ from memory_kb.learning.memories import Memory
 from memory_kb.notes.events import Event
 
 Open = Callable[..., KnowledgeBase]
-REFUSED = "sqlalchemy.exc.OperationalError: could not connect to server: Connection refused on localhost port {} after 3.{}s"
+REFUSED = (
+    "sqlalchemy.exc.OperationalError: could not connect to server: Connection refused on localhost port {} after 3.{}s"
+)
 
 
 def run_of(session: str, *steps: tuple[str, bool, str]) -> list[Event]:
@@ -27,7 +29,9 @@ def run_of(session: str, *steps: tuple[str, bool, str]) -> list[Event]:
 
 
 def helped(session: str, test: str, port: int = 5433, help_: str = "docker compose up -d db") -> list[Event]:
-    return run_of(session, (test, False, REFUSED.format(port, port)), (help_, True, "Started"), (test, True, "3 passed"))
+    return run_of(
+        session, (test, False, REFUSED.format(port, port)), (help_, True, "Started"), (test, True, "3 passed")
+    )
 
 
 def extracted(kb: KnowledgeBase, *sessions: list[Event]) -> list[Memory]:
@@ -39,7 +43,13 @@ def extracted(kb: KnowledgeBase, *sessions: list[Event]) -> list[Memory]:
 
 def test_the_same_help_against_the_same_error_is_kept_once(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    (lesson,) = extracted(kb, *(helped(name, f"pytest -k {name}", port) for name, port in (("login", 5433), ("logout", 5433), ("signup", 5434))))
+    (lesson,) = extracted(
+        kb,
+        *(
+            helped(name, f"pytest -k {name}", port)
+            for name, port in (("login", 5433), ("logout", 5433), ("signup", 5434))
+        ),
+    )
     assert {lesson.word("session_id"), *lesson.words("sources")} == {"login", "logout", "signup"}
     assert lesson.reinforcement_count == 2
     assert "port 5433 after 3.5433s" in lesson.text

@@ -21,14 +21,28 @@ SCORES = st.floats(0, 1e6, allow_subnormal=False)
 
 
 def make_candidate(
-    key: int, *, importance: float = 0.5, count: int = 0, seen: str | None = None, scope: str = "project", superseded: int = 0
+    key: int,
+    *,
+    importance: float = 0.5,
+    count: int = 0,
+    seen: str | None = None,
+    scope: str = "project",
+    superseded: int = 0,
 ) -> Candidate:
     return Candidate(key, -1.0, importance, count, seen, "active", scope, superseded, "", "")
 
 
 @pytest.mark.parametrize(
     ("days", "floor", "expected"),
-    [(0, 0.0, 1.0), (90, 0.0, 0.5), (180, 0.0, 0.25), (298.97, 0.0, 0.1), (298.97, 0.1, 0.1), (3_650, 0.1, 0.1), (-30, 0.0, 1.0)],
+    [
+        (0, 0.0, 1.0),
+        (90, 0.0, 0.5),
+        (180, 0.0, 0.25),
+        (298.97, 0.0, 0.1),
+        (298.97, 0.1, 0.1),
+        (3_650, 0.1, 0.1),
+        (-30, 0.0, 1.0),
+    ],
     ids=["now", "half-life", "two half-lives", "where the floor is reached", "at the floor", "ten years", "the future"],
 )
 def test_decay(days: float, floor: float, expected: float) -> None:
@@ -51,7 +65,9 @@ def test_prominence(importance: float, days: float, count: int, status: str, exp
     assert prominence(importance, days, count, status, Ranking()) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("exponent", "expected"), [(1.0, 0.25), (0.5, 0.5), (0.0, 1.0)], ids=["as stated", "softened", "off"])
+@pytest.mark.parametrize(
+    ("exponent", "expected"), [(1.0, 0.25), (0.5, 0.5), (0.0, 1.0)], ids=["as stated", "softened", "off"]
+)
 def test_the_exponent_softens_prominence(exponent: float, expected: float) -> None:
     assert prominence(0.25, 0, 0, "active", Ranking(prominence_exponent=exponent)) == pytest.approx(expected)
 
@@ -90,11 +106,20 @@ def test_age(seen: str | None, days: float) -> None:
 
 @given(st.floats(0, 10_000), st.floats(0, 10_000), st.floats(1, 1_000), st.floats(0, 1))
 @settings(max_examples=200, deadline=None)
-def test_decay_never_rises_with_age_nor_leaves_its_bounds(days: float, more: float, half_life: float, floor: float) -> None:
+def test_decay_never_rises_with_age_nor_leaves_its_bounds(
+    days: float, more: float, half_life: float, floor: float
+) -> None:
     assert floor <= decay(days + more, half_life, floor) <= decay(days, half_life, floor) <= 1.0
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 5_000), st.floats(0, 5_000), st.integers(0, 1_000), st.integers(0, 1_000))
+@given(
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 5_000),
+    st.floats(0, 5_000),
+    st.integers(0, 1_000),
+    st.integers(0, 1_000),
+)
 @settings(max_examples=200, deadline=None)
 def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
     importance: float, extra: float, days: float, more: float, count: int, further: int
@@ -107,7 +132,11 @@ def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
     assert base >= importance * 0.1 * (1 - 1e-12)
 
 
-@given(st.dictionaries(st.integers(1, 500), st.builds(TextScore, SCORES, SCORES, SCORES, st.floats(0, 0.6)), min_size=1, max_size=30))
+@given(
+    st.dictionaries(
+        st.integers(1, 500), st.builds(TextScore, SCORES, SCORES, SCORES, st.floats(0, 0.6)), min_size=1, max_size=30
+    )
+)
 @settings(max_examples=200, deadline=None)
 def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, TextScore]) -> None:
     bm25 = normalise(texts)
@@ -125,12 +154,18 @@ def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, T
     st.sampled_from(["task", "global"]),
 )
 @settings(max_examples=200, deadline=None)
-def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(bm25: list[float], importance: float, days: int, count: int, scope: str) -> None:
+def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
+    bm25: list[float], importance: float, days: int, count: int, scope: str
+) -> None:
     seen = (TODAY - timedelta(days=days)).isoformat()
-    candidates = [make_candidate(key, importance=importance, count=count, seen=seen, scope=scope) for key in range(len(bm25))]
+    candidates = [
+        make_candidate(key, importance=importance, count=count, seen=seen, scope=scope) for key in range(len(bm25))
+    ]
     scored = score_candidates(candidates, Sides(dict(enumerate(bm25))), Ranking(), TODAY)
     assert [item.relevance for item in scored] == sorted(bm25, reverse=True)
-    distinct = [pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)]
+    distinct = [
+        pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)
+    ]
     assert all(better.score > worse.score for better, worse in distinct)
 
 
@@ -153,7 +188,9 @@ def test_without_words_prominence_and_scope_alone_decide() -> None:
     assert {item.bm25 for item in scored} == {None}
 
 
-@pytest.mark.parametrize(("own", "neighbour", "gain"), [(0.0, 0.0, 0.0), (0.0, 4.0, 2.0), (4.0, 4.0, 0.0), (5.0, 4.0, 0.0)])
+@pytest.mark.parametrize(
+    ("own", "neighbour", "gain"), [(0.0, 0.0, 0.0), (0.0, 4.0, 2.0), (4.0, 4.0, 0.0), (5.0, 4.0, 0.0)]
+)
 def test_the_neighbours_lend_half_of_their_lead(own: float, neighbour: float, gain: float) -> None:
     assert share_context(own, neighbour) == gain
 

@@ -102,12 +102,19 @@ def test_queries_for_a_page_are_the_same_every_time(evaluation: ModuleType) -> N
     assert (queries["title"], queries["sentence"]) == ("setup", "One two three four five six seven.")
     assert queries["five words"] in queries["sentence"]
     assert len(queries["five words"].split()) == 5
-    japanese = evaluation.page_queries("a.md", "---\ntitle: 設定\n---\nこれはとても長い日本語の文なので途中で切れます。\n")
+    japanese = evaluation.page_queries(
+        "a.md", "---\ntitle: 設定\n---\nこれはとても長い日本語の文なので途中で切れます。\n"
+    )
     assert (japanese["title"], len(japanese["sentence"]), len(japanese["five words"])) == ("設定", 20, 8)
 
 
 def question(number: int, text: str, category: str, *evidence: str) -> str:
-    return json.dumps({"qid": f"q{number}", "sample": "talk", "question": text, "category": category, "evidence": list(evidence)}) + "\n"
+    return (
+        json.dumps(
+            {"qid": f"q{number}", "sample": "talk", "question": text, "category": category, "evidence": list(evidence)}
+        )
+        + "\n"
+    )
 
 
 @pytest.fixture
@@ -174,7 +181,10 @@ def test_eval_of_pages(tmp_path: Path, home: Path) -> None:
 
 
 def test_eval_of_nothing_says_so(tmp_path: Path, home: Path) -> None:
-    assert "neither queries.jsonl and vault/ nor any Markdown" in run_script("eval", tmp_path, home=home, is_ok=False).stderr
+    assert (
+        "neither queries.jsonl and vault/ nor any Markdown"
+        in run_script("eval", tmp_path, home=home, is_ok=False).stderr
+    )
 
 
 def test_bench_has_all_rows(home: Path) -> None:
@@ -193,7 +203,9 @@ def test_bench_has_all_rows(home: Path) -> None:
     for row in rows:
         assert row["files"] == 12
         assert row["ratio"] == pytest.approx(row["ours"] / row["floor"])
-        assert row["is_over"] == (row["target"] is not None and (row["ours"] if row["unit"] == "MB" else row["ratio"]) > row["target"])
+        assert row["is_over"] == (
+            row["target"] is not None and (row["ours"] if row["unit"] == "MB" else row["ratio"]) > row["target"]
+        )
 
 
 def test_bench_of_a_folder_only_reads_it(tmp_path: Path, home: Path) -> None:

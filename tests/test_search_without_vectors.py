@@ -35,7 +35,9 @@ Open = Callable[..., KnowledgeBase]
         ("html", "base_url"),
     ],
 )
-def test_a_provider_that_fails_leaves_a_text_search(kind: str, word: str, tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+def test_a_provider_that_fails_leaves_a_text_search(
+    kind: str, word: str, tmp_path: Path, open_with: Open, fake: FakeProvider
+) -> None:
     kb = open_with(write_files(tmp_path / "vault", NOTES))
     kb.sync()
     fake.fail(kind, times=None)
@@ -82,13 +84,17 @@ def test_a_few_new_notes_are_embedded_by_the_search_itself(tmp_path: Path, open_
         (folder / f"more{number}.md").write_text(f"another thing {number}")
     result = kb.search("vehicle")
     assert result.hits[0].path == "car.md"
-    assert result.degraded == ("50 passages have no vector yet and are found by their words alone; `memory-kb index` makes them",)
+    assert result.degraded == (
+        "50 passages have no vector yet and are found by their words alone; `memory-kb index` makes them",
+    )
     kb.sync()
     assert kb.search("vehicle").degraded == ()
 
 
 @pytest.mark.parametrize(("text", "how"), [("topic7 car", {"mode": "text"}), ('"topic7"', {}), ("", {"file": "a.py"})])
-def test_what_needs_no_model_asks_none(text: str, how: dict[str, str], tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+def test_what_needs_no_model_asks_none(
+    text: str, how: dict[str, str], tmp_path: Path, open_with: Open, fake: FakeProvider
+) -> None:
     kb = open_with(write_files(tmp_path / "vault", NOTES))
     kb.sync()
     calls = len(fake.calls)
@@ -105,7 +111,9 @@ def test_none_is_a_choice(tmp_path: Path, open_with: Open, fake: FakeProvider) -
     assert not fake.calls
 
 
-def test_old_vectors_answer_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+def test_old_vectors_answer_until_the_new_ones_are_complete(
+    tmp_path: Path, open_with: Open, fake: FakeProvider
+) -> None:
     folder = write_files(tmp_path / "vault", NOTES | {"car.md": "Our automobile is parked outside."})
     first = open_with(folder)
     first.sync()
@@ -134,7 +142,9 @@ def test_old_vectors_answer_until_the_new_ones_are_complete(tmp_path: Path, open
     assert len(fake.calls) == calls
 
 
-def test_vectors_of_another_size_say_so_until_the_new_ones_are_complete(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
+def test_vectors_of_another_size_say_so_until_the_new_ones_are_complete(
+    tmp_path: Path, open_with: Open, fake: FakeProvider
+) -> None:
     folder = write_files(tmp_path / "vault", NOTES)
     open_with(folder).sync()
     other = open_with(folder, MEMORY_KB_EMBEDDINGS_DIMENSIONS="32")

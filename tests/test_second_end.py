@@ -14,9 +14,7 @@ from memory_kb.learning.memories import Memory
 from memory_kb.notes.events import Event, format_time
 
 Open = Callable[..., KnowledgeBase]
-RULE = (
-    "---\nid: r\nkind: rule\nconfidence: {confidence}\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nRun the linter before every push.\n"
-)
+RULE = "---\nid: r\nkind: rule\nconfidence: {confidence}\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nRun the linter before every push.\n"
 PITFALL = "---\nid: p\nkind: pitfall\nconfidence: 0.6\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nNever edit the lock file by hand.\n"
 SKILL = "---\nid: k\nkind: skill\ncreated_at: '2026-11-01'\n---\nRelease: tag, then push.\n"
 SESSION = "s1"
@@ -61,9 +59,18 @@ def test_another_outcome_corrects_the_episode_and_what_was_credited(folder: Path
 
 
 @pytest.mark.parametrize(
-    "words", [("success", "failure"), ("failure", "success"), ("mixed", "success"), ("success", "mixed"), ("failure", "partial")]
+    "words",
+    [
+        ("success", "failure"),
+        ("failure", "success"),
+        ("mixed", "success"),
+        ("success", "mixed"),
+        ("failure", "partial"),
+    ],
 )
-def test_what_counts_is_what_would_have_been_said_at_once(folder: Path, open_kb: Open, tmp_path: Path, words: tuple[str, str]) -> None:
+def test_what_counts_is_what_would_have_been_said_at_once(
+    folder: Path, open_kb: Open, tmp_path: Path, words: tuple[str, str]
+) -> None:
     kb = make(folder, open_kb)
     for word in words:
         kb.session_end(SESSION, outcome=word)
@@ -75,7 +82,9 @@ def test_what_counts_is_what_would_have_been_said_at_once(folder: Path, open_kb:
 
 
 @pytest.mark.parametrize(("confidence", "words"), [(0.98, ("success", "failure")), (0.1, ("failure", "success"))])
-def test_at_the_bounds_no_more_is_taken_back_than_was_given(folder: Path, open_kb: Open, confidence: float, words: tuple[str, str]) -> None:
+def test_at_the_bounds_no_more_is_taken_back_than_was_given(
+    folder: Path, open_kb: Open, confidence: float, words: tuple[str, str]
+) -> None:
     kb = make(folder, open_kb, confidence)
     for word in words:
         kb.session_end(SESSION, outcome=word)
@@ -109,7 +118,9 @@ def test_a_summary_alone_keeps_the_outcome(folder: Path, open_kb: Open) -> None:
     assert (done.action, done.correction) == ("ended", "")
     assert kb.session_end(SESSION, summary="The disk was slow.").correction == "Its summary is replaced."
     assert (episode(kb).word("outcome"), evidence(kb)) == ("failure", (0.4, 0, 1))
-    assert [dict(event.args or {}) for event in kb.session_replay(SESSION) if event.event == "end"] == [{"outcome": "failure"}] * 3
+    assert [dict(event.args or {}) for event in kb.session_replay(SESSION) if event.event == "end"] == [
+        {"outcome": "failure"}
+    ] * 3
 
 
 def test_both_ends_are_taken_back_together(folder: Path, open_kb: Open) -> None:
@@ -126,7 +137,9 @@ def test_both_ends_are_taken_back_together(folder: Path, open_kb: Open) -> None:
 def test_work_goes_on_and_ends_otherwise(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
     kb.session_end(SESSION, outcome="success")
-    kb.session_append([Event(ts=format_time(NOW), session=SESSION, role="user", content="It fails again in production.")])
+    kb.session_append(
+        [Event(ts=format_time(NOW), session=SESSION, role="user", content="It fails again in production.")]
+    )
     done = kb.session_end(SESSION, outcome="failure")
     assert done.action == "ended"
     assert evidence(kb) == (0.4, 0, 1)

@@ -65,7 +65,11 @@ def test_a_session_becomes_an_episode_and_learnings_and_counts_what_it_used(plac
     assert "reinforcement_count:   3   # twice\n" in used
     assert (vault / "memory/learnings/people.md").read_bytes() == str(NOTES["memory/learnings/people.md"]).encode()
     assert (vault / "memory/.current-stage").read_text() == "implementation\n"
-    statuses = sorted(entry.status for file in vault.glob("memory/**/*linter*.md") for entry in parse_document(file.read_text(), "x").entries)
+    statuses = sorted(
+        entry.status
+        for file in vault.glob("memory/**/*linter*.md")
+        for entry in parse_document(file.read_text(), "x").entries
+    )
     assert statuses in ([], ["archived", "compacted"])
     assert "Relevant Memories" in (vault / "memory/CONTINUITY.md").read_text()
 
@@ -97,7 +101,9 @@ def test_the_maintenance_that_came_due_tells_what_it_wrote(place: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_maintenance_repeats_only_what_the_end_could_not_do(place: Path, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+def test_the_maintenance_repeats_only_what_the_end_could_not_do(
+    place: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
     compact, calls = KnowledgeBase.compact, list[int]()
 
     def count(kb: KnowledgeBase, *, dry_run: bool = False) -> CompactReport:
@@ -109,7 +115,9 @@ def test_the_maintenance_repeats_only_what_the_end_could_not_do(place: Path, mon
     monkeypatch.setattr(KnowledgeBase, "compact", count)
     steps = {step.name: step for step in end(place).steps}
     assert len(calls) == 1 + fails
-    assert (steps["compaction"].outcome, "dedup" in steps["maintenance"].message) == (("failed", True) if fails else ("done", False))
+    assert (steps["compaction"].outcome, "dedup" in steps["maintenance"].message) == (
+        ("failed", True) if fails else ("done", False)
+    )
     with open_at(place) as kb:
         assert not kb.is_maintenance_due()
         assert MaintenanceLog(kb.machine / "log").last().keys() >= {"semantic", "dedup", "promote", "trim"}
@@ -119,7 +127,10 @@ def test_what_a_session_wrote_is_named_by_the_beginning_of_its_id(place: Path, r
     end(place)
     written = notes_of(place)
     at = ("--vault", place / "vault", "--home", place / "home")
-    for unknown, said in (("", "nothing was written by the end of 'session '"), ("nope", "nothing was written by the end of 'session nope'")):
+    for unknown, said in (
+        ("", "nothing was written by the end of 'session '"),
+        ("nope", "nothing was written by the end of 'session nope'"),
+    ):
         done = run(*at, "undo", "--session", unknown)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
@@ -192,14 +203,19 @@ def _end_in_process(place: str, session: str) -> None:
 
 
 def test_two_sessions_that_end_at_once(place: Path) -> None:
-    started = [multiprocessing.get_context("spawn").Process(target=_end_in_process, args=(str(place), one)) for one in (ONE, OTHER)]
+    started = [
+        multiprocessing.get_context("spawn").Process(target=_end_in_process, args=(str(place), one))
+        for one in (ONE, OTHER)
+    ]
     for process in started:
         process.start()
     for process in started:
         process.join(120)
     assert [process.exitcode for process in started] == [0, 0]
     episodes = [file.read_text() for file in (place / "vault").glob("memory/**/episodes/*/*.md")]
-    assert sorted(one for one in (ONE, OTHER) for text in episodes if f"session_id: {one}\n" in text) == sorted((ONE, OTHER))
+    assert sorted(one for one in (ONE, OTHER) for text in episodes if f"session_id: {one}\n" in text) == sorted(
+        (ONE, OTHER)
+    )
     for session in (ONE, OTHER):
         assert [step.message for step in end(place, session).steps if step.outcome == "failed"] == []
     before = notes_of(place)
@@ -226,18 +242,35 @@ def test_a_full_disk_costs_no_text(tmp_path: Path) -> None:
         after = notes_of(place)
         people = [name for name in before if name.endswith(("people.md", "INTENT.md", "config.yaml"))]
         assert all(after[name] == before[name] for name in people)
-        assert not [name for name, (_, data) in after.items() if data is not None and name not in before and name.endswith(".md") and not data]
+        assert not [
+            name
+            for name, (_, data) in after.items()
+            if data is not None and name not in before and name.endswith(".md") and not data
+        ]
         end(place)
         assert notes_of(place) == wanted, limit
 
 
 def test_the_command_prints_a_table(place: Path, run: Run) -> None:
-    told = run("--vault", place / "vault", "session", "end", ONE[:20], "--outcome", "success", env={"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"})
+    told = run(
+        "--vault",
+        place / "vault",
+        "session",
+        "end",
+        ONE[:20],
+        "--outcome",
+        "success",
+        env={"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"},
+    )
     assert told.returncode == 0, told.stderr
     assert told.stdout.splitlines()[0].startswith(("ended", "unchanged"))
     assert any(line.startswith("episodes") and "1 created" in line for line in told.stdout.splitlines())
     assert f"undo --session {ONE}" in told.stderr
-    again = json.loads(run("--vault", place / "vault", "session", "end", ONE, "--json", env={"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}).stdout)
+    again = json.loads(
+        run(
+            "--vault", place / "vault", "session", "end", ONE, "--json", env={"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
+        ).stdout
+    )
     assert [step["name"] for step in again["steps"] if step["runs"]] == []
 
 
@@ -267,7 +300,9 @@ def test_consolidate_and_maintain(place: Path, run: Run) -> None:
     first = json.loads(run("--vault", vault, "maintain", "--json", env=env).stdout)
     assert [step["message"] for step in first["steps"] if step["outcome"] == "failed"] == []
     assert "Nothing is due before 2026-11-28" in run("--vault", vault, "maintain", env=env).stderr
-    assert len(json.loads(run("--vault", vault, "maintain", "--force", "--json", env=env).stdout)["steps"]) == len(first["steps"])
+    assert len(json.loads(run("--vault", vault, "maintain", "--force", "--json", env=env).stdout)["steps"]) == len(
+        first["steps"]
+    )
 
 
 def test_a_watcher_does_the_maintenance_that_is_due_when_nothing_happens(place: Path) -> None:
@@ -314,7 +349,8 @@ def test_git_shows_what_the_hint_says(folder: Path, run: Run, where: str) -> Non
     look, _, undo = hint.rpartition("; ")
     assert undo == "`memory-kb undo --session s1` takes it back."
     shown = [
-        subprocess.run(["sh", "-c", command], cwd=here, capture_output=True, encoding="utf-8", check=True).stdout for command in look.split("`")[1::2]
+        subprocess.run(["sh", "-c", command], cwd=here, capture_output=True, encoding="utf-8", check=True).stdout
+        for command in look.split("`")[1::2]
     ]
     if where == "no repository":
         assert shown == []

@@ -28,7 +28,9 @@ FILES: Files = {
     "memory/config.yaml": "",
     "memory/rules/retry.md": entry("Retry the wombat upload test twice.", id="rule-retry", kind="rule", **STATE),
     "memory/rules/sleep.md": entry("The wombat upload test sleeps too long.", id="pit-sleep", kind="pitfall", **STATE),
-    "memory/rules/invoice.md": entry("Invoices of the quokka service have numbers.", id="rule-invoice", kind="rule", **STATE),
+    "memory/rules/invoice.md": entry(
+        "Invoices of the quokka service have numbers.", id="rule-invoice", kind="rule", **STATE
+    ),
     "memory/rules/other.md": entry("Numbats eat termites.", id="rule-other", kind="rule", **STATE),
 }
 TASK = "Fix the wombat upload test"
@@ -99,7 +101,9 @@ def test_agents_are_known_by_what_they_call_themselves(folder: Path, kb: Knowled
     assert counts(folder, "retry") == SUCCESS
 
 
-@pytest.mark.parametrize(("agent", "session"), [("codex", None), ("claude-reviewer", None), ("nobody", None), ("claude-code", "elsewhere")])
+@pytest.mark.parametrize(
+    ("agent", "session"), [("codex", None), ("claude-reviewer", None), ("nobody", None), ("claude-code", "elsewhere")]
+)
 def test_a_stranger_changes_nothing(folder: Path, kb: KnowledgeBase, say: Say, agent: str, session: str | None) -> None:
     say("prompt", prompt=TASK)
     before = notes_of(folder)
@@ -164,7 +168,9 @@ def test_marks_count_when_a_session_ends_without_an_outcome(folder: Path, kb: Kn
     assert (showing.outcome, showing.credit) == (None, "success")
 
 
-def test_a_mark_after_the_outcome_counts_where_it_says_something_else(folder: Path, kb: KnowledgeBase, say: Say) -> None:
+def test_a_mark_after_the_outcome_counts_where_it_says_something_else(
+    folder: Path, kb: KnowledgeBase, say: Say
+) -> None:
     say("prompt", prompt=TASK)
     kb.outcome("claude-code", TASK, "failure")
     assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, UNTOUCHED)
@@ -177,7 +183,11 @@ def test_an_outcome_at_the_end_of_a_session_is_for_what_hooks_showed(folder: Pat
     say("prompt", prompt=TASK)
     kb.session_end("s1", outcome="failure")
     kb.session_end("s1")
-    assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (FAILURE, UNTOUCHED, UNTOUCHED)
+    assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (
+        FAILURE,
+        UNTOUCHED,
+        UNTOUCHED,
+    )
     assert kb.exposure("rule-retry").totals.outcomes == {"failure": 1}
 
 
@@ -208,7 +218,9 @@ def test_a_client_tells_the_outcome_of_a_hooked_session(folder: Path, home: Path
 
     async def talk() -> None:
         async with inside(folder, home) as client:
-            told = await ask(client, "memory_outcome", agent="claude-code", task="The upload test is mended", outcome="success")
+            told = await ask(
+                client, "memory_outcome", agent="claude-code", task="The upload test is mended", outcome="success"
+            )
             assert told.text.startswith("2 credited. Nothing was shown for this task by name")
             again = await ask(client, "memory_outcome", agent="other", task="x", outcome="success", session_id="s1")
             assert again.text == "0 credited. All of it was credited before."

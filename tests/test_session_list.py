@@ -26,9 +26,14 @@ def filled(folder: Path, open_kb: Open) -> KnowledgeBase:
     """A vault with three sessions: one ended, one that went on after its end, one that was only begun."""
     for number, name in enumerate(("early", "later", "begun"), 1):
         kb = open_kb(folder, datetime(2026, 11, number, 9, 0, tzinfo=UTC))
-        kb.session_start(name, agent="coder" if number < 3 else "tester", job="api", task="login" if number == 1 else None)
+        kb.session_start(
+            name, agent="coder" if number < 3 else "tester", job="api", task="login" if number == 1 else None
+        )
         if number < 3:
-            kb.session_append([Event(role="user", content="Hello."), Event(role="assistant", agent="helper", content="Hi.")], session=name)
+            kb.session_append(
+                [Event(role="user", content="Hello."), Event(role="assistant", agent="helper", content="Hi.")],
+                session=name,
+            )
             kb.session_end(name, outcome="success", only_close=True)
     kb.session_append([Event(role="user", content="One thing more.")], session="later")
     return kb
@@ -38,9 +43,23 @@ def test_a_session_tells_whose_it_is_how_long_and_how_it_ended(filled: Knowledge
     found = filled.session_list()
     assert (found.total, found.degraded) == (3, ())
     assert {one.session: one for one in found.sessions} == {
-        "early": SessionSeen("early", "coder", "api", "login", "2026-11-01T09:00:00.000Z", "2026-11-01T09:00:00.000Z", 4, "ended", "success"),
-        "later": SessionSeen("later", "coder", "api", None, "2026-11-02T09:00:00.000Z", "2026-11-03T09:00:00.000Z", 5, "open"),
-        "begun": SessionSeen("begun", "tester", "api", None, "2026-11-03T09:00:00.000Z", "2026-11-03T09:00:00.000Z", 1, "open"),
+        "early": SessionSeen(
+            "early",
+            "coder",
+            "api",
+            "login",
+            "2026-11-01T09:00:00.000Z",
+            "2026-11-01T09:00:00.000Z",
+            4,
+            "ended",
+            "success",
+        ),
+        "later": SessionSeen(
+            "later", "coder", "api", None, "2026-11-02T09:00:00.000Z", "2026-11-03T09:00:00.000Z", 5, "open"
+        ),
+        "begun": SessionSeen(
+            "begun", "tester", "api", None, "2026-11-03T09:00:00.000Z", "2026-11-03T09:00:00.000Z", 1, "open"
+        ),
     }
     assert found.sessions[-1].session == "early"
 
@@ -83,7 +102,9 @@ def test_the_command(run: Run, filled: KnowledgeBase) -> None:
         "early", "ended success", "coder", "api/login", "2026-11-01 09:00", "2026-11-01 09:00", "4 events"
     ]  # fmt: skip
     told = json.loads(run(*vault, "session", "list", "--open", "--agent", "coder", "--json").stdout)
-    assert [(one["session"], one["state"], one["outcome"], one["events"]) for one in told["sessions"]] == [("later", "open", None, 5)]
+    assert [(one["session"], one["state"], one["outcome"], one["events"]) for one in told["sessions"]] == [
+        ("later", "open", None, 5)
+    ]
     cut = run(*vault, "session", "list", "-k", "1")
     assert (len(cut.stdout.splitlines()), cut.stderr) == (1, "… and 2 more; --limit shows them\n")
     assert run(*vault, "session", "list", "--job", "web").stderr == "No session fits.\n"
@@ -91,4 +112,8 @@ def test_the_command(run: Run, filled: KnowledgeBase) -> None:
 
 def test_where_there_is_none(run: Run, folder: Path) -> None:
     done = run("--vault", folder, "session", "list")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "There is no session yet; `memory-kb session start` begins one.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "",
+        "There is no session yet; `memory-kb session start` begins one.\n",
+    )

@@ -54,7 +54,11 @@ def test_what_is_told_is_what_happens(place: Path) -> None:
         assert told[name].outcome == real[name].outcome
         assert told[name].message == real[name].message
     (episode,) = (place / "vault").glob("memory/**/episodes/*/*.md")
-    shown = "".join(line[1:] + "\n" for line in told["episodes"].diff.splitlines() if line.startswith("+") and not line.startswith("+++"))
+    shown = "".join(
+        line[1:] + "\n"
+        for line in told["episodes"].diff.splitlines()
+        if line.startswith("+") and not line.startswith("+++")
+    )
     assert shown == episode.read_text()
 
 

@@ -23,10 +23,31 @@ from memory_kb.notes.injected import wrap
 Open = Callable[..., KnowledgeBase]
 
 SAID = [
-    Event(role="user", content="The flaky tests need Redis to be running.", agent="coder", ts="2026-03-01T10:00:00.000Z"),
-    Event(role="assistant", content="I will mark the flaky test and wait for redis.", agent="reviewer", ts="2026-03-02T10:00:00.000Z"),
-    Event(type="tool_call", tool="Bash", args={"command": "pytest -k edge-case"}, agent="coder", ts="2026-03-03T10:00:00.000Z"),
-    Event(type="tool_result", tool="Bash", ok=False, error="ImportError: foo.bar", content="1 failed", agent="coder", ts="2026-03-04T10:00:00.000Z"),
+    Event(
+        role="user", content="The flaky tests need Redis to be running.", agent="coder", ts="2026-03-01T10:00:00.000Z"
+    ),
+    Event(
+        role="assistant",
+        content="I will mark the flaky test and wait for redis.",
+        agent="reviewer",
+        ts="2026-03-02T10:00:00.000Z",
+    ),
+    Event(
+        type="tool_call",
+        tool="Bash",
+        args={"command": "pytest -k edge-case"},
+        agent="coder",
+        ts="2026-03-03T10:00:00.000Z",
+    ),
+    Event(
+        type="tool_result",
+        tool="Bash",
+        ok=False,
+        error="ImportError: foo.bar",
+        content="1 failed",
+        agent="coder",
+        ts="2026-03-04T10:00:00.000Z",
+    ),
     Event(type="event", event="deployed", content="検索機能を本番に出した", ts="2026-03-05T10:00:00.000Z"),
 ]
 
@@ -49,7 +70,9 @@ def kb(open_kb: Open, folder: Path) -> KnowledgeBase:
     made = open_kb(folder)
     made.session_start("s", job="api", task="login")
     made.session_append(SAID, session="s")
-    made.session_append([Event(content="Redis is somebody else's business", ts="2026-04-01T00:00:00Z")], session="other")
+    made.session_append(
+        [Event(content="Redis is somebody else's business", ts="2026-04-01T00:00:00Z")], session="other"
+    )
     return made
 
 
@@ -145,7 +168,9 @@ def test_without_a_query_the_newest_come_first(kb: KnowledgeBase) -> None:
 
 
 def test_what_memory_kb_said_itself_is_found_only_when_asked_for(kb: KnowledgeBase) -> None:
-    kb.session_append([Event(content=wrap("Prefer wombats.")), Event(content=f"Do it. {wrap('Prefer wombats.')}")], session="own")
+    kb.session_append(
+        [Event(content=wrap("Prefer wombats.")), Event(content=f"Do it. {wrap('Prefer wombats.')}")], session="own"
+    )
     assert seqs(kb, "wombats") == []
     assert seqs(kb, "do AND it", session="own") == [("own", 2)]
     assert seqs(kb, "wombats", with_injected=True) == [("own", 1)]
@@ -216,7 +241,9 @@ def test_any_history_gives_the_index_of_the_files(open_kb: Open, folder: Path, s
     looked = kb.session_search("quokka OR wombat", limit=100).hits
     remove_database(kb)
     assert kb.session_search("quokka OR wombat", limit=100).hits == looked
-    assert len(looked) == sum("quokka" in (event.content or "") or "wombat" in (event.content or "") for event in _replay(kb, "h"))
+    assert len(looked) == sum(
+        "quokka" in (event.content or "") or "wombat" in (event.content or "") for event in _replay(kb, "h")
+    )
 
 
 def _replay(kb: KnowledgeBase, session: str) -> list[Event]:
@@ -288,8 +315,15 @@ def test_a_locked_database_still_answers(kb: KnowledgeBase, monkeypatch: pytest.
 def test_search_on_the_command_line(run: Run, kb: KnowledgeBase) -> None:
     done = run("--vault", kb.vault.folder, "session", "search", "running", "--json")
     (hit,) = json.loads(done.stdout)["hits"]
-    assert (hit["burst_id"], hit["seq"], hit["content_snippet"]) == ("s", 2, "The flaky tests need Redis to be >>>running<<<.")
+    assert (hit["burst_id"], hit["seq"], hit["content_snippet"]) == (
+        "s",
+        2,
+        "The flaky tests need Redis to be >>>running<<<.",
+    )
     shown = run("--vault", kb.vault.folder, "session", "search", "fail*", "--agent", "coder")
-    assert shown.stdout.splitlines() == [" 1. s:5  2026-03-04 10:00  tool_result Bash, coder, api, login", "    1 >>>failed<<< ImportError: foo.bar"]
+    assert shown.stdout.splitlines() == [
+        " 1. s:5  2026-03-04 10:00  tool_result Bash, coder, api, login",
+        "    1 >>>failed<<< ImportError: foo.bar",
+    ]
     nothing = run("--vault", kb.vault.folder, "session", "search", "nothinglikethis")
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "No event fits.\n")

@@ -40,7 +40,11 @@ def test_the_outcome_follows_a_rule(trace: Trace, outcome: str) -> None:
 
 
 def test_a_subset_that_passes_does_not_hide_what_fails() -> None:
-    events = [user("Fix all of it now."), bash("pytest", "2 failed, 8 passed in 1s", ok=False), bash("pytest tests/a.py", "4 passed in 1s")]
+    events = [
+        user("Fix all of it now."),
+        bash("pytest", "2 failed, 8 passed in 1s", ok=False),
+        bash("pytest tests/a.py", "4 passed in 1s"),
+    ]
     (trace,) = trace_session("s", [Event(**one) for one in events])
     assert judge_outcome(trace) == "mixed"
     (again,) = trace_session("s", [Event(**one) for one in [*events, bash("pytest -q", "10 passed in 1s")]])
@@ -126,7 +130,9 @@ def test_a_decision_that_was_overturned_is_none() -> None:
         ("", "look", "cd", ()),
     ],
 )
-def test_a_command_is_told_by_its_most_telling_part(command: str, kind: str, family: str, targets: tuple[str, ...]) -> None:
+def test_a_command_is_told_by_its_most_telling_part(
+    command: str, kind: str, family: str, targets: tuple[str, ...]
+) -> None:
     assert read_call("Bash", {"command": command})[:3] == (kind, family, targets)
 
 
@@ -147,13 +153,23 @@ def test_nothing_anybody_says_or_runs_makes_it_fail(said: str, output: str, args
 
 
 def test_interleaved_tasks_stay_apart() -> None:
-    rows = [Event(task=task, job="j", role="user", content=f"Do task {task} {number} please.") for number in range(3) for task in ("a", "b")]
+    rows = [
+        Event(task=task, job="j", role="user", content=f"Do task {task} {number} please.")
+        for number in range(3)
+        for task in ("a", "b")
+    ]
     traces = trace_session("s", [Event(type="event", event="start"), *rows])
     assert [(trace.task, trace.turns) for trace in traces] == [("a", 3), ("b", 3)]
 
 
 def test_small_talk_is_no_episode_and_no_correction() -> None:
-    said = [user("hey there you"), agent("Hi!"), user("no just testing whether it works"), agent("It does."), user("cool")]
+    said = [
+        user("hey there you"),
+        agent("Hi!"),
+        user("no just testing whether it works"),
+        agent("It does."),
+        user("cool"),
+    ]
     (trace,) = trace_session("s", [Event(**one) for one in said])
     assert (trace.corrections, trace.is_empty) == ((), True)
 
@@ -169,6 +185,11 @@ def test_a_decision_that_the_person_takes_back_is_none() -> None:
 
 
 def test_a_semicolon_in_quotes_ends_no_command() -> None:
-    call = Event(seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "python -c \"import a; a.run(sep=';')\""})
-    (trace,) = trace_session("s", [Event(seq=1, role="user", content="Run it."), call, Event(seq=3, type="tool_result", call_id="1", ok=True)])
+    call = Event(
+        seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "python -c \"import a; a.run(sep=';')\""}
+    )
+    (trace,) = trace_session(
+        "s",
+        [Event(seq=1, role="user", content="Run it."), call, Event(seq=3, type="tool_result", call_id="1", ok=True)],
+    )
     assert [step.action for step in trace.steps] == ["python -c \"import a; a.run(sep=';')\""]

@@ -52,9 +52,20 @@ def test_an_event_is_a_line_with_the_fields_of_the_seed(open_kb: Open, folder: P
 def test_an_event_keeps_its_own_time_agent_and_unknown_fields(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
     kb.session_start("s", agent="coder")
-    kb.session_append([parse_event('{"ts": "2026-01-02T03:04:05+02:00", "agent": "reviewer", "content": "x", "mood": {"deep": [1]}}')], session="s")
+    kb.session_append(
+        [
+            parse_event(
+                '{"ts": "2026-01-02T03:04:05+02:00", "agent": "reviewer", "content": "x", "mood": {"deep": [1]}}'
+            )
+        ],
+        session="s",
+    )
     event = replay(kb, "s")[1]
-    assert (event.ts, event.agent, dict(event.extra)) == ("2026-01-02T01:04:05.000Z", "reviewer", {"mood": {"deep": [1]}})
+    assert (event.ts, event.agent, dict(event.extra)) == (
+        "2026-01-02T01:04:05.000Z",
+        "reviewer",
+        {"mood": {"deep": [1]}},
+    )
 
 
 def test_ids_are_made_where_there_is_none(open_kb: Open, folder: Path) -> None:
@@ -64,7 +75,9 @@ def test_ids_are_made_where_there_is_none(open_kb: Open, folder: Path) -> None:
     assert [event.content for event in replay(kb, "burst_20261121T120000_003")] == ["x", "y"]
 
 
-@pytest.mark.parametrize("wrong", ["../x", "a/b", "a\\b", "", ".hidden", "nul", "COM1.log", "a" * 129, "a b", "a\n", "ä", "a.", "-x"])
+@pytest.mark.parametrize(
+    "wrong", ["../x", "a/b", "a\\b", "", ".hidden", "nul", "COM1.log", "a" * 129, "a b", "a\n", "ä", "a.", "-x"]
+)
 def test_an_id_cannot_leave_the_folder(wrong: str, open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
     if wrong:
@@ -90,21 +103,31 @@ def test_ending_twice_writes_once(open_kb: Open, folder: Path) -> None:
     kb.session_start("session-one")
     assert kb.session_end("session", outcome="success", summary="done").action == "ended"
     assert kb.session_end("session-one").action == "unchanged"
-    assert [(event.event, event.args, event.content) for event in replay(kb, "session")][1:] == [("end", {"outcome": "success"}, "done")]
+    assert [(event.event, event.args, event.content) for event in replay(kb, "session")][1:] == [
+        ("end", {"outcome": "success"}, "done")
+    ]
     with pytest.raises(UsageError, match="unknown outcome"):
         kb.session_end("session-one", outcome="splendid")
 
 
 def test_replay_filters_by_type_and_agent(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    events = [Event(content="a", agent="one"), Event(type="tool_call", tool="Bash", agent="one"), Event(type="tool_call", tool="Edit", agent="two")]
+    events = [
+        Event(content="a", agent="one"),
+        Event(type="tool_call", tool="Bash", agent="one"),
+        Event(type="tool_call", tool="Edit", agent="two"),
+    ]
     kb.session_append(events, session="s")
     assert [event.tool for event in kb.session_replay("s", EventFilter(("tool_call",)))] == ["Bash", "Edit"]
     assert [event.tool for event in kb.session_replay("s", EventFilter(("tool_call",), "two"))] == ["Edit"]
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
@@ -117,7 +140,9 @@ EVENTS = st.builds(
     error=st.none() | st.text(max_size=20),
     ok=st.none() | st.booleans(),
     args=st.none() | st.dictionaries(st.text(max_size=8), JSON_VALUES, max_size=3),
-    extra=st.dictionaries(st.text(min_size=1, max_size=8).filter(lambda name: name not in OWN_FIELDS), JSON_VALUES, max_size=2),
+    extra=st.dictionaries(
+        st.text(min_size=1, max_size=8).filter(lambda name: name not in OWN_FIELDS), JSON_VALUES, max_size=2
+    ),
 )
 
 
@@ -128,7 +153,12 @@ def test_an_event_comes_back_as_it_was_written(event: Event) -> None:
     assert parse_event(line) == event
 
 
-@given(st.binary(max_size=200) | JSON_VALUES.map(lambda value: json.dumps(value).encode()) | st.just(b"[" * 100_000) | st.just(b"1" * 5000))
+@given(
+    st.binary(max_size=200)
+    | JSON_VALUES.map(lambda value: json.dumps(value).encode())
+    | st.just(b"[" * 100_000)
+    | st.just(b"1" * 5000)
+)
 def test_no_line_makes_reading_fail_otherwise_than_told(line: bytes) -> None:
     try:
         event = parse_event(line)
@@ -141,7 +171,9 @@ def test_no_line_makes_reading_fail_otherwise_than_told(line: bytes) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4), st.integers(0, 300), st.data())
-def test_a_torn_line_costs_itself_alone(open_kb: Open, folder: Path, texts: list[str], cut: int, data: st.DataObject) -> None:
+def test_a_torn_line_costs_itself_alone(
+    open_kb: Open, folder: Path, texts: list[str], cut: int, data: st.DataObject
+) -> None:
     """Wherever a killed writer stopped, what was whole stays, and the next event is whole."""
     kb = open_kb(folder)
     file = log_of(kb, "torn")
@@ -167,7 +199,9 @@ def test_a_torn_line_is_reported_not_raised(open_kb: Open, folder: Path) -> None
         file.write(b'{"type": "mess')
     kb.session_append([Event(content="b")], session="s")
     problems: list[tuple[int, str]] = []
-    assert [event.content for event in kb.session_replay("s", on_problem=lambda *problem: problems.append(problem))] == ["a", "b"]
+    assert [
+        event.content for event in kb.session_replay("s", on_problem=lambda *problem: problems.append(problem))
+    ] == ["a", "b"]
     assert problems == [(2, "not a JSON object")]
 
 
@@ -178,7 +212,9 @@ def _start_writer(folder: Path, home: Path, session: str, name: str, count: int)
         "with KnowledgeBase.open(folder, home) as kb:\n"
         "    kb.session_append((Event(content=f'{name} {n} ' + 'x' * 3000) for n in range(int(count))), session=session)\n"
     )
-    return subprocess.Popen([sys.executable, "-c", code, str(folder), str(home), session, name, str(count)], env=clean_environment(home))
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), str(home), session, name, str(count)], env=clean_environment(home)
+    )
 
 
 def test_many_writers_at_once_lose_nothing(open_kb: Open, folder: Path, home: Path) -> None:
@@ -197,7 +233,9 @@ def test_killed_writers_leave_whole_events(open_kb: Open, folder: Path, home: Pa
         writers = [_start_writer(folder, home, "killed", f"w{n}", 100_000) for n in range(2)]
         deadline = time.monotonic() + 30
         size = log_of(kb, "killed").stat().st_size if round_ else 0
-        while time.monotonic() < deadline and (not log_of(kb, "killed").exists() or log_of(kb, "killed").stat().st_size < size + 200_000):
+        while time.monotonic() < deadline and (
+            not log_of(kb, "killed").exists() or log_of(kb, "killed").stat().st_size < size + 200_000
+        ):
             time.sleep(0.01)
         for writer in writers:
             os.kill(writer.pid, signal.SIGKILL)
@@ -210,10 +248,15 @@ def test_killed_writers_leave_whole_events(open_kb: Open, folder: Path, home: Pa
 
 def test_credentials_are_not_written(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    key = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn\n" * 5 + "-----END RSA " + "PRIVATE KEY-----"
+    key = (
+        "-----BEGIN RSA "
+        "PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn\n" * 5 + "-----END RSA " + "PRIVATE KEY-----"
+    )
     events = [
         Event(content=f"push with {TOKEN} now"),
-        Event(type="tool_call", tool="Bash", args={"env": {"DB_PASSWORD": "hunter2hunter"}, "list": [f"Bearer {TOKEN}x1"]}),
+        Event(
+            type="tool_call", tool="Bash", args={"env": {"DB_PASSWORD": "hunter2hunter"}, "list": [f"Bearer {TOKEN}x1"]}
+        ),
         Event(type="tool_result", ok=False, error=f"denied for {TOKEN}", content=f"before\n{key}\nafter"),
         parse_event(json.dumps({"content": "x", "note": TOKEN})),
     ]
@@ -284,7 +327,12 @@ def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
         "print(count, hits, (replayed - before) // 1024, (indexed - before) // 1024)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(folder), str(home)], capture_output=True, text=True, env=clean_environment(home), check=True, timeout=120
+        [sys.executable, "-c", code, str(folder), str(home)],
+        capture_output=True,
+        text=True,
+        env=clean_environment(home),
+        check=True,
+        timeout=120,
     )
     count, hits, replayed, indexed = map(int, done.stdout.split())
     assert (count, hits) == (902, 2)
@@ -343,7 +391,9 @@ def test_append_reads_json_lines(run: Run, folder: Path) -> None:
     answer = json.loads(done.stdout)
     assert (answer["session"], answer["written"], answer["seq"], answer["redacted"]) == ("s", 2, 2, ["a GitHub token"])
     assert answer["problems"] == [{"path": "stdin", "line": 3, "message": "not a JSON object"}]
-    replayed = [json.loads(line) for line in run("--vault", folder, "session", "replay", "s", "--json").stdout.splitlines()]
+    replayed = [
+        json.loads(line) for line in run("--vault", folder, "session", "replay", "s", "--json").stdout.splitlines()
+    ]
     assert [(event["type"], event.get("event"), event["agent"], event["session"]) for event in replayed] == [
         ("message", None, "ci", "s"),
         ("event", "deployed", "ci", "s"),
@@ -351,14 +401,24 @@ def test_append_reads_json_lines(run: Run, folder: Path) -> None:
 
 
 def test_append_finds_its_session_by_itself(run: Run, folder: Path) -> None:
-    run("--vault", folder, "session", "append", stdin='{"content": "a", "session": "one"}\n{"content": "b", "session": "two"}\n')
+    run(
+        "--vault",
+        folder,
+        "session",
+        "append",
+        stdin='{"content": "a", "session": "one"}\n{"content": "b", "session": "two"}\n',
+    )
     run("--vault", folder, "session", "append", stdin='{"content": "c"}\n', env={"MEMORY_KB_SESSION": "two"})
-    assert [len(run("--vault", folder, "session", "replay", name, "--json").stdout.splitlines()) for name in ("one", "two")] == [1, 2]
+    assert [
+        len(run("--vault", folder, "session", "replay", name, "--json").stdout.splitlines()) for name in ("one", "two")
+    ] == [1, 2]
 
 
 def test_append_is_written_while_stdin_is_open(folder: Path, home: Path) -> None:
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "session", "append", "live"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment(home)) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment(home)
+    ) as process:
         assert process.stdin
         process.stdin.write(b'{"content": "first"}\n')
         process.stdin.flush()

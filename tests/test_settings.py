@@ -11,13 +11,25 @@ from conftest import Files, Run, write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import InvalidSettings
-from memory_kb.settings import TOKENIZERS, IndexSettings, LoadedSettings, Ranking, ScopeWeights, Settings, load_settings, merge
+from memory_kb.settings import (
+    TOKENIZERS,
+    IndexSettings,
+    LoadedSettings,
+    Ranking,
+    ScopeWeights,
+    Settings,
+    load_settings,
+    merge,
+)
 
 MakeVault = Callable[[Files], Path]
 
 
 def load(
-    tmp_path: Path, home: str | bytes | None = None, vault: str | bytes | None = None, environ: Mapping[str, str] | None = None
+    tmp_path: Path,
+    home: str | bytes | None = None,
+    vault: str | bytes | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> LoadedSettings:
     for name, text in (("home.yaml", home), ("vault.yaml", vault)):
         if text is not None:
@@ -30,7 +42,12 @@ def test_the_defaults(tmp_path: Path) -> None:
     loaded = load(tmp_path)
     assert loaded == LoadedSettings(Settings(), ())
     ranking = loaded.settings.ranking
-    assert (ranking.prominence_exponent, ranking.half_life_days, ranking.decay_floor, ranking.mmr_lambda) == (1.0, 90.0, 0.1, 0.7)
+    assert (ranking.prominence_exponent, ranking.half_life_days, ranking.decay_floor, ranking.mmr_lambda) == (
+        1.0,
+        90.0,
+        0.1,
+        0.7,
+    )
     assert [ranking.scope.of(scope) for scope in ("task", "job", "project", "global")] == [1.5, 1.2, 1.2, 1.0]
     assert (ranking.fusion, ranking.vector_weight, ranking.text_weight) == ("weighted", 0.7, 0.3)
     assert loaded.settings.embeddings == ("auto", None, None, 0)
@@ -57,15 +74,23 @@ VAULT = "ranking: {half_life_days: 40, decay_floor: 0.25, scope: {job: 2}}\n"
             Ranking(1.0, 50, 0.25, 0.3, ScopeWeights(task=3, job=2)),
             id="environment-over-both",
         ),
-        pytest.param(None, None, {"MEMORY_KB_RANKING_PROMINENCE_EXPONENT": "0", "OTHER": "1"}, Ranking(0.0), id="environment"),
+        pytest.param(
+            None, None, {"MEMORY_KB_RANKING_PROMINENCE_EXPONENT": "0", "OTHER": "1"}, Ranking(0.0), id="environment"
+        ),
         pytest.param("ranking:\n", "ranking: {half_life_days: ~}", {}, Ranking(), id="empty-values-set-nothing"),
-        pytest.param("\ufeffranking: {half_life_days: 30}", "# nothing\n", {}, Ranking(half_life_days=30), id="byte-order-mark"),
+        pytest.param(
+            "\ufeffranking: {half_life_days: 30}", "# nothing\n", {}, Ranking(half_life_days=30), id="byte-order-mark"
+        ),
         pytest.param("ranking:\r\n  half_life_days: 30\r\n", "", {}, Ranking(half_life_days=30), id="crlf"),
-        pytest.param("ranking: {scope: {global: 0.5}}", None, {}, Ranking(scope=ScopeWeights(global_=0.5)), id="global-scope"),
+        pytest.param(
+            "ranking: {scope: {global: 0.5}}", None, {}, Ranking(scope=ScopeWeights(global_=0.5)), id="global-scope"
+        ),
         pytest.param("ranking: {half_life_days: '30'}", None, {}, Ranking(half_life_days=30), id="number-in-quotes"),
     ],
 )
-def test_who_overrides_whom(tmp_path: Path, home: str | None, vault: str | None, environ: dict[str, str], ranking: Ranking) -> None:
+def test_who_overrides_whom(
+    tmp_path: Path, home: str | None, vault: str | None, environ: dict[str, str], ranking: Ranking
+) -> None:
     loaded = load(tmp_path, home, vault, environ)
     assert (loaded.settings.ranking, loaded.warnings) == (ranking, ())
 
@@ -188,7 +213,11 @@ def test_merging_leaves_what_it_is_given_alone() -> None:
     assert (merged.ranking.scope.task, settings.ranking.scope.task, warnings) == (9.0, 1.5, [])
 
 
-@pytest.mark.parametrize(("config", "files"), [("memory/config.yaml", {}), (".memory-kb/config.yaml", {"a.md": "x"})], ids=["memory", "plain"])
+@pytest.mark.parametrize(
+    ("config", "files"),
+    [("memory/config.yaml", {}), (".memory-kb/config.yaml", {"a.md": "x"})],
+    ids=["memory", "plain"],
+)
 def test_a_vault_brings_its_own_file(vault: MakeVault, home: Path, config: str, files: Files) -> None:
     folder = vault({config: "ranking: {half_life_days: 7}\ncolour: 1\n", **files})
     write_files(home, {"config.yaml": "ranking: {half_life_days: 8, decay_floor: 0.5}\n"})

@@ -29,7 +29,9 @@ thresholds = st.sampled_from([0.1, 0.25, 0.3, 1 / 3, 0.4, 0.5, 2 / 3, 0.75, 0.8,
 
 
 def brute_force(sets: list[frozenset[str]], threshold: float, *, is_strict: bool) -> list[Pair]:
-    found = (Pair(one, other, jaccard(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2))
+    found = (
+        Pair(one, other, jaccard(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2)
+    )
     return [pair for pair in found if pair.similarity > threshold or (pair.similarity == threshold and not is_strict)]
 
 
@@ -52,7 +54,9 @@ def test_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], thr
 @given(sets_of_words, thresholds)
 @settings(max_examples=200, deadline=None)
 def test_overlapping_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float) -> None:
-    found = (Pair(one, other, overlap(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2))
+    found = (
+        Pair(one, other, overlap(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2)
+    )
     expected = [pair for pair in found if pair.similarity >= threshold]
     for few in (0, 1_000):
         with pytest.MonkeyPatch.context() as patch:

@@ -66,7 +66,9 @@ def test_of_a_file_of_the_home_likewise(vault: MakeVault, home: Path) -> None:
     assert one in list(walk(found, [], list[Problem]()))
 
 
-def test_what_was_written_is_indexed_and_its_neighbours_are_left_for_the_next_look(vault: MakeVault, open_kb: Open) -> None:
+def test_what_was_written_is_indexed_and_its_neighbours_are_left_for_the_next_look(
+    vault: MakeVault, open_kb: Open
+) -> None:
     kb = open_kb(vault({"memory/config.yaml": "", "memory/learnings/a.md": "Wombats sleep by day.\n"}))
     kb.sync()
     (kb.vault.folder / "memory/learnings/b.md").write_text("Quokkas smile.\n")

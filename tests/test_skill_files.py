@@ -57,7 +57,10 @@ def test_the_catalogue_of_the_seed(tmp_path: Path, folder: Path, open_kb: Open) 
     ranked = {one.id: one for one in kb.skills_rank("mean")}
     assert (ranked["skill_1"].alpha, ranked["skill_1"].beta, ranked["skill_1"].created_by) == (8, 2, "agent-7")
     assert (ranked["skill_2"].success_count, ranked["skill_2"].failure_count) == (3, 2)
-    assert parse_skill(body_of(folder, "memory/skills/review-a-migration.md")).template == "Review {file}:\n```sql\n{sql}\n```\n"
+    assert (
+        parse_skill(body_of(folder, "memory/skills/review-a-migration.md")).template
+        == "Review {file}:\n```sql\n{sql}\n```\n"
+    )
     head = yaml.safe_load((folder / "memory/skills/review-a-migration.md").read_text().split("---\n")[1])
     assert head.keys().isdisjoint({"alpha", "beta", "template"})
     assert head["created_at"] == "2026-01-15T10:00:00Z"
@@ -70,7 +73,9 @@ def test_the_catalogue_of_the_seed(tmp_path: Path, folder: Path, open_kb: Open) 
 
 def test_two_catalogues_that_number_alike(tmp_path: Path, folder: Path, open_kb: Open) -> None:
     (tmp_path / "a.yaml").write_text("- {id: skill_1, name: Review, description: r, template: x, success_count: 2}\n")
-    (tmp_path / "b.yaml").write_text("- {id: skill_1, name: Deploy, description: d, template: y}\n- {id: skill_1, name: Test, template: z}\n")
+    (tmp_path / "b.yaml").write_text(
+        "- {id: skill_1, name: Deploy, description: d, template: y}\n- {id: skill_1, name: Test, template: z}\n"
+    )
     kb = open_kb(folder)
     for name in ("a.yaml", "b.yaml", "b.yaml", "a.yaml"):
         kb.skills_import(tmp_path / name)
@@ -125,7 +130,9 @@ def test_what_is_no_catalogue(text: str) -> None:
 
 
 def test_a_large_catalogue() -> None:
-    text = yaml.safe_dump([{"name": f"Skill {number}", "template": "x" * 1000, "tags": ["a", "b"]} for number in range(1500)])
+    text = yaml.safe_dump(
+        [{"name": f"Skill {number}", "template": "x" * 1000, "tags": ["a", "b"]} for number in range(1500)]
+    )
     found, _ = parse_catalogue(text, "s.yaml")
     assert len(found) == 1500
 
@@ -175,11 +182,24 @@ def claude(tmp_path: Path) -> Path:
 def test_folders_with_a_skill_file(claude: Path, folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     report = kb.skills_import(claude)
-    assert [(one.name, one.action) for one in report.skills] == [("bare", "created"), ("loose", "created"), ("pdf-forms", "created")]
+    assert [(one.name, one.action) for one in report.skills] == [
+        ("bare", "created"),
+        ("loose", "created"),
+        ("pdf-forms", "created"),
+    ]
     assert report.problems == ()
     head = yaml.safe_load((folder / "memory/skills/pdf-forms.md").read_text().split("---\n")[1])
-    assert (head["license"], head["allowed-tools"], head["metadata"]) == ("Apache-2.0", "Read, Bash(python:*)", {"author": "somebody"})
-    assert (head["kind"], head["type"], head["tags"], head["imported"]) == ("skill", "procedural", ["pdf"], {"type": "workflow", "tags": ["pdf"]})
+    assert (head["license"], head["allowed-tools"], head["metadata"]) == (
+        "Apache-2.0",
+        "Read, Bash(python:*)",
+        {"author": "somebody"},
+    )
+    assert (head["kind"], head["type"], head["tags"], head["imported"]) == (
+        "skill",
+        "procedural",
+        ["pdf"],
+        {"type": "workflow", "tags": ["pdf"]},
+    )
     assert head["bundled_files"] == ["references/fields.md", "scripts/fill.py"]
     assert sorted(path.name for path in (folder / "memory/skills").iterdir()) == ["bare.md", "loose.md", "pdf-forms.md"]
     assert {one.name: one.description for one in kb.skills_rank()}["loose"] == "Use when: it is loose"
@@ -217,9 +237,13 @@ def test_an_export_leaves_what_others_wrote(tmp_path: Path, folder: Path, open_k
 
 
 @pytest.mark.parametrize("target", ["out", "s.yaml"])
-def test_skills_move_whole_to_another_vault(target: str, tmp_path: Path, folder: Path, open_kb: Open, claude: Path) -> None:
+def test_skills_move_whole_to_another_vault(
+    target: str, tmp_path: Path, folder: Path, open_kb: Open, claude: Path
+) -> None:
     kb = open_kb(folder)
-    kb.skills_create("Größe: prüfen!", "Wie groß?", steps=["Messen.", "Run:\n```sh\nls\n```"], tags=["maß"], created_by="Ana")
+    kb.skills_create(
+        "Größe: prüfen!", "Wie groß?", steps=["Messen.", "Run:\n```sh\nls\n```"], tags=["maß"], created_by="Ana"
+    )
     kb.skills_create("Prompt", template="Say {this}\n\nand --- that")
     kb.skills_import(claude)
     for outcome in ("success", "success", "failure"):
@@ -233,7 +257,12 @@ def test_skills_move_whole_to_another_vault(target: str, tmp_path: Path, folder:
     mine, theirs = ({one.name: one for one in one_kb.skills_rank("mean")} for one_kb in (kb, there))
     assert mine.keys() == theirs.keys()
     for name, one in mine.items():
-        assert (theirs[name].text, theirs[name].tags, theirs[name].alpha, theirs[name].beta) == (one.text, one.tags, one.alpha, one.beta)
+        assert (theirs[name].text, theirs[name].tags, theirs[name].alpha, theirs[name].beta) == (
+            one.text,
+            one.tags,
+            one.alpha,
+            one.beta,
+        )
         assert (theirs[name].description, theirs[name].created_by) == (
             one.description or parse_skill(one.text).description or theirs[name].description,
             one.created_by,
@@ -278,7 +307,9 @@ def claude_less(tmp_path: Path) -> Path:
     return tmp_path / "empty"
 
 
-@pytest.mark.parametrize("body", ["", "---\n", "---\nname: [\n---\nx", "\udcff", "---\n- a\n---\nx", "---\nname: x\n---"])
+@pytest.mark.parametrize(
+    "body", ["", "---\n", "---\nname: [\n---\nx", "\udcff", "---\n- a\n---\nx", "---\nname: x\n---"]
+)
 def test_any_skill_file_reads(body: str) -> None:
     assert parse_skill_file(body, "x/SKILL.md", "x").draft.text.name
 

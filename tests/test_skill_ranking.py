@@ -29,7 +29,12 @@ def skill(name: str, wins: int = 0, losses: int = 0) -> Skill:
 
 @pytest.mark.parametrize(
     ("wins", "losses", "alpha", "beta", "mean", "ucb"),
-    [(7, 1, 8, 2, 0.8, 1.036), (0, 0, 1, 1, 0.5, 1.066), (0, 3, 1, 4, 0.2, 0.52), (1_000_000, 0, 1_000_001, 1, 0.999999, 1.0)],
+    [
+        (7, 1, 8, 2, 0.8, 1.036),
+        (0, 0, 1, 1, 0.5, 1.066),
+        (0, 3, 1, 4, 0.2, 0.52),
+        (1_000_000, 0, 1_000_001, 1, 0.999999, 1.0),
+    ],
 )
 def test_beta(wins: int, losses: int, alpha: int, beta: int, mean: float, ucb: float) -> None:
     chance = make_beta(wins, losses)
@@ -57,7 +62,11 @@ def test_equal_samples_stand_in_the_order_of_names() -> None:
         def betavariate(self, alpha: float, beta: float) -> float:  # noqa: ARG002
             return 0.5
 
-    assert [one.name for one in rank_skills([skill("b"), skill("C"), skill("a")], "thompson", Even())] == ["a", "b", "C"]
+    assert [one.name for one in rank_skills([skill("b"), skill("C"), skill("a")], "thompson", Even())] == [
+        "a",
+        "b",
+        "C",
+    ]
 
 
 def test_orders_without_a_sample() -> None:
@@ -70,18 +79,27 @@ def test_orders_without_a_sample() -> None:
 
 @pytest.mark.parametrize("value", ["many", -3, True, None, [1], float("nan")])
 def test_odd_counts_are_none(value: object) -> None:
-    memory = Memory("x", "x.md", "", Location(), "x", "", kind="skill", metadata={"success_count": value, "failure_count": value})
+    memory = Memory(
+        "x", "x.md", "", Location(), "x", "", kind="skill", metadata={"success_count": value, "failure_count": value}
+    )
     assert (make_skill(memory).alpha, make_skill(memory).beta) == (1, 1)
 
 
 SKILLS = CONFIG | {
     "memory/skills/flaky.md": entry(
-        "# Skill: flaky\n\nRerun a flaky test.", id="flaky", kind="skill", name="Flaky test", success_count=7, failure_count=1
+        "# Skill: flaky\n\nRerun a flaky test.",
+        id="flaky",
+        kind="skill",
+        name="Flaky test",
+        success_count=7,
+        failure_count=1,
     ),
     "memory/skills/ship.md": entry("# Skill: ship\n\nShip a release.", id="ship", kind="skill", name="Ship"),
     "memory/skills/old.md": entry("# Skill: old\n\nRerun a flaky test.", id="old", kind="skill", status="archived"),
     "memory/skills/gone.md": entry("# Skill: gone\n\nRerun a flaky test.", id="gone", kind="skill", status="retired"),
-    "memory/skills/past.md": entry("Rerun a flaky test.", id="past", kind="skill", links="[{to: flaky, relation: superseded_by}]"),
+    "memory/skills/past.md": entry(
+        "Rerun a flaky test.", id="past", kind="skill", links="[{to: flaky, relation: superseded_by}]"
+    ),
     "memory/learnings/fact.md": entry("A flaky test is a bug.", id="fact", kind="fact"),
 }
 
@@ -125,9 +143,9 @@ def test_feedback(vault: MakeVault, open_kb: Open) -> None:
     before = (folder / "memory/skills/flaky.md").read_text()
     kb.skills_feedback("flaky TEST", "success")
     kb.skills_feedback("fla", "failure")
-    assert (folder / "memory/skills/flaky.md").read_text() == before.replace("success_count: 7", "success_count: 8").replace(
-        "failure_count: 1", "failure_count: 2"
-    )
+    assert (folder / "memory/skills/flaky.md").read_text() == before.replace(
+        "success_count: 7", "success_count: 8"
+    ).replace("failure_count: 1", "failure_count: 2")
     kb.skills_feedback("ship", "success")
     assert [(one.alpha, one.beta) for one in kb.skills_rank("mean")] == [(9, 3), (2, 1)]
     with pytest.raises(UnknownEntry):

@@ -79,8 +79,27 @@ def test_lenient_reading(body: str, steps: tuple[str, ...] | None) -> None:
     assert parse_skill(body).steps == steps
 
 
-lines = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20).map(str.strip).filter(bool)
-shapes = st.sampled_from(["# Head", "## Steps", "- dash", "1. one", "```", "~~~sh", "---", "a: b", "## Exit Criteria", "    deep", "`` x", "#"])
+lines = (
+    st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
+    .map(str.strip)
+    .filter(bool)
+)
+shapes = st.sampled_from(
+    [
+        "# Head",
+        "## Steps",
+        "- dash",
+        "1. one",
+        "```",
+        "~~~sh",
+        "---",
+        "a: b",
+        "## Exit Criteria",
+        "    deep",
+        "`` x",
+        "#",
+    ]
+)
 items = st.lists(st.lists(st.one_of(lines, shapes), min_size=1, max_size=3).map("\n".join), max_size=4).map(tuple)
 bodies = st.builds(
     SkillText,
@@ -128,8 +147,12 @@ def test_an_update_keeps_what_people_wrote_around_a_list() -> None:
         "# Ship\r\n\r\nMy own words.\r\n\r\n## Steps\r\n\r\nIn this order:\r\n\r\n* Tag.\r\n* Push.\r\n\r\n"
         "Never on Fridays.\r\n\r\n## Links\r\n\r\n- x\r\n"
     )
-    changed = update_body(body, SkillText("Ship", "New.", steps=("Test.", "Push."), exit_criteria=("Done.",)), "Old.", "\r\n")
-    assert changed == body.replace("* Tag.\r\n* Push.", "1. Test.\r\n2. Push.") + "\r\n## Exit Criteria\r\n\r\n- Done.\r\n"
+    changed = update_body(
+        body, SkillText("Ship", "New.", steps=("Test.", "Push."), exit_criteria=("Done.",)), "Old.", "\r\n"
+    )
+    assert (
+        changed == body.replace("* Tag.\r\n* Push.", "1. Test.\r\n2. Push.") + "\r\n## Exit Criteria\r\n\r\n- Done.\r\n"
+    )
 
 
 def test_a_missing_section_goes_where_it_belongs() -> None:
@@ -140,7 +163,9 @@ def test_a_missing_section_goes_where_it_belongs() -> None:
 def test_nothing_is_put_into_an_open_fence() -> None:
     with pytest.raises(CannotSplice, match="close the fence"):
         update_body("# Skill: x\n\n```\nmake\n", SkillText("x", steps=("One.",)), None)
-    closed = update_body("# Skill: x\n\n## Template\n\n```\nleft open", SkillText("x", steps=("One.",), template="new"), None)
+    closed = update_body(
+        "# Skill: x\n\n## Template\n\n```\nleft open", SkillText("x", steps=("One.",), template="new"), None
+    )
     assert closed == "# Skill: x\n\n## Steps\n\n1. One.\n\n## Template\n\n```\nnew\n```"
 
 

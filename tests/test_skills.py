@@ -23,7 +23,14 @@ CONFIG = {"memory/config.yaml": ""}
 
 def test_a_new_skill(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    made = kb.skills_create("Ship it", "Every Monday.", steps=["Tag.", "Push."], tags=["release"], created_by="Ana", template="make {target}")
+    made = kb.skills_create(
+        "Ship it",
+        "Every Monday.",
+        steps=["Tag.", "Push."],
+        tags=["release"],
+        created_by="Ana",
+        template="make {target}",
+    )
     assert (made.action, made.id, made.path) == ("created", "ship-it", "memory/skills/ship-it.md")
     head = yaml.safe_load((folder / made.path).read_text().split("---\n")[1])
     assert (head["kind"], head["name"], head["description"], head["created_by"], head["tags"]) == (
@@ -34,7 +41,9 @@ def test_a_new_skill(folder: Path, open_kb: Open) -> None:
         ["release"],
     )
     assert (head["success_count"], head["failure_count"], head["type"]) == (0, 0, "procedural")
-    assert body_of(folder, made.path) == render_skill(SkillText("Ship it", "Every Monday.", steps=("Tag.", "Push."), template="make {target}"))
+    assert body_of(folder, made.path) == render_skill(
+        SkillText("Ship it", "Every Monday.", steps=("Tag.", "Push."), template="make {target}")
+    )
     assert [hit.id for hit in kb.search("monday", kind=["skill"]).hits] == ["ship-it"]
 
 
@@ -49,7 +58,9 @@ def test_an_existing_name_is_brought_up_to_date(vault: MakeVault, open_kb: Open)
     kb = open_kb(folder)
     done = kb.procedure("SHIP  IT", ["New."], "When it is due")
     assert (done.action, done.id, done.path) == ("updated", "ship", "memory/many.md")
-    expected = text.replace("1. Old.", "1. New.").replace("owner: Ana\r\n", "owner: Ana\r\ndescription: When it is due\r\n")
+    expected = text.replace("1. Old.", "1. New.").replace(
+        "owner: Ana\r\n", "owner: Ana\r\ndescription: When it is due\r\n"
+    )
     expected = expected.replace("# Skill: Ship it\r\n", "# Skill: Ship it\r\n\r\nWhen it is due\r\n")
     assert (folder / "memory/many.md").read_bytes() == expected.encode()
     assert kb.procedure("ship it", ["New."], "When it is due").action == "unchanged"
@@ -71,7 +82,13 @@ def test_the_same_name_in_another_scope_is_another_skill(folder: Path, open_kb: 
 
 @pytest.mark.parametrize(
     ("name", "slug"),
-    [("../../etc/passwd", "etc-passwd"), ("C:\\con", "c-con"), ("con", "con-skill"), ("Prüfung: 検索", "prüfung-検索"), ("x" * 200, "x" * 60)],
+    [
+        ("../../etc/passwd", "etc-passwd"),
+        ("C:\\con", "c-con"),
+        ("con", "con-skill"),
+        ("Prüfung: 検索", "prüfung-検索"),
+        ("x" * 200, "x" * 60),
+    ],
 )
 def test_file_names_are_safe(name: str, slug: str, folder: Path, open_kb: Open) -> None:
     made = open_kb(folder).procedure(name, ["One."])
@@ -91,7 +108,13 @@ def test_two_names_with_one_slug_are_two_skills(folder: Path, open_kb: Open) -> 
 
 @pytest.mark.parametrize(
     ("name", "steps", "error"),
-    [("", ["One."], UsageError), ("\n ", ["One."], UsageError), ("x", [], UsageError), ("x", [" "], UsageError), ("x" * 201, ["One."], UsageError)],
+    [
+        ("", ["One."], UsageError),
+        ("\n ", ["One."], UsageError),
+        ("x", [], UsageError),
+        ("x", [" "], UsageError),
+        ("x" * 201, ["One."], UsageError),
+    ],
 )
 def test_what_makes_no_sense(name: str, steps: list[str], error: type[Exception], folder: Path, open_kb: Open) -> None:
     with pytest.raises(error):
@@ -139,7 +162,9 @@ def test_a_plain_folder(vault: MakeVault, open_kb: Open) -> None:
 
 def test_the_commands(folder: Path, run: Run, tmp_path: Path) -> None:
     vault = ("--vault", folder)
-    made = json.loads(run(*vault, "skills", "create", "Ship it", "--step", "Tag.", "--error", "x: y", "--tag", "a", "--json").stdout)
+    made = json.loads(
+        run(*vault, "skills", "create", "Ship it", "--step", "Tag.", "--error", "x: y", "--tag", "a", "--json").stdout
+    )
     assert (made["id"], made["action"], made["verb"]) == ("ship-it", "created", "skills create")
     done = run(*vault, "procedure", "ship it", "-", "--context", "Mondays", stdin="Tag.\nPush.\n")
     assert (done.returncode, done.stdout.split()[0]) == (0, "updated")

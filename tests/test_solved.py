@@ -15,13 +15,29 @@ from memory_kb.notes.events import Event
 
 #: What failed, what it said, and what went well.
 SOLVED = [
-    ("sops -d secrets.enc.yaml", "no identity matched any of the recipients", "SOPS_AGE_KEY_FILE=~/.config/sops/ops.txt sops -d secrets.enc.yaml"),
+    (
+        "sops -d secrets.enc.yaml",
+        "no identity matched any of the recipients",
+        "SOPS_AGE_KEY_FILE=~/.config/sops/ops.txt sops -d secrets.enc.yaml",
+    ),
     ("rails runner seed.rb", "KeyError: key not found: DB", "env DB=dev rails runner seed.rb"),
     ("./fetch.sh 3", "connection refused", "export PROXY=http://p:3128 && ./fetch.sh 3"),
-    ("cargo bench --bench tok", "error: no bench target named `tok`.\nAvailable bench targets:\n    tokenizer", "cargo bench --bench tokenizer"),
+    (
+        "cargo bench --bench tok",
+        "error: no bench target named `tok`.\nAvailable bench targets:\n    tokenizer",
+        "cargo bench --bench tokenizer",
+    ),
     ("python report.py --fromat csv", "error: unrecognized arguments: --fromat csv", "python report.py --format csv"),
-    ("kubectl rollout status deploy/ap", 'Error from server (NotFound): deployments.apps "ap" not found', "kubectl rollout status deploy/api"),
-    ("curl -s http://localhost:3000/health", "curl: (7) Failed to connect: Connection refused", "curl -s http://localhost:8080/health"),
+    (
+        "kubectl rollout status deploy/ap",
+        'Error from server (NotFound): deployments.apps "ap" not found',
+        "kubectl rollout status deploy/api",
+    ),
+    (
+        "curl -s http://localhost:3000/health",
+        "curl: (7) Failed to connect: Connection refused",
+        "curl -s http://localhost:8080/health",
+    ),
     ("npm run dev", 'npm ERR! Missing script: "dev"', "npm start"),
     ("yarn serve", 'error Command "serve" not found.', "yarn dev"),
 ]
@@ -36,7 +52,9 @@ OPEN = [
 
 def traced(failed: str, said: str, *more: tuple[str, bool]) -> Trace:
     events = [Event(session="s", seq=1, role="user", content="Look into it, please.")]
-    for number, (command, ok, output) in enumerate([(failed, False, said), *((one, ok, "done" if ok else said) for one, ok in more)]):
+    for number, (command, ok, output) in enumerate(
+        [(failed, False, said), *((one, ok, "done" if ok else said) for one, ok in more)]
+    ):
         call = {"session": "s", "tool": "Bash", "call_id": str(number)}
         events.append(Event(type="tool_call", args={"command": command}, **call))  # type: ignore[arg-type]
         events.append(Event(type="tool_result", ok=ok, content=output, error=None if ok else output, **call))  # type: ignore[arg-type]
@@ -60,7 +78,10 @@ def test_something_else_does_not_solve_it(failed: str, said: str, worked: str) -
 
 def test_what_does_not_exist_and_was_not_missed_is_not_called_unsolved() -> None:
     missing = 'npm ERR! Missing script: "storybook:check"'
-    once, again = (traced("npm run storybook:check", missing, *more) for more in ((("npm test", True),), (("npm run storybook:check", False),)))
+    once, again = (
+        traced("npm run storybook:check", missing, *more)
+        for more in ((("npm test", True),), (("npm run storybook:check", False),))
+    )
     assert write_diary(once, "mixed").challenges[0].endswith(" was not tried again")
     assert write_diary(again, "mixed").challenges[0].endswith(" was not solved")
 

@@ -127,7 +127,11 @@ def test_what_has_an_end_is_not_kept(limit: str) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["Immer den alten Schlüssel verwenden bis Freitag.", "Utilise toujours le miroir jusqu'à lundi.", "月曜日まで必ず古い鍵を使ってください。"],
+    [
+        "Immer den alten Schlüssel verwenden bis Freitag.",
+        "Utilise toujours le miroir jusqu'à lundi.",
+        "月曜日まで必ず古い鍵を使ってください。",
+    ],
 )
 def test_an_end_is_seen_in_other_languages_too(said: str) -> None:
     assert read_message(said).capture is None
@@ -149,7 +153,11 @@ def test_what_is_not_meant_is_not_kept(said: str) -> None:
 
 def test_misspelt_words_are_read_and_kept_as_they_were_written() -> None:
     (found,) = read_all("plase nevr comit generated files")
-    assert (found.text, found.kind, found.span) == ("plase nevr comit generated files", "preference", "comit generated files")
+    assert (found.text, found.kind, found.span) == (
+        "plase nevr comit generated files",
+        "preference",
+        "comit generated files",
+    )
     (found,) = read_all("i perfer small funktions over big ones, so split this one")
     assert found.text == "i perfer small funktions over big ones"
 
@@ -173,8 +181,14 @@ def test_what_was_noted_for_the_harness_is_asked_to_be_remembered() -> None:
     ("said", "title"),
     [
         ("again: never commit the vendored sources", "Never commit the vendored sources"),
-        ("and all ids come from the sequence, never from the client btw", "All ids come from the sequence, never from the client"),
-        ("No, no uses Redux en este proyecto, aquí usamos Zustand.", "No uses Redux en este proyecto, aquí usamos Zustand"),
+        (
+            "and all ids come from the sequence, never from the client btw",
+            "All ids come from the sequence, never from the client",
+        ),
+        (
+            "No, no uses Redux en este proyecto, aquí usamos Zustand.",
+            "No uses Redux en este proyecto, aquí usamos Zustand",
+        ),
         ("please always sign the tags, thanks", "Always sign the tags"),
     ],
 )

@@ -53,7 +53,9 @@ def paid(request: pytest.FixtureRequest, fake: FakeProvider, monkeypatch: pytest
     return lambda log, model=None: LLMS[request.param](model, fake.base_url, key=KEY, log=log, timing=quick())
 
 
-def test_every_call_is_noted_with_its_cost(paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, tmp_path: Path) -> None:
+def test_every_call_is_noted_with_its_cost(
+    paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, tmp_path: Path
+) -> None:
     llm = paid(log)
     fake.answers += ["nonsense", FILLED]
     llm.complete("Fill in.", FORM, timeout=20)
@@ -66,7 +68,9 @@ def test_every_call_is_noted_with_its_cost(paid: Callable[..., Llm], fake: FakeP
     assert log.spent_today() == pytest.approx(2 * expected)
 
 
-def test_nothing_is_asked_when_the_day_is_spent(paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, tmp_path: Path) -> None:
+def test_nothing_is_asked_when_the_day_is_spent(
+    paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, tmp_path: Path
+) -> None:
     log.note("openai", "m", Usage(1, 1), 0.9999)
     with pytest.raises(SpendLimitReached) as caught:
         paid(log).complete("Fill in.", FORM, timeout=20)
@@ -89,8 +93,12 @@ def test_a_budget_of_nothing_allows_nothing_but_what_is_free(
     assert lines_of(tmp_path / "spend.jsonl")[0]["usd"] == 0
 
 
-@pytest.mark.parametrize(("kind", "is_paid"), [("slow", True), ("drop", True), ("server-error", False), ("bad-key", False)])
-def test_a_call_that_may_be_on_the_bill_is_noted(paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, kind: str, is_paid: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "is_paid"), [("slow", True), ("drop", True), ("server-error", False), ("bad-key", False)]
+)
+def test_a_call_that_may_be_on_the_bill_is_noted(
+    paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, kind: str, is_paid: bool
+) -> None:
     fake.fail(kind, seconds=5, times=None)
     failure_of(paid(log), timeout=0.3)
     assert (log.spent_today() > 0) is is_paid
@@ -127,7 +135,9 @@ def test_a_ledger_that_cannot_be_written_stops_spending(tmp_path: Path) -> None:
     log.check(0.0)
 
 
-def test_a_ledger_held_by_another_process_is_written_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_held_by_another_process_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_kb.providers.spending._LOCK_SECONDS", 0.05)
     log = SpendLog(tmp_path / "spend.jsonl", 1.0, lambda: NOON)
     with hold_lock(tmp_path / "spend.lock", 1):

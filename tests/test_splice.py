@@ -60,7 +60,17 @@ FLOW_VALUES = [
         '"ends\n\n  here"',
         "folded\n  plain\n  text",
     ),
-    *("[a, 'b', \"c\"]", "[]", "{}", "{to: x, n: [1, 2]}", "[a,\n  b, # inside\n  c]", "[ ]", "[{a: b}, [c]]", "'\x85'", '"\u2028"'),
+    *(
+        "[a, 'b', \"c\"]",
+        "[]",
+        "{}",
+        "{to: x, n: [1, 2]}",
+        "[a,\n  b, # inside\n  c]",
+        "[ ]",
+        "[{a: b}, [c]]",
+        "'\x85'",
+        '"\u2028"',
+    ),
 ]
 #: Values that stand below their key and end with their own last line.
 BLOCK_VALUES = [
@@ -83,7 +93,9 @@ BLOCK_VALUES = [
     ),
 ]
 KEYS = st.sampled_from(["id", "kind", "status", "title", "tags", "a-b", "zeta", "x_1", "'quoted'", '"dq"', "Größe"])
-FLOW_TAILS = st.sampled_from(["\n", "  # why: not\n", " \n", "\t# tab\n", "\n\n", "\n# own line\n", "\n  # indented\n\n", " # Größe 🎉 \u2028\n"])
+FLOW_TAILS = st.sampled_from(
+    ["\n", "  # why: not\n", " \n", "\t# tab\n", "\n\n", "\n# own line\n", "\n  # indented\n\n", " # Größe 🎉 \u2028\n"]
+)
 BLOCK_TAILS = st.sampled_from(["\n", "\n\n", "\n# own line\n", "\n  # indented\n\n"])
 LEADS = st.sampled_from([": ", ":  ", ":\t", " : "])
 
@@ -107,7 +119,28 @@ BLOCKS = st.lists(lines(), min_size=1, max_size=6, unique_by=lambda line: line.k
 VALUES: st.SearchStrategy[Value] = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=20),
     st.sampled_from(
-        ["retired", "2026-11-21", "true", "007", "~", "a: b", "# x", "- x", "'", '"', "", " x ", "a\nb", "\x85", "[", "a, b", "0x1F", "<<", "=", "|"]
+        [
+            "retired",
+            "2026-11-21",
+            "true",
+            "007",
+            "~",
+            "a: b",
+            "# x",
+            "- x",
+            "'",
+            '"',
+            "",
+            " x ",
+            "a\nb",
+            "\x85",
+            "[",
+            "a, b",
+            "0x1F",
+            "<<",
+            "=",
+            "|",
+        ]
     ),
     st.integers(),
     st.booleans(),
@@ -124,15 +157,26 @@ def is_loadable(block: str) -> bool:
     return True
 
 
-@given(BLOCKS, st.data(), VALUES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "# top\n", "\n", "# top: Größe\n\n"]))
+@given(
+    BLOCKS,
+    st.data(),
+    VALUES,
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "# top\n", "\n", "# top: Größe\n\n"]),
+)
 @settings(max_examples=200, deadline=None)
-def test_only_the_bytes_of_the_value_change(written: list[Line], data: st.DataObject, value: Value, newline: str, top: str) -> None:
+def test_only_the_bytes_of_the_value_change(
+    written: list[Line], data: st.DataObject, value: Value, newline: str, top: str
+) -> None:
     """In the second of three entries of a file with a byte order mark."""
     number = data.draw(st.integers(0, len(written) - 1))
     head = top + "".join(line.text for line in written[:number])
     line, rest = written[number], "".join(line.text for line in written[number + 1 :])
     assume(not any(anchor in line.value for anchor in ("&", "*")))
-    before, own, after, block = (part.replace("\n", newline) for part in (head + line.lead, line.value, line.tail + rest, head + line.text + rest))
+    before, own, after, block = (
+        part.replace("\n", newline)
+        for part in (head + line.lead, line.value, line.tail + rest, head + line.text + rest)
+    )
     assume(is_loadable(block))
     around = (
         "\ufeff---\nid: first # é\n---\nBody 🎉\n\n---\n".replace("\n", newline),
@@ -151,7 +195,9 @@ def test_only_the_bytes_of_the_value_change(written: list[Line], data: st.DataOb
         assert "\n" not in changed[len(before.rstrip()) : len(changed) - len(after)]
 
 
-@given(BLOCKS, VALUES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "# top\n", "\n"]), st.sampled_from(["", "  "]))
+@given(
+    BLOCKS, VALUES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "# top\n", "\n"]), st.sampled_from(["", "  "])
+)
 @settings(max_examples=150, deadline=None)
 def test_a_new_key_is_one_new_last_line(written: list[Line], value: Value, newline: str, top: str, indent: str) -> None:
     block = top + "".join(line.text for line in written)
@@ -168,20 +214,43 @@ def test_a_new_key_is_one_new_last_line(written: list[Line], value: Value, newli
     assert added.startswith(f"{indent}forgotten_at: ")
     assert added.endswith(newline)
     assert added.count("\n") == 1
-    assert load_mapping(result[start : start + len(block) + len(added)]) == {**load_mapping(block), "forgotten_at": value}
+    assert load_mapping(result[start : start + len(block) + len(added)]) == {
+        **load_mapping(block),
+        "forgotten_at": value,
+    }
 
 
 EXAMPLES = [
     pytest.param("status: active # why\n", "status", "retired", "status: retired # why\n", id="plain"),
     pytest.param("status: 'active' # why\n", "status", "retired", "status: 'retired' # why\n", id="single-quotes-stay"),
     pytest.param('status: "active"\n', "status", "retired", 'status: "retired"\n', id="double-quotes-stay"),
-    pytest.param("last_reinforced: '2026-01-02'\n", "last_reinforced", "2026-11-21", "last_reinforced: '2026-11-21'\n", id="quoted-date"),
-    pytest.param('last_reinforced: "2026-01-02"\n', "last_reinforced", "2026-11-21", 'last_reinforced: "2026-11-21"\n', id="double-quoted-date"),
+    pytest.param(
+        "last_reinforced: '2026-01-02'\n",
+        "last_reinforced",
+        "2026-11-21",
+        "last_reinforced: '2026-11-21'\n",
+        id="quoted-date",
+    ),
+    pytest.param(
+        'last_reinforced: "2026-01-02"\n',
+        "last_reinforced",
+        "2026-11-21",
+        'last_reinforced: "2026-11-21"\n',
+        id="double-quoted-date",
+    ),
     pytest.param("status:\nid: a\n", "status", "retired", "status: retired\nid: a\n", id="empty"),
-    pytest.param("status:   # why\nid: a\n", "status", "retired", "status: retired   # why\nid: a\n", id="empty-with-comment"),
+    pytest.param(
+        "status:   # why\nid: a\n", "status", "retired", "status: retired   # why\nid: a\n", id="empty-with-comment"
+    ),
     pytest.param("status: \n", "status", "retired", "status: retired \n", id="empty-with-space"),
     pytest.param("status:", "status", "retired", "status: retired", id="empty-at-the-end"),
-    pytest.param("tags:\n  - a\n  - b # last\n# next\nid: x\n", "tags", ["c"], "tags: [c] # last\n# next\nid: x\n", id="block-list"),
+    pytest.param(
+        "tags:\n  - a\n  - b # last\n# next\nid: x\n",
+        "tags",
+        ["c"],
+        "tags: [c] # last\n# next\nid: x\n",
+        id="block-list",
+    ),
     pytest.param("tags: [a, b]  # both\n", "tags", ["c", "d e"], "tags: [c, d e]  # both\n", id="flow-list"),
     pytest.param("note: |\n  one\n  two\n\nid: x\n", "note", "three", "note: three\n\nid: x\n", id="literal"),
     pytest.param("count: 3\n", "count", 4, "count: 4\n", id="number"),
@@ -194,14 +263,40 @@ EXAMPLES = [
     pytest.param("id: a\n# end\n", "n", 1, "id: a\n# end\nn: 1\n", id="new-key-behind-a-comment"),
     pytest.param("{id: a}\n", "status", "retired", "{id: a, status: retired}\n", id="flow-root"),
     pytest.param("{}\n", "status", "retired", "{status: retired}\n", id="empty-flow-root"),
-    pytest.param("{id: a, status: 'active'} # why\n", "status", "retired", "{id: a, status: 'retired'} # why\n", id="flow-root-value"),
-    pytest.param("{ id: a } # why }\n", "status", "retired", "{ id: a, status: retired } # why }\n", id="flow-root-keeps-its-space"),
-    pytest.param("{\n  id: a,\n}\n", "status", "retired", "{\n  id: a, status: retired,\n}\n", id="flow-root-with-last-comma"),
-    pytest.param("{\n  id: a # why\n}\n", "status", "retired", "{\n  id: a, status: retired # why\n}\n", id="flow-root-with-last-comment"),
+    pytest.param(
+        "{id: a, status: 'active'} # why\n",
+        "status",
+        "retired",
+        "{id: a, status: 'retired'} # why\n",
+        id="flow-root-value",
+    ),
+    pytest.param(
+        "{ id: a } # why }\n",
+        "status",
+        "retired",
+        "{ id: a, status: retired } # why }\n",
+        id="flow-root-keeps-its-space",
+    ),
+    pytest.param(
+        "{\n  id: a,\n}\n", "status", "retired", "{\n  id: a, status: retired,\n}\n", id="flow-root-with-last-comma"
+    ),
+    pytest.param(
+        "{\n  id: a # why\n}\n",
+        "status",
+        "retired",
+        "{\n  id: a, status: retired # why\n}\n",
+        id="flow-root-with-last-comment",
+    ),
     pytest.param("{id: a}\n", "title", "a, b", '{id: a, title: "a, b"}\n', id="flow-root-with-comma-in-value"),
     pytest.param("title: old\n", "title", "a\nb\x85", 'title: "a\\nb\\x85"\n', id="line-breaks"),
     pytest.param("title: old\n", "title", "it's: # x", "title: 'it''s: # x'\n", id="signs"),
-    pytest.param("nest:\n  status: a\nstatus: b\n", "status", "c", "nest:\n  status: a\nstatus: c\n", id="nested-key-of-the-same-name"),
+    pytest.param(
+        "nest:\n  status: a\nstatus: b\n",
+        "status",
+        "c",
+        "nest:\n  status: a\nstatus: c\n",
+        id="nested-key-of-the-same-name",
+    ),
     pytest.param("'status': a\n", "status", "c", "'status': c\n", id="quoted-key"),
     pytest.param("? status\n: a\n", "status", "c", "? status\n: c\n", id="explicit-key"),
 ]

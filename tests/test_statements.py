@@ -32,7 +32,9 @@ EDIT = ("E", "src/app.py", "x = 1")
 )
 def test_how_things_are_is_kept(said: str) -> None:
     offers = learned(("U", "Please go on with it."), EDIT, ("U", said))
-    assert ("preference", "observations") in [(one.draft.kind, dict(one.draft.fields)["extraction_scope"]) for one in offers]
+    assert ("preference", "observations") in [
+        (one.draft.kind, dict(one.draft.fields)["extraction_scope"]) for one in offers
+    ]
     assert all(one.reason.startswith(("Said as", "Told like")) for one in learned(("U", said)))
 
 
@@ -134,6 +136,13 @@ def test_a_decision_that_the_person_turns_down_is_dropped() -> None:
     assert learned(decided, ("U", "No, sort it when it is printed.")) == []
 
 
-@pytest.mark.parametrize("text", ["It is probably because of the cache.", "Is it because of `jest`?", "This is because I renamed the module before."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is probably because of the cache.",
+        "Is it because of `jest`?",
+        "This is because I renamed the module before.",
+    ],
+)
 def test_a_guess_is_no_cause(text: str) -> None:
     assert find_cause(said_by_agent(text)) is None

@@ -131,8 +131,15 @@ def crowd(folder: Path, home: Path, roles: str) -> Iterator[Crowd]:
 
 
 @pytest.mark.parametrize("kills", [False, True], ids=["all live", "some are killed"])
-def test_many_processes_at_one_vault_lose_nothing(vault: MakeVault, open_kb: Open, home: Path, tmp_path: Path, kills: bool) -> None:
-    folder = vault({f"memory/base/{number:04}.md": f"# Note {number}\n\n{'A zebra. ' if number % 40 == 0 else ''}{TAIL}\n" for number in range(400)})
+def test_many_processes_at_one_vault_lose_nothing(
+    vault: MakeVault, open_kb: Open, home: Path, tmp_path: Path, kills: bool
+) -> None:
+    folder = vault(
+        {
+            f"memory/base/{number:04}.md": f"# Note {number}\n\n{'A zebra. ' if number % 40 == 0 else ''}{TAIL}\n"
+            for number in range(400)
+        }
+    )
     (folder / "memory/config.yaml").write_text("embeddings: {provider: none}\n")
     open_kb(folder).sync()
     with crowd(folder, home, "search search learn learn index index look watch") as people:
@@ -146,7 +153,9 @@ def test_many_processes_at_one_vault_lose_nothing(vault: MakeVault, open_kb: Ope
     kept = [entry.id for entry in kb.list(kind=["fact"])]
     assert sorted(set(people.learned) & set(kept)) == sorted(people.learned)
     assert len(kept) == len(set(kept)), "nothing is there twice"
-    assert not [problem for problem in kb.doctor().problems if "duplicate" in problem.message or "index" in problem.message]
+    assert not [
+        problem for problem in kb.doctor().problems if "duplicate" in problem.message or "index" in problem.message
+    ]
     assert_equals_rebuild(kb, tmp_path / "fresh", ("zebra", "animal1", "gateway"))
 
 
@@ -160,12 +169,21 @@ class Editor:
         self.folder, self.notes = folder, folder / "memory"
         self.rng = random.Random(seed)
         self.count = 0
-        nobody = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
-        people = {f"GIT_{role}_{what}": "nobody@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        nobody = {
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_DIR": str(folder / ".git"),
+            "GIT_WORK_TREE": str(folder),
+        }
+        people = {
+            f"GIT_{role}_{what}": "nobody@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
         self.environ = os.environ | nobody | people
 
     def git(self, *arguments: str, may_fail: bool = False) -> None:
-        done = subprocess.run(["git", "-C", str(self.folder), *arguments], env=self.environ, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(self.folder), *arguments], env=self.environ, capture_output=True, text=True, check=False
+        )
         assert may_fail or done.returncode == 0, done.stderr
 
     def found_a_repository(self) -> None:
@@ -181,13 +199,20 @@ class Editor:
 
     def text(self) -> str:
         self.count += 1
-        return f"# Note {self.count}\n\nA {self.rng.choice(['zebra', 'camel', 'otter'])} of {self.count}.\n" + "More of it. " * self.rng.randrange(60)
+        return (
+            f"# Note {self.count}\n\nA {self.rng.choice(['zebra', 'camel', 'otter'])} of {self.count}.\n"
+            + "More of it. " * self.rng.randrange(60)
+        )
 
     def any_folder(self) -> Path:
         return self.notes / self.rng.choice(["a", "b", "c", "a/x", "a/y", "b/x/deep", "learnings", "rules", "."])
 
     def any_note(self) -> Path | None:
-        notes = [file for file in self.notes.rglob("*.md") if not any(part[0] == "." for part in file.relative_to(self.notes).parts)]
+        notes = [
+            file
+            for file in self.notes.rglob("*.md")
+            if not any(part[0] == "." for part in file.relative_to(self.notes).parts)
+        ]
         return self.rng.choice(sorted(notes)) if notes else None
 
     def write(self) -> None:
@@ -283,9 +308,16 @@ class Editor:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 @pytest.mark.parametrize("means", ["events", "polling"])
-def test_a_watch_comes_out_of_a_storm_with_what_a_rebuild_makes(vault: MakeVault, open_kb: Open, home: Path, tmp_path: Path, means: str) -> None:
+def test_a_watch_comes_out_of_a_storm_with_what_a_rebuild_makes(
+    vault: MakeVault, open_kb: Open, home: Path, tmp_path: Path, means: str
+) -> None:
     seed = int(os.environ.get("MEMORY_KB_STORM_SEED", "1"))
-    folder = vault({"memory/config.yaml": "embeddings: {provider: none}\nwatch: {reconcile_seconds: 3600}\n", "memory/MEMORY.md": "# Zebra\n"})
+    folder = vault(
+        {
+            "memory/config.yaml": "embeddings: {provider: none}\nwatch: {reconcile_seconds: 3600}\n",
+            "memory/MEMORY.md": "# Zebra\n",
+        }
+    )
     editor = Editor(folder, seed)
     editor.found_a_repository()
     with watch_process(folder, home, *(["--poll"] if means == "polling" else [])) as process:
@@ -297,7 +329,9 @@ def test_a_watch_comes_out_of_a_storm_with_what_a_rebuild_makes(vault: MakeVault
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert not [line for line in err.splitlines() if "memory is gone; waiting" not in line and "watched again" not in line], err
+    assert not [
+        line for line in err.splitlines() if "memory is gone; waiting" not in line and "watched again" not in line
+    ], err
     assert len(out.splitlines()) > 2
     assert_equals_rebuild(open_kb(folder), tmp_path / "fresh", ("zebra", "camel"))
 

@@ -11,7 +11,10 @@ from memory_kb import KnowledgeBase
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
-ALWAYS, NEVER = "Always deploy on Tuesdays, after the train leaves.", "Never deploy on Tuesdays, after the train leaves."
+ALWAYS, NEVER = (
+    "Always deploy on Tuesdays, after the train leaves.",
+    "Never deploy on Tuesdays, after the train leaves.",
+)
 
 
 def note(entry_id: str, text: str) -> str:
@@ -21,7 +24,9 @@ def note(entry_id: str, text: str) -> str:
 def open_tense(vault: MakeVault, open_kb: Open, *more: tuple[str, str]) -> KnowledgeBase:
     """Return a vault with entries that stand against each other, found and flagged."""
     notes = (("always", ALWAYS), ("never", NEVER), *more)
-    kb = open_kb(vault({"memory/config.yaml": ""} | {f"memory/learnings/{name}.md": note(name, text) for name, text in notes}))
+    kb = open_kb(
+        vault({"memory/config.yaml": ""} | {f"memory/learnings/{name}.md": note(name, text) for name, text in notes})
+    )
     kb.contradictions(resolve=True)
     assert kb.show("always").metadata["importance"] == 0.35
     return kb
@@ -40,7 +45,9 @@ def test_rejecting_one_settles_the_other(vault: MakeVault, open_kb: Open) -> Non
     assert kb.contradictions(resolve=True).run.changes == ()
 
 
-def test_approving_one_gives_its_importance_back_and_leaves_the_other_to_be_judged(vault: MakeVault, open_kb: Open) -> None:
+def test_approving_one_gives_its_importance_back_and_leaves_the_other_to_be_judged(
+    vault: MakeVault, open_kb: Open
+) -> None:
     kb = open_tense(vault, open_kb)
     kb.review_approve("always")
     assert kb.show("always").metadata["importance"] == 0.5

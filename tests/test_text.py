@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.text import bigrams, cjk_terms, count_tokens, cut_cjk, has_cjk, jaccard, shorten, slugify, symbol_terms, tokens
+from memory_kb.text import (
+    bigrams,
+    cjk_terms,
+    count_tokens,
+    cut_cjk,
+    has_cjk,
+    jaccard,
+    shorten,
+    slugify,
+    symbol_terms,
+    tokens,
+)
 
 ANY = st.text(st.characters(codec="utf-8"), max_size=80)
 MIXED = st.text(st.sampled_from("aB1 _-#+日本語ひらカタ한국ﬀéß\u0301\u3000\n.🎉\U00020000"), max_size=40)

@@ -17,7 +17,9 @@ FILES = {
     "memory/config.yaml": "",
     "memory/learnings/a.md": entry("Call the shop first. #urgent #deploy/prod", id="a", kind="fact", tags="[ops]"),
     "memory/learnings/b.md": entry("Text.", id="b", kind="fact", tags="[deploy/staging, Urgent]"),
-    "memory/learnings/c.md": entry("A `#urgent` in code, colour #fff, issue #123.\n\n```\n#deploy\n```", id="c", kind="fact"),
+    "memory/learnings/c.md": entry(
+        "A `#urgent` in code, colour #fff, issue #123.\n\n```\n#deploy\n```", id="c", kind="fact"
+    ),
     "memory/learnings/d.md": entry("One. " * 500 + "\n\n" + "Two. " * 500 + "#late", id="d", kind="fact"),
 }
 
@@ -35,8 +37,12 @@ def folder(tmp_path: Path) -> Path:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_memory", [True, False])
-def test_a_tag_finds_what_bears_it_or_one_below_it(run: Run, tmp_path: Path, tag: str, wanted: list[str], is_memory: bool) -> None:
-    files = FILES if is_memory else {name.rpartition("/")[2]: text for name, text in FILES.items() if name.endswith(".md")}
+def test_a_tag_finds_what_bears_it_or_one_below_it(
+    run: Run, tmp_path: Path, tag: str, wanted: list[str], is_memory: bool
+) -> None:
+    files = (
+        FILES if is_memory else {name.rpartition("/")[2]: text for name, text in FILES.items() if name.endswith(".md")}
+    )
     folder = write_files(tmp_path / "notes", files)
     done = run("--vault", folder, "list", "--tag", tag, "--json")
     assert [one["id"] for one in json.loads(done.stdout)["entries"]] == wanted

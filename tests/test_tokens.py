@@ -23,9 +23,12 @@ def every_byte():
 ENCODING_CONSTRUCTORS = {"bytes": every_byte}
 """
 NOTES = {
-    f"memory/learnings/p{n}.md": f"---\nid: p{n}\nkind: policy\nstatus: active\n---\nNever upload without a receipt, rule {n}.\n" for n in range(60)
+    f"memory/learnings/p{n}.md": f"---\nid: p{n}\nkind: policy\nstatus: active\n---\nNever upload without a receipt, rule {n}.\n"
+    for n in range(60)
 }
-NOTES["memory/rules/r.md"] = "---\nid: r\nkind: rule\nconfidence: 0.9\ntags: [upload]\n---\nSay <|end|> when an upload ends.\n"
+NOTES["memory/rules/r.md"] = (
+    "---\nid: r\nkind: rule\nconfidence: 0.9\ntags: [upload]\n---\nSay <|end|> when an upload ends.\n"
+)
 
 
 @pytest.fixture
@@ -59,7 +62,9 @@ def test_a_vocabulary_by_its_name_counts_and_budgets_hold(vault: MakeVault, run:
 
 
 @pytest.mark.parametrize("tokenizer", ["estimate", "auto", "o200k_base", "klingon"])
-def test_what_is_not_here_is_estimated_and_never_fetched(vault: MakeVault, run: Run, machine: dict[str, str], tokenizer: str) -> None:
+def test_what_is_not_here_is_estimated_and_never_fetched(
+    vault: MakeVault, run: Run, machine: dict[str, str], tokenizer: str
+) -> None:
     told = context(run, vault(NOTES), tokenizer, machine)
     assert told["tokens"] == math.ceil(len(str(told["text"])) / 4)
     said = [one for one in told["degraded"] if one.startswith("tokens are estimated")]  # type: ignore[attr-defined]

@@ -55,7 +55,13 @@ def test_lines_that_are_not_written_and_times_that_are_none_are_told(run: Run, f
 
 def test_a_transcript_counts_the_same_the_second_time(folder: Path, open_kb: Open, tmp_path: Path) -> None:
     rows = [
-        {"type": "user", "sessionId": "t", "uuid": str(number), "cwd": "/w", "message": {"role": "user", "content": f"Word {number}."}}
+        {
+            "type": "user",
+            "sessionId": "t",
+            "uuid": str(number),
+            "cwd": "/w",
+            "message": {"role": "user", "content": f"Word {number}."},
+        }
         for number in range(3)
     ]
     file = write_files(tmp_path, {"t.jsonl": "".join(json.dumps(row) + "\n" for row in rows[:2])}) / "t.jsonl"
@@ -67,7 +73,9 @@ def test_a_transcript_counts_the_same_the_second_time(folder: Path, open_kb: Ope
     assert (second.added, second.known) == (1, first.added)
 
 
-def test_a_session_that_was_begun_here_does_not_count_the_transcript_s_start(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+def test_a_session_that_was_begun_here_does_not_count_the_transcript_s_start(
+    folder: Path, open_kb: Open, tmp_path: Path
+) -> None:
     row = {"type": "user", "sessionId": "t", "uuid": "1", "message": {"role": "user", "content": "Word."}}
     file = write_files(tmp_path, {"t.jsonl": json.dumps(row) + "\n"}) / "t.jsonl"
     kb = open_kb(folder)
@@ -79,11 +87,16 @@ def test_an_undo_of_a_session_is_previewed_as_what_it_does(folder: Path, open_kb
     kb = ended(folder, open_kb)
     made = sorted(change.path for step in kb._decisions.runs() for change in step.decisions)
     done = run("--vault", folder, "undo", "--session", "s1", "--dry-run")
-    assert sorted(line.split()[2].rstrip(":") for line in done.stderr.splitlines() if line.startswith("would remove ")) == made
+    assert (
+        sorted(line.split()[2].rstrip(":") for line in done.stderr.splitlines() if line.startswith("would remove "))
+        == made
+    )
     assert "-Always sign the release commits." in done.stdout
     assert {memory.status for memory in kb._memories()} == {"active"}
     (report,) = kb.undo_session("s1", dry_run=True)
-    assert [(change.action, change.path) for change in report.changes] == [("remove", path) for path in dict.fromkeys(c.path for c in report.changes)]
+    assert [(change.action, change.path) for change in report.changes] == [
+        ("remove", path) for path in dict.fromkeys(c.path for c in report.changes)
+    ]
     kb.undo_session("s1")
     assert kb._memories() == ()
     assert "taken back already" in run("--vault", folder, "undo", "--session", "s1", "--dry-run").stderr
@@ -143,7 +156,11 @@ def test_what_a_person_forgot_stays_away_even_when_asked_again(folder: Path, ope
 
 def test_a_message_with_a_credential_teaches_nothing_though_that_was_taken_out(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    said = ("Mend the plan.", "Always use my key for the staging plan: AWS_ACCESS_KEY_ID=AKIAX7EXAMPLEKEY4QZ2", "Never apply to production by hand.")
+    said = (
+        "Mend the plan.",
+        "Always use my key for the staging plan: AWS_ACCESS_KEY_ID=AKIAX7EXAMPLEKEY4QZ2",
+        "Never apply to production by hand.",
+    )
     kb.session_append([Event(ts=format_time(NOW), session="s1", role="user", content=text) for text in said])
     kb.session_end("s1", outcome="success")
     texts = [kb.show(entry.id).text or "" for entry in kb.list(kind=["policy", "preference", "fact"])]

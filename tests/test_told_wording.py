@@ -24,7 +24,11 @@ CUT = [
     ("one thing: ", "our vendor reuses order ids every january, they are not unique over years", ""),
     ("move that out please, ", "controllers in our services only translate http, queries live in the repositories", ""),
     ("nein, ", "wir haben jest im märz rausgeworfen, alle tests laufen bei uns über vitest", ""),
-    ("", "die beträge laufen bei uns überall als integer in cent", ", also bitte die tests anpassen und den parser ändern"),
+    (
+        "",
+        "die beträge laufen bei uns überall als integer in cent",
+        ", also bitte die tests anpassen und den parser ändern",
+    ),
     ("non, ", "les montants circulent toujours en centimes entre nos services", ", donc corrige le DTO"),
     ("", "les exports de la compta sortent toujours en latin-1 chez nous", ", refais le stp"),
     ("no, ", "los precios siempre van en céntimos en toda nuestra app", ", así que cambia el modelo"),
@@ -57,7 +61,12 @@ def told(message: str) -> Capture:
 
 
 def say(*said: tuple[str, str]) -> list[Offer]:
-    return list(find_learnings([Event(seq=seq, session="s", role=role, content=text) for seq, (role, text) in enumerate(said, 1)], Location()))
+    return list(
+        find_learnings(
+            [Event(seq=seq, session="s", role=role, content=text) for seq, (role, text) in enumerate(said, 1)],
+            Location(),
+        )
+    )
 
 
 @pytest.mark.parametrize(("before", "part", "behind"), CUT, ids=[one[1][:30] for one in CUT])
@@ -77,7 +86,10 @@ AMOUNTS = "Our amounts are always stored in cents, conversions happen in the vie
     ("message", "kept"),
     [
         (f"{AMOUNTS} Clean that up please, a colleague of mine got locked out last time.", AMOUNTS),
-        (f"{AMOUNTS} Run `make money` on our server, the view is made by it.", f"{AMOUNTS} Run `make money` on our server, the view is made by it."),
+        (
+            f"{AMOUNTS} Run `make money` on our server, the view is made by it.",
+            f"{AMOUNTS} Run `make money` on our server, the view is made by it.",
+        ),
     ],
 )
 def test_a_sentence_of_orders_behind_is_not_kept_unless_it_shows_how(message: str, kept: str) -> None:
@@ -85,7 +97,9 @@ def test_a_sentence_of_orders_behind_is_not_kept_unless_it_shows_how(message: st
 
 
 def test_the_thing_itself_stands_in_what_is_kept() -> None:
-    found = told("nope, our staging database is wiped every sunday night by the platform team, so rerun the import please")
+    found = told(
+        "nope, our staging database is wiped every sunday night by the platform team, so rerun the import please"
+    )
     assert found.span in found.text
     assert found.title == "Our staging database is wiped every sunday night by the platform team"
 
@@ -101,7 +115,10 @@ def test_the_thing_itself_stands_in_what_is_kept() -> None:
             "le trésorier ouvre ça dans un vieux Excel, donc chez nous les CSV c'est toujours point-virgule et UTF-8 avec BOM",
             "Chez nous les CSV c'est toujours point-virgule et UTF-8 avec BOM",
         ),
-        ("our staging is overwritten from a prod dump every sunday night by the platform team, so nothing survives there", None),
+        (
+            "our staging is overwritten from a prod dump every sunday night by the platform team, so nothing survives there",
+            None,
+        ),
     ],
 )
 def test_the_title_is_what_follows_where_that_tells_more(message: str, title: str | None) -> None:
@@ -110,7 +127,10 @@ def test_the_title_is_what_follows_where_that_tells_more(message: str, title: st
     assert found.title == (title or "Our staging is overwritten from a prod dump every sunday night by the platform…")
 
 
-ASKED = (("user", "Move the settings screen to compose, please."), ("assistant", "Done. I could raise minSdk to 26 now."))
+ASKED = (
+    ("user", "Move the settings screen to compose, please."),
+    ("assistant", "Done. I could raise minSdk to 26 now."),
+)
 
 
 def test_an_objection_is_cut_and_still_kept_with_what_it_answers() -> None:
@@ -130,7 +150,16 @@ def test_an_objection_is_cut_and_still_kept_with_what_it_answers() -> None:
 )
 def test_what_names_nothing_is_kept_only_with_what_it_answers(answer: str, is_kept: bool) -> None:
     assert bool(say(("user", "Look at the logs."), ("user", answer))) is is_kept
-    assert len(say(("user", "Look at the logs."), ("assistant", "I could not find where the dashboards are kept."), ("user", answer))) == 1
+    assert (
+        len(
+            say(
+                ("user", "Look at the logs."),
+                ("assistant", "I could not find where the dashboards are kept."),
+                ("user", answer),
+            )
+        )
+        == 1
+    )
 
 
 def test_what_takes_back_what_was_said_is_no_fact() -> None:
@@ -141,7 +170,14 @@ def test_a_correction_is_kept_without_the_order_before_it() -> None:
     rule = "The files in config/crd and everything that is generated must never be edited by hand, they come out of `make manifests`."
     events = [
         Event(seq=1, session="s", role="user", content="Add a field to the type."),
-        Event(seq=2, session="s", type="tool_call", tool="Edit", call_id="a", args={"file_path": "config/crd/backups.yaml", "new_string": "x"}),
+        Event(
+            seq=2,
+            session="s",
+            type="tool_call",
+            tool="Edit",
+            call_id="a",
+            args={"file_path": "config/crd/backups.yaml", "new_string": "x"},
+        ),
         Event(seq=3, session="s", type="tool_result", call_id="a", ok=True, content="ok"),
         Event(seq=4, session="s", role="user", content=f"revert that second edit. {rule}"),
     ]
@@ -237,14 +273,23 @@ def context(*between: Event) -> list[str]:
         Event(seq=2, session="s", role="assistant", content="I take the newest compiler for it."),
         Event(seq=3, session="s", role="user", content="ok go"),
     )
-    told = Event(seq=9, session="s", role="user", content="thats checked in, our ci boxes are on arm, their path is different")
+    told = Event(
+        seq=9, session="s", role="user", content="thats checked in, our ci boxes are on arm, their path is different"
+    )
     found = [one.draft.text for one in find_learnings((*opening, *between, told), Location())]
     return [text.partition("Context:** ")[2] for text in found]
 
 
 def test_what_points_at_something_is_kept_with_what_the_agent_did_or_said_since() -> None:
     edit = (
-        Event(seq=4, session="s", type="tool_call", tool="Edit", call_id="a", args={"file_path": "ios/Podfile", "new_string": "x"}),
+        Event(
+            seq=4,
+            session="s",
+            type="tool_call",
+            tool="Edit",
+            call_id="a",
+            args={"file_path": "ios/Podfile", "new_string": "x"},
+        ),
         Event(seq=5, session="s", type="tool_result", call_id="a", ok=True, content="done"),
     )
     saying = Event(seq=4, session="s", role="assistant", content="I compile the map pod as C++17.")

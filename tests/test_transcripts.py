@@ -44,7 +44,13 @@ Thanks.
 def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     (report,) = kb.session_import(write(tmp_path / "any-name.jsonl", CLAUDE), job="api")
-    assert (report.format, report.session, report.added, report.ignored, report.injected) == ("claude-code", "c1", 20, 4, 2)
+    assert (report.format, report.session, report.added, report.ignored, report.injected) == (
+        "claude-code",
+        "c1",
+        20,
+        4,
+        2,
+    )
     events = replay(kb, "c1")
     assert [short(event) for event in events][1:] == [
         ("summary", "system", "Mending the login"),
@@ -67,10 +73,15 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
         ("message", "user", "And the logout."),
         ("compact_boundary", "system", "Conversation compacted"),
     ]
-    assert (events[0].event, events[0].args) == ("start", {"cwd": "/home/ana/api", "branch": "main", "version": "2.1.0"})
+    assert (events[0].event, events[0].args) == (
+        "start",
+        {"cwd": "/home/ana/api", "branch": "main", "version": "2.1.0"},
+    )
     assert {event.job for event in events} == {"api"}
     assert {event.agent for event in events} == {"claude-code", "explorer"}
-    assert [event.content for event in events if event.ok is False and event.type == "tool_result"] == ["Exit code 1\n2 failed"]
+    assert [event.content for event in events if event.ok is False and event.type == "tool_result"] == [
+        "Exit code 1\n2 failed"
+    ]
     assert [event.content for event in events if event.injected] == ["1. Sessions last a day.", wrap("Use tabs.")]
     assert events[3].ts == "2026-03-01T10:00:00.000Z"
 
@@ -86,11 +97,17 @@ def test_the_reason_of_a_refusal_is_what_the_person_said(open_kb: Open, folder: 
         block = {"type": "tool_result", "tool_use_id": name, "content": text, "is_error": is_error}
         return [claude("assistant", [use], f"a-{name}"), claude("user", [block], f"u-{name}")]
 
-    records = [*result("t1", "Bash", refused), *result("t2", "mcp__x__y", refused), *result("t3", "Bash", refused, is_error=False)]
+    records = [
+        *result("t1", "Bash", refused),
+        *result("t2", "mcp__x__y", refused),
+        *result("t3", "Bash", refused, is_error=False),
+    ]
     records += result("t4", "Bash", f"Exit code 1\n{refused}")
     kb = open_kb(folder)
     kb.session_import(write(tmp_path / "c.jsonl", records))
-    assert [(event.seq, event.content) for event in replay(kb, "c1") if event.type == "message"] == [(4, "Never push from here.")]
+    assert [(event.seq, event.content) for event in replay(kb, "c1") if event.type == "message"] == [
+        (4, "Never push from here.")
+    ]
     (again,) = kb.session_import(tmp_path / "c.jsonl")
     assert again.added == 0
 
@@ -117,7 +134,11 @@ def test_a_rollout_of_codex(open_kb: Open, folder: Path, tmp_path: Path) -> None
         ("error", "system", "stream closed"),
         ("summary", "system", "What was done."),
     ]
-    assert [(event.ok, event.injected) for event in events if event.type == "tool_result"] == [(False, None), (True, "whole"), (None, None)]
+    assert [(event.ok, event.injected) for event in events if event.type == "tool_result"] == [
+        (False, None),
+        (True, "whole"),
+        (None, None),
+    ]
 
 
 def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path) -> None:
@@ -136,7 +157,12 @@ def test_a_transcript_of_tool_records_at_the_top(open_kb: Open, folder: Path, tm
     kb = open_kb(folder)
     records: list[Record] = [
         {"type": "user", "timestamp": "2026-01-29T10:00:00Z", "content": "Read it."},
-        {"type": "tool_use", "timestamp": "2026-01-29T10:00:01Z", "tool_name": "Read", "tool_input": {"file_path": "a.py"}},
+        {
+            "type": "tool_use",
+            "timestamp": "2026-01-29T10:00:01Z",
+            "tool_name": "Read",
+            "tool_input": {"file_path": "a.py"},
+        },
         {
             "type": "tool_result",
             "timestamp": "2026-01-29T10:00:02Z",
@@ -172,10 +198,16 @@ def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path)
         ("**User:** hi\n\n**Assistant:** hello\nthere\n", [("user", "hi"), ("assistant", "hello\nthere")]),
         ("**Human**: hi\n__Claude__: hello", [("user", "hi"), ("assistant", "hello")]),
         ("### You said:\nhi\n### ChatGPT said:\nhello", [("user", "hi"), ("assistant", "hello")]),
-        ("# User 1\nhi\n# Assistant 1\n## User guide\nread it", [("user", "hi"), ("assistant", "## User guide\nread it")]),
+        (
+            "# User 1\nhi\n# Assistant 1\n## User guide\nread it",
+            [("user", "hi"), ("assistant", "## User guide\nread it")],
+        ),
         ("USER: hi\r\nAI: hello\r\n", [("user", "hi"), ("assistant", "hello")]),
         ("\ufeffUser: hi", [("user", "hi")]),
-        ("Some words.\n\nHuman: hi\nSystem: be kind\nTool: 42", [("preamble", "Some words."), ("user", "hi"), ("system", "be kind"), ("tool", "42")]),
+        (
+            "Some words.\n\nHuman: hi\nSystem: be kind\nTool: 42",
+            [("preamble", "Some words."), ("user", "hi"), ("system", "be kind"), ("tool", "42")],
+        ),
         ("The user: wrote this", [("preamble", "The user: wrote this")]),
         ("", []),
     ],

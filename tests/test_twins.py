@@ -33,19 +33,29 @@ SAID = "Use the retry queue for e-mails of user_name, never port 8081."
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])
-def test_another_way_of_writing_is_the_same(folder: Path, open_kb: Callable[..., KnowledgeBase], again: str, is_first: bool) -> None:
+def test_another_way_of_writing_is_the_same(
+    folder: Path, open_kb: Callable[..., KnowledgeBase], again: str, is_first: bool
+) -> None:
     kb = open_kb(folder)
     one, other = (SAID, again) if is_first else (again, SAID)
     assert kb.learn(one).id == kb.learn(other).id
 
 
-@pytest.mark.parametrize("again", [SAID.replace("never", "always"), SAID.replace("8081", "8082"), SAID.replace("retry ", ""), SAID + " Always."])
+@pytest.mark.parametrize(
+    "again",
+    [SAID.replace("never", "always"), SAID.replace("8081", "8082"), SAID.replace("retry ", ""), SAID + " Always."],
+)
 def test_another_sentence_is_not(folder: Path, open_kb: Callable[..., KnowledgeBase], again: str) -> None:
     kb = open_kb(folder)
     assert kb.learn(SAID).id != kb.learn(again).id
 
 
-WORDS = st.lists(st.sampled_from(["use", "retry", "Queue", "mails", "user_name", "don't", "port", "8081", "naïve", "for", "re-run", "x"]), min_size=1)
+WORDS = st.lists(
+    st.sampled_from(
+        ["use", "retry", "Queue", "mails", "user_name", "don't", "port", "8081", "naïve", "for", "re-run", "x"]
+    ),
+    min_size=1,
+)
 
 
 @given(WORDS)
@@ -92,7 +102,9 @@ def test_what_was_written_in_an_editor_a_moment_ago_is_found(
 
 
 @pytest.mark.parametrize("gone", ["vault/memory/learnings/a.md", "vault/memory/jobs/api/a.md", "home/a.md"])
-def test_what_was_retired_in_an_editor_a_moment_ago_stays_away(folder: Path, open_kb: Callable[..., KnowledgeBase], gone: str) -> None:
+def test_what_was_retired_in_an_editor_a_moment_ago_stays_away(
+    folder: Path, open_kb: Callable[..., KnowledgeBase], gone: str
+) -> None:
     kb = open_kb(folder)
     kb.learn("Something else.", job="api")
     file = folder.parent / gone
@@ -101,7 +113,9 @@ def test_what_was_retired_in_an_editor_a_moment_ago_stays_away(folder: Path, ope
         kb.learn(NUMBAT, job="api")
 
 
-def test_what_changed_at_another_job_is_found_by_the_next_search(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+def test_what_changed_at_another_job_is_found_by_the_next_search(
+    folder: Path, open_kb: Callable[..., KnowledgeBase]
+) -> None:
     kb = open_kb(folder)
     kb.learn("Something else.", job="api")
     kb.learn("Another thing.", job="web")

@@ -103,10 +103,14 @@ def test_a_file_that_a_later_run_changed_names_that_run(place: Path) -> None:
 def test_what_a_person_has_edited_since_is_left(place: Path) -> None:
     theirs = b"A person wrote this.\n"
     with open_at(place) as kb:
-        kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x"), set_fields(kb.note(MANY), "b", {"a": 1}, "x")])
+        kb.run_plan(
+            "test", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x"), set_fields(kb.note(MANY), "b", {"a": 1}, "x")]
+        )
         (place / "vault" / SINGLE).write_bytes(theirs)
         report = kb.undo()
-        assert [conflict.message for conflict in report.conflicts] == [f"{SINGLE} was edited since; it is left as it is"]
+        assert [conflict.message for conflict in report.conflicts] == [
+            f"{SINGLE} was edited since; it is left as it is"
+        ]
         assert (place / "vault" / SINGLE).read_bytes() == theirs
         assert (place / "vault" / MANY).read_bytes() == ODD
 
@@ -120,7 +124,9 @@ def test_an_edit_that_an_undo_brought_back_is_a_person_s(place: Path) -> None:
             kb.run_plan("later", [remove(kb.note("memory/new.md"), "x")])
             kb.undo()
         report = kb.undo()
-        assert [conflict.message for conflict in report.conflicts] == ["memory/new.md was edited since; it is left as it is"]
+        assert [conflict.message for conflict in report.conflicts] == [
+            "memory/new.md was edited since; it is left as it is"
+        ]
         assert (place / "vault/memory/new.md").read_bytes() == theirs
 
 
@@ -141,7 +147,10 @@ def test_what_stands_again_names_the_run_that_wrote_it(place: Path) -> None:
 
 def test_a_moved_file_that_was_edited_stays_where_it_is(place: Path) -> None:
     with open_at(place) as kb:
-        kb.run_plan("test", [move(kb.note(SINGLE), "memory/archive/one.md", "Old."), set_fields(kb.note(MANY), "b", {"a": 1}, "x")])
+        kb.run_plan(
+            "test",
+            [move(kb.note(SINGLE), "memory/archive/one.md", "Old."), set_fields(kb.note(MANY), "b", {"a": 1}, "x")],
+        )
         moved = place / "vault/memory/archive/one.md"
         moved.write_bytes(ONE + b"More.\n")
         report = kb.undo()
@@ -161,7 +170,11 @@ def test_a_name_that_is_taken_again_is_left(place: Path) -> None:
 
 def test_folders_it_made_go_unless_something_else_is_in_them(place: Path) -> None:
     with open_at(place) as kb:
-        plan = [create_file("memory/x/y/a.md", "A.\n", "x"), create_file("memory/x/b.md", "B.\n", "x"), create_file("memory/z/c.md", "C.\n", "x")]
+        plan = [
+            create_file("memory/x/y/a.md", "A.\n", "x"),
+            create_file("memory/x/b.md", "B.\n", "x"),
+            create_file("memory/z/c.md", "C.\n", "x"),
+        ]
         kb.run_plan("test", plan)
         (place / "vault/memory/z/theirs.txt").write_bytes(b"")
         kb.undo()
@@ -188,7 +201,9 @@ def test_a_run_that_is_not_there(place: Path) -> None:
         for wanted in ("zzz", ""):
             with pytest.raises(UnknownRun):
                 kb.undo(wanted)
-        crowded = next(letter for letter in "0123456789abcdef" if sum(run.run.startswith(letter) for run in kb.runs()) > 1)
+        crowded = next(
+            letter for letter in "0123456789abcdef" if sum(run.run.startswith(letter) for run in kb.runs()) > 1
+        )
         with pytest.raises(UnknownRun, match="beginning of"):
             kb.undo(crowded)
 
@@ -249,7 +264,9 @@ def test_an_output_that_cannot_be_written_does_not_hide_what_was_done(run: Run, 
     def spoken(*words: str) -> subprocess.CompletedProcess[str]:
         with open("/dev/full", "wb") as full:
             command = [sys.executable, "-m", "memory_kb", "--vault", str(place / "vault"), *words]
-            return subprocess.run(command, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", env=clean_environment(home), check=False)
+            return subprocess.run(
+                command, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", env=clean_environment(home), check=False
+            )
 
     run("--vault", place / "vault", "forget", "one")
     (forgotten,) = json.loads(run("--vault", place / "vault", "undo", "--list", "--json").stdout)["runs"]
@@ -299,7 +316,11 @@ def test_the_command_says_what_it_left(run: Run, place: Path) -> None:
     run(*vault, "forget", "one")
     (place / "vault" / SINGLE).write_bytes(ONE + b"More.\n")
     done = run(*vault, "undo")
-    assert (done.returncode, done.stdout, done.stderr) == (6, "", f"left: {SINGLE} was edited since; it is left as it is\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        6,
+        "",
+        f"left: {SINGLE} was edited since; it is left as it is\n",
+    )
     report = run(*vault, "undo", "--json")
     assert report.returncode == 6
     assert json.loads(report.stdout)["conflicts"][0]["path"] == SINGLE

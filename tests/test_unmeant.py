@@ -126,9 +126,9 @@ def test_what_is_meant_stays(message: str) -> None:
 
 
 def test_what_follows_from_a_supposition_is_supposed_too() -> None:
-    assert meant(("Imagine we moved to Mongo.", "Then we'd never use transactions.", "Anyway, always pin the driver.")) == (
-        "Anyway, always pin the driver.",
-    )
+    assert meant(
+        ("Imagine we moved to Mongo.", "Then we'd never use transactions.", "Anyway, always pin the driver.")
+    ) == ("Anyway, always pin the driver.",)
 
 
 def test_the_sentence_beside_mockery_is_not_meant_either() -> None:

@@ -26,7 +26,9 @@ Open = Callable[..., KnowledgeBase]
 
 
 def test_it_works_without_git(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = vault({"memory/config.yaml": "", "memory/learnings/note.md": entry(NOTE, id="note", kind="fact"), "src/a.py": CODE})
+    folder = vault(
+        {"memory/config.yaml": "", "memory/learnings/note.md": entry(NOTE, id="note", kind="fact"), "src/a.py": CODE}
+    )
     kb = open_kb(folder)
     kb.cite("note", ["src/a.py:4-7"])
     assert "commit" not in (folder / "memory/learnings/note.md").read_text()
@@ -65,7 +67,14 @@ def test_nothing_outside_of_the_project_is_read(project: Path, open_kb: Open, tm
     (project / "loop.py").symlink_to(project / "loop.py")
     (project / "inside.py").symlink_to(project / "src/a.py")
     kb = open_kb(project)
-    for reference in ("link.py", "link.py:4-7", "out/a.py::retry", "../secret.py", str(tmp_path / "secret.py"), "loop.py"):
+    for reference in (
+        "link.py",
+        "link.py:4-7",
+        "out/a.py::retry",
+        "../secret.py",
+        str(tmp_path / "secret.py"),
+        "loop.py",
+    ):
         with pytest.raises(UsageError, match="cannot be cited"):
             kb.cite("note", [reference])
     kb.cite("note", ["inside.py:4-7"])
@@ -77,7 +86,14 @@ def test_nothing_outside_of_the_project_is_read(project: Path, open_kb: Open, tm
 
 def test_odd_files(project: Path, open_kb: Open) -> None:
     write_files(
-        project, {"bin.dat": b"\x00\x01word", "huge.txt": b"x\n" * MAX_BYTES, "latin.py": b"# caf\xe9\nx = 1\n", "empty.py": b"", "braces.c": b"}\n"}
+        project,
+        {
+            "bin.dat": b"\x00\x01word",
+            "huge.txt": b"x\n" * MAX_BYTES,
+            "latin.py": b"# caf\xe9\nx = 1\n",
+            "empty.py": b"",
+            "braces.c": b"}\n",
+        },
     )
     os.mkfifo(project / "pipe.py")
     kb = open_kb(project)
@@ -133,7 +149,9 @@ def test_a_sparse_checkout_says_nothing(project: Path, open_kb: Open) -> None:
     assert verdicts(kb) == {"src/a.py#L4-L7": "unreadable"}
 
 
-def test_when_git_takes_too_long_what_is_missing_is_told_and_not_withheld(project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_git_takes_too_long_what_is_missing_is_told_and_not_withheld(
+    project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kb = open_kb(project)
     kb.cite("note", ["src/a.py:4-7"])
     (project / "src/a.py").unlink()

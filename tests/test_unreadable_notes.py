@@ -33,7 +33,10 @@ def plain_rights() -> list[str]:
 @pytest.fixture
 def ask(tmp_path: Path, home: Path) -> Iterator[Ask]:
     """A function that runs the command in a vault with a note that may not be read."""
-    folder = write_files(tmp_path / "vault", {"memory/config.yaml": "", "memory/a.md": "Otters hold hands.\n", "memory/secret.md": "zebra\n"})
+    folder = write_files(
+        tmp_path / "vault",
+        {"memory/config.yaml": "", "memory/a.md": "Otters hold hands.\n", "memory/secret.md": "zebra\n"},
+    )
     note = folder / "memory/secret.md"
     note.chmod(0)
     before = plain_rights()
@@ -42,7 +45,9 @@ def ask(tmp_path: Path, home: Path) -> Iterator[Ask]:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*before, sys.executable, "-m", "memory_kb", "--vault", str(folder), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=clean_environment(home), check=False, timeout=60)
+        return subprocess.run(
+            command, capture_output=True, text=True, env=clean_environment(home), check=False, timeout=60
+        )
 
     yield run
     note.chmod(0o600)
@@ -65,7 +70,10 @@ def test_show_tells_why(ask: Ask) -> None:
 def test_status_does_not_wait_for_it(ask: Ask) -> None:
     ask("index")
     status = json.loads(ask("status", "--json").stdout)
-    assert (status["pending"], [problem["message"] for problem in status["problems"]]) == (0, [REASON.partition(": ")[2]])
+    assert (status["pending"], [problem["message"] for problem in status["problems"]]) == (
+        0,
+        [REASON.partition(": ")[2]],
+    )
 
 
 def test_repairing_does_not_promise_to_mend_it(ask: Ask) -> None:

@@ -27,7 +27,9 @@ SAID = "looks like an entry, and is read as part of the text above; put a blank 
 )
 def test_an_entry_that_is_swallowed_is_told(text: str, lines: list[int], ids: list[str] | None, newline: str) -> None:
     document = parse_document(text.replace("\n", newline), "a.md")
-    assert [(problem.line, SAID in problem.message) for problem in document.problems] == [(line, True) for line in lines]
+    assert [(problem.line, SAID in problem.message) for problem in document.problems] == [
+        (line, True) for line in lines
+    ]
     assert ids is None or [entry.id for entry in document.entries] == ids
 
 

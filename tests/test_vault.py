@@ -22,7 +22,15 @@ def find(folder: Path | None, home: Path | None = None, *, cwd: Path | None = No
 
 
 @pytest.mark.parametrize(
-    "marker", ["memory/config.yaml", "memory/.memory-kb/x", "memory/MEMORY.md", "memory/learnings/a.md", "memory/jobs/j/x.md", "memory/episodes/x"]
+    "marker",
+    [
+        "memory/config.yaml",
+        "memory/.memory-kb/x",
+        "memory/MEMORY.md",
+        "memory/learnings/a.md",
+        "memory/jobs/j/x.md",
+        "memory/episodes/x",
+    ],
 )
 def test_a_folder_with_a_marked_memory_folder_is_a_memory_vault(vault: MakeVault, marker: str) -> None:
     folder = vault({marker: ""})
@@ -58,7 +66,9 @@ def test_the_folder_named_comes_before_the_environment_and_that_before_the_place
 )
 def test_the_nearest_vault_around_the_working_folder(vault: MakeVault, place: str, files: Files) -> None:
     """Also from inside its memory folder, and whether or not it was indexed or configured before."""
-    folder = vault({"memory/learnings/a.md": "", "memory/jobs/api/tasks/t1/MEMORY.md": "", "src/deep/down/x.py": "", **files})
+    folder = vault(
+        {"memory/learnings/a.md": "", "memory/jobs/api/tasks/t1/MEMORY.md": "", "src/deep/down/x.py": "", **files}
+    )
     found = find(None, cwd=folder / place)
     assert (found.folder, found.memory) == (folder, folder / "memory")
 
@@ -111,17 +121,25 @@ def test_the_home(vault: MakeVault, tmp_path: Path) -> None:
         pytest.param("memory/learnings/a.md", Location("project"), id="project"),
         pytest.param("memory/jobs/api/MEMORY.md", Location("job", "api"), id="job"),
         pytest.param("memory/jobs/api/learnings/a.md", Location("job", "api"), id="job-learning"),
-        pytest.param("memory/jobs/api/institutional.md", Location("job", "api", learning_type="institutional"), id="job-institutional"),
+        pytest.param(
+            "memory/jobs/api/institutional.md",
+            Location("job", "api", learning_type="institutional"),
+            id="job-institutional",
+        ),
         pytest.param("memory/jobs/api/tasks/t1/MEMORY.md", Location("task", "api", "t1"), id="task"),
         pytest.param("memory/jobs/api/tasks/t1/worktree/MEMORY.md", Location("task", "api", "t1"), id="worktree"),
-        pytest.param("memory/jobs/api/tasks/t1/proxy-tasks/a.md", Location("task", "api", "t1", "proxy"), id="task-proxy"),
+        pytest.param(
+            "memory/jobs/api/tasks/t1/proxy-tasks/a.md", Location("task", "api", "t1", "proxy"), id="task-proxy"
+        ),
         pytest.param("memory/jobs/api/tasks/notes.md", Location("job", "api"), id="file-among-tasks"),
         pytest.param("memory/jobs/notes.md", Location("project"), id="file-among-jobs"),
         pytest.param("memory/proxy.md", Location("project", learning_type="proxy"), id="proxy"),
         pytest.param("memory/learnings/jobs/api/tasks/t/a.md", Location("project"), id="jobs-elsewhere"),
         pytest.param("~global/learnings/a.md", Location("global"), id="global"),
         pytest.param("~global/jobs/api/tasks/t1/a.md", Location("global"), id="global-jobs-are-global"),
-        pytest.param("~global/institutional.md", Location("global", learning_type="institutional"), id="global-institutional"),
+        pytest.param(
+            "~global/institutional.md", Location("global", learning_type="institutional"), id="global-institutional"
+        ),
         pytest.param(HOME_NOTE, Location("global"), id="home-note"),
     ],
 )
@@ -129,7 +147,9 @@ def test_the_scope_of_a_path(path: str, location: Location) -> None:
     assert locate(path, is_memory=True) == location
 
 
-@pytest.mark.parametrize("path", ["a.md", "memory/jobs/api/tasks/t/a.md", "institutional.md", "proxy.md", "archive/x.md"])
+@pytest.mark.parametrize(
+    "path", ["a.md", "memory/jobs/api/tasks/t/a.md", "institutional.md", "proxy.md", "archive/x.md"]
+)
 def test_a_plain_folder_has_project_scope(path: str) -> None:
     assert locate(path, is_memory=False) == Location("project")
     assert default_status(path, is_memory=False) == "active"
@@ -176,7 +196,9 @@ def test_the_folder_of_a_scope_is_located_there_again(
 @pytest.mark.parametrize("home", ["home", "vault/home", ".", "vault"], ids=["beside", "inside", "around", "the-same"])
 @pytest.mark.parametrize("prefix", ["memory/", ""], ids=["memory", "plain"])
 def test_a_path_in_output_leads_back_to_its_file(vault: MakeVault, tmp_path: Path, home: str, prefix: str) -> None:
-    folder = vault({f"{prefix}learnings/a.md": "", f"{prefix}jobs/j/é b.md": "", "home/skills/s.md": "", "MEMORY.md": ""})
+    folder = vault(
+        {f"{prefix}learnings/a.md": "", f"{prefix}jobs/j/é b.md": "", "home/skills/s.md": "", "MEMORY.md": ""}
+    )
     (tmp_path / "home/rules").mkdir(parents=True)
     (tmp_path / "home/rules/r.md").touch()
     found = find(folder, tmp_path / home)

@@ -74,12 +74,18 @@ def test_who_is_found_by_a_search(
 
 
 def test_an_archived_hit_is_marked(vault: Vault, open_kb: Open) -> None:
-    (hit,) = open_kb(vault({"memory/config.yaml": "", "memory/archive/2026-01/a.md": "A zebra.\n"})).search("zebra").hits
+    (hit,) = (
+        open_kb(vault({"memory/config.yaml": "", "memory/archive/2026-01/a.md": "A zebra.\n"})).search("zebra").hits
+    )
     assert hit.status == "archived"
 
 
 def test_a_retired_entry_that_is_asked_for_scores_0(vault: Vault, open_kb: Open) -> None:
-    (hit,) = open_kb(vault({"memory/learnings/a.md": entry("A zebra.", id="x", status="retired")})).search("zebra", status=["retired"]).hits
+    (hit,) = (
+        open_kb(vault({"memory/learnings/a.md": entry("A zebra.", id="x", status="retired")}))
+        .search("zebra", status=["retired"])
+        .hits
+    )
     assert (hit.score, hit.parts.prominence) == (0.0, 0.0)
 
 
@@ -111,7 +117,9 @@ SCOPED: dict[str, str | bytes] = {
     ],
     ids=str,
 )
-def test_jobs_and_tasks_do_not_see_their_siblings(vault: Vault, open_kb: Open, how: dict[str, object], seen: str) -> None:
+def test_jobs_and_tasks_do_not_see_their_siblings(
+    vault: Vault, open_kb: Open, how: dict[str, object], seen: str
+) -> None:
     assert "".join(sorted(Path(path).stem for path in found(open_kb(vault(SCOPED)), "zebra", limit=20, **how))) == seen
 
 
@@ -129,17 +137,35 @@ def test_a_task_without_its_job_is_an_error(vault: Vault, open_kb: Open) -> None
         (["memory/jobs/api/learnings/a.md", "memory/learnings/a.md"], {"job": "web"}, 1),
         (["memory/jobs/api/tasks/two/a.md", "memory/learnings/a.md"], {"job": "api", "task": "one"}, 1),
     ],
-    ids=["project over global", "job over both", "task over job", "another job does not count", "another task does not count"],
+    ids=[
+        "project over global",
+        "job over both",
+        "task over job",
+        "another job does not count",
+        "another task does not count",
+    ],
 )
-def test_of_the_same_id_the_most_specific_scope_wins(vault: Vault, open_kb: Open, paths: list[str], how: dict[str, object], winner: int) -> None:
+def test_of_the_same_id_the_most_specific_scope_wins(
+    vault: Vault, open_kb: Open, paths: list[str], how: dict[str, object], winner: int
+) -> None:
     kb = open_kb(
-        vault({"memory/config.yaml": ""} | {path: entry(f"Zebra text {number}.", id="same", kind="fact") for number, path in enumerate(paths)})
+        vault(
+            {"memory/config.yaml": ""}
+            | {path: entry(f"Zebra text {number}.", id="same", kind="fact") for number, path in enumerate(paths)}
+        )
     )
     assert found(kb, "zebra", **how) == [paths[winner].replace("../home", "~global")]
 
 
 def test_the_same_id_twice_within_one_scope_loses_nothing(vault: Vault, open_kb: Open) -> None:
-    kb = open_kb(vault({f"docs/{name}.md": entry(f"The {name} zebra.", id="overview", type="docs") for name in ("red", "green", "blue")}))
+    kb = open_kb(
+        vault(
+            {
+                f"docs/{name}.md": entry(f"The {name} zebra.", id="overview", type="docs")
+                for name in ("red", "green", "blue")
+            }
+        )
+    )
     assert sorted(found(kb, "zebra")) == ["docs/blue.md", "docs/green.md", "docs/red.md"]
 
 
@@ -147,11 +173,18 @@ def test_the_same_id_twice_within_one_scope_loses_nothing(vault: Vault, open_kb:
 
 FILTERED: dict[str, str | bytes] = {
     "memory/rules/pit.md": entry(
-        "A zebra.", id="pit", kind="pitfall", tags="[Network, 'deep sea', Übung]", applies_to="['src/**/*.py']", created_at="'2026-03-01'"
+        "A zebra.",
+        id="pit",
+        kind="pitfall",
+        tags="[Network, 'deep sea', Übung]",
+        applies_to="['src/**/*.py']",
+        created_at="'2026-03-01'",
     ),
     "memory/learnings/fact.md": entry("A zebra.", id="fact", kind="fact", tags="[net]", created_at="'2026-02-28'"),
     "memory/skills/skill.md": entry("A zebra.", id="skill", kind="workflow", applies_to="[docs, '*.sql']"),
-    "memory/learnings/wish.md": entry("A zebra.", id="wish", type="directive", tags="network", created_at="2026-11-20T10:00:00Z"),
+    "memory/learnings/wish.md": entry(
+        "A zebra.", id="wish", type="directive", tags="network", created_at="2026-11-20T10:00:00Z"
+    ),
 }
 
 
@@ -194,16 +227,25 @@ def test_filters(vault: Vault, open_kb: Open, how: dict[str, object], expected: 
 
 
 @pytest.mark.parametrize(
-    "how", [{"kind": ["novel"]}, {"type": ["x"]}, {"scope": ["galaxy"]}, {"status": ["gone"]}, {"learning_type": ["y"]}], ids=str
+    "how",
+    [{"kind": ["novel"]}, {"type": ["x"]}, {"scope": ["galaxy"]}, {"status": ["gone"]}, {"learning_type": ["y"]}],
+    ids=str,
 )
-def test_a_filter_that_is_no_word_of_the_format_is_an_error(vault: Vault, open_kb: Open, how: dict[str, list[str]]) -> None:
+def test_a_filter_that_is_no_word_of_the_format_is_an_error(
+    vault: Vault, open_kb: Open, how: dict[str, list[str]]
+) -> None:
     with pytest.raises(UsageError, match="unknown"):
         open_kb(vault(FILTERED)).search("zebra", **how)  # type: ignore[arg-type]
 
 
 def test_a_rare_filter_finds_what_the_best_hits_do_not_hold(vault: Vault, open_kb: Open) -> None:
-    files = {f"memory/learnings/{number:03}.md": entry("Zebra zebra zebra.", id=f"n{number}", kind="fact") for number in range(500)}
-    files["memory/rules/rare.md"] = entry("One zebra among so many other words that it ranks last of all of them here.", id="rare", kind="pitfall")
+    files = {
+        f"memory/learnings/{number:03}.md": entry("Zebra zebra zebra.", id=f"n{number}", kind="fact")
+        for number in range(500)
+    }
+    files["memory/rules/rare.md"] = entry(
+        "One zebra among so many other words that it ranks last of all of them here.", id="rare", kind="pitfall"
+    )
     kb = open_kb(vault(files))
     assert ids(kb, "zebra", kind=["pitfall"]) == ["rare"]
 
@@ -212,7 +254,9 @@ def test_a_file_alone_finds_the_strongest_entries_for_it(vault: Vault, open_kb: 
     files = {
         "memory/rules/weak.md": entry("One.", id="weak", kind="rule", importance=0.2, applies_to="['src/**']"),
         "memory/rules/strong.md": entry("Two.", id="strong", kind="rule", importance=0.9, applies_to="['src/**']"),
-        "memory/rules/old.md": entry("Three.", id="old", kind="rule", importance=0.9, applies_to="['src/**']", created_at="'2020-01-01'"),
+        "memory/rules/old.md": entry(
+            "Three.", id="old", kind="rule", importance=0.9, applies_to="['src/**']", created_at="'2020-01-01'"
+        ),
         "memory/rules/other.md": entry("Four.", id="other", kind="rule", importance=0.9),
     }
     result = open_kb(vault(files)).search(file="src/a.py")

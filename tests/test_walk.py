@@ -132,10 +132,22 @@ def test_of_a_worktree_only_its_memory_counts(vault: MakeVault) -> None:
         pytest.param(["deep/*"], ["a.md", "drafts/d.md"], id="star-takes-folders"),
         pytest.param(["**/c.md", "a.md"], ["deep/b.tmp.md", "deep/drafts/e.md", "drafts/d.md"], id="two"),
         pytest.param(["[!a].md"], ["a.md", "deep/b.tmp.md"], id="class"),
-        pytest.param(["nothing"], ["a.md", "deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"], id="nothing"),
-        pytest.param(["[z-a]", "a.md"], ["deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"], id="broken-pattern"),
-        pytest.param(["[!]", "a.md"], ["deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"], id="broken-class"),
-        pytest.param(["[a&&b]", "a.md"], ["deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"], id="signs-in-a-class"),
+        pytest.param(
+            ["nothing"], ["a.md", "deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"], id="nothing"
+        ),
+        pytest.param(
+            ["[z-a]", "a.md"],
+            ["deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"],
+            id="broken-pattern",
+        ),
+        pytest.param(
+            ["[!]", "a.md"], ["deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"], id="broken-class"
+        ),
+        pytest.param(
+            ["[a&&b]", "a.md"],
+            ["deep/b.tmp.md", "deep/down/c.md", "deep/drafts/e.md", "drafts/d.md"],
+            id="signs-in-a-class",
+        ),
     ],
 )
 def test_what_is_ignored(vault: MakeVault, ignore: list[str], left: list[str]) -> None:
@@ -161,11 +173,17 @@ def test_a_named_pipe_is_reported_and_not_opened(vault: MakeVault) -> None:
 
 LINKS = [
     pytest.param({"loop": "."}, ["loop:1: is a symbolic link that leads in a circle; skipped"], id="folder-to-itself"),
-    pytest.param({"deep/up": ".."}, ["deep/up:1: is a symbolic link that leads in a circle; skipped"], id="folder-to-above"),
     pytest.param(
-        {"x.md": "y.md", "y.md": "x.md"}, [f"{n}.md:1: is a symbolic link that leads in a circle; skipped" for n in "xy"], id="files-in-a-circle"
+        {"deep/up": ".."}, ["deep/up:1: is a symbolic link that leads in a circle; skipped"], id="folder-to-above"
     ),
-    pytest.param({"self.md": "self.md"}, ["self.md:1: is a symbolic link that leads in a circle; skipped"], id="file-to-itself"),
+    pytest.param(
+        {"x.md": "y.md", "y.md": "x.md"},
+        [f"{n}.md:1: is a symbolic link that leads in a circle; skipped" for n in "xy"],
+        id="files-in-a-circle",
+    ),
+    pytest.param(
+        {"self.md": "self.md"}, ["self.md:1: is a symbolic link that leads in a circle; skipped"], id="file-to-itself"
+    ),
     pytest.param({"gone.md": "nowhere.md"}, ["gone.md:1: is a symbolic link to nothing; skipped"], id="dangling"),
     pytest.param({"again.md": "a.md", "deep/again.md": "../a.md"}, [], id="file-found-anyway"),
     pytest.param({"again": "deep"}, [], id="folder-found-anyway"),
@@ -180,7 +198,9 @@ LINKS = [
         id="folder-outside",
     ),
     pytest.param(
-        {"up": "../.."}, ["up:1: is a symbolic link out of the vault; skipped (copy the note here, or make its folder a vault)"], id="above-the-vault"
+        {"up": "../.."},
+        ["up:1: is a symbolic link out of the vault; skipped (copy the note here, or make its folder a vault)"],
+        id="above-the-vault",
     ),
     pytest.param({"link.txt": "../outside/b.md", ".x.md": "nowhere"}, [], id="not-a-note"),
 ]
@@ -188,7 +208,9 @@ LINKS = [
 
 @pytest.mark.parametrize(("links", "problems"), LINKS)
 @pytest.mark.parametrize("prefix", ["", "memory/"], ids=["plain", "memory"])
-def test_links_are_not_followed_but_explained(vault: MakeVault, tmp_path: Path, links: dict[str, str], problems: list[str], prefix: str) -> None:
+def test_links_are_not_followed_but_explained(
+    vault: MakeVault, tmp_path: Path, links: dict[str, str], problems: list[str], prefix: str
+) -> None:
     """A link that leads out of the notes, or nowhere, is reported; one to a note that is found anyway is not."""
     folder = vault({f"{prefix}a.md": "", f"{prefix}deep/c.md": "", **({"memory/config.yaml": ""} if prefix else {})})
     write_files(tmp_path / "outside", {"b.md": ""})

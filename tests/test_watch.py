@@ -101,7 +101,9 @@ SAVES = [Path.write_text, truncate, replace, syncthing, vim, sed, recreate, by_r
 
 
 @pytest.mark.parametrize("save", [pytest.param(save, id=save.__name__) for save in SAVES])
-def test_a_saved_note_is_found(vault: MakeVault, open_kb: Open, save: Callable[[Path, str], None], means: bool | None, tmp_path: Path) -> None:
+def test_a_saved_note_is_found(
+    vault: MakeVault, open_kb: Open, save: Callable[[Path, str], None], means: bool | None, tmp_path: Path
+) -> None:
     folder = vault({"memory/learnings/a.md": "zebra\n", "memory/learnings/b.md": "zebra\n", "memory/MEMORY.md": "x\n"})
     kb = open_kb(folder)
     with Watching(kb, poll=means) as watching:
@@ -121,8 +123,12 @@ def test_a_saved_note_is_found(vault: MakeVault, open_kb: Open, save: Callable[[
 def edit_everything(folder: Path, home: Path) -> None:
     """Do to files and folders what can be done to them."""
     memory = folder / "memory"
-    write_files(folder, {"memory/new/deep/er/a.md": "zebra a\n", "MEMORY.md": "zebra top\n", "memory/x.md/y.md": "zebra y\n"})
-    write_files(folder.parent, {"outside/in.md": "zebra in\n", "outside/deep/in.md": "zebra in\n", "home/g.md": "zebra g\n"})
+    write_files(
+        folder, {"memory/new/deep/er/a.md": "zebra a\n", "MEMORY.md": "zebra top\n", "memory/x.md/y.md": "zebra y\n"}
+    )
+    write_files(
+        folder.parent, {"outside/in.md": "zebra in\n", "outside/deep/in.md": "zebra in\n", "home/g.md": "zebra g\n"}
+    )
     os.rename(folder.parent / "outside", memory / "moved-in")
     os.rename(memory / "out", folder.parent / "moved-out")
     os.rename(memory / "old", memory / "renamed")
@@ -131,17 +137,33 @@ def edit_everything(folder: Path, home: Path) -> None:
     write_files(folder, {"memory/again/b.md": "zebra again\n"})
     (folder.parent / "moved-out/a.md").write_text("zebra unseen\n")
     (memory / "file.md").unlink()
-    write_files(folder, {"memory/file.md/inner.md": "zebra inner\n", "memory/.hidden/a.md": "zebra\n", "memory/node_modules/a.md": "zebra\n"})
+    write_files(
+        folder,
+        {
+            "memory/file.md/inner.md": "zebra inner\n",
+            "memory/.hidden/a.md": "zebra\n",
+            "memory/node_modules/a.md": "zebra\n",
+        },
+    )
     os.rename(memory / "shown", memory / ".not-shown")
     os.rename(memory / ".dark", memory / "light")
 
 
 START: Files = {"memory/config.yaml": ""} | {
-    f"memory/{name}": "x\n" for name in ("out/a.md", "old/a.md", "old/deep/a.md", "again/a.md", "file.md", "shown/a.md", ".dark/a.md", "q.md")
+    f"memory/{name}": "x\n"
+    for name in ("out/a.md", "old/a.md", "old/deep/a.md", "again/a.md", "file.md", "shown/a.md", ".dark/a.md", "q.md")
 }
 FOUND = ["MEMORY.md", "~global/g.md"] + [
     f"memory/{name}"
-    for name in ("again/b.md", "file.md/inner.md", "moved-in/deep/in.md", "moved-in/in.md", "new/deep/er/a.md", "renamed/b.md", "x.md/y.md")
+    for name in (
+        "again/b.md",
+        "file.md/inner.md",
+        "moved-in/deep/in.md",
+        "moved-in/in.md",
+        "new/deep/er/a.md",
+        "renamed/b.md",
+        "x.md/y.md",
+    )
 ]
 
 
@@ -305,7 +327,9 @@ def test_an_index_that_is_lost_comes_back(
 
 
 def test_a_changed_configuration_is_obeyed(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault({"memory/a.md": "zebra\n", "memory/drafts/b.md": "zebra\n", "memory/config.yaml": "ignore: [drafts]\n"})
+    folder = vault(
+        {"memory/a.md": "zebra\n", "memory/drafts/b.md": "zebra\n", "memory/config.yaml": "ignore: [drafts]\n"}
+    )
     with Watching(open_kb(folder)) as watching:
         watching.finds("memory/a.md", word="zebra")
         (folder / "memory/config.yaml").write_text("ignore: []\n")
@@ -333,7 +357,9 @@ def full(self: object, *_: object, **__: object) -> None:
     raise InvalidSettings("the index cannot be written: database or disk is full")
 
 
-def test_a_full_disk_is_told_once_and_tried_again(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_once_and_tried_again(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = vault({"memory/a.md": "zebra\n"})
     with Watching(open_kb(folder)) as watching:
         with monkeypatch.context() as patched:

@@ -81,9 +81,13 @@ def test_the_command_writes_json_lines_and_ends_with_its_standard_input(vault: M
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_command_at_once(vault: MakeVault, home: Path, number: signal.Signals, code: int, run: Run) -> None:
+def test_a_signal_ends_the_command_at_once(
+    vault: MakeVault, home: Path, number: signal.Signals, code: int, run: Run
+) -> None:
     folder = vault({"memory/a.md": "zebra\n"})
-    with watch_process(folder, home, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:
+    with watch_process(
+        folder, home, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+    ) as process:
         started = time.monotonic()
         process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE)

@@ -106,14 +106,28 @@ class HeardEdits(Edits):
             shutil.rmtree(self.place)
 
 
-HeardEdits.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+HeardEdits.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 TestLookingOnlyWhereSomethingHappened = HeardEdits.TestCase
 
 
 def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) -> None:
     task = "jobs/j/tasks/t"
-    names = ["config.yaml", "a.md", "a/b.md", "a/CONTINUITY.md", "a b/deep/c.md", ".git/a.md", "drafts/a.md", "größe/日本.md", "x.md/y.md"]
-    names += [f"{task}/{name}" for name in ("MEMORY.md", "worktree/MEMORY.md", "worktree/README.md", "worktree/docs/a.md")]
+    names = [
+        "config.yaml",
+        "a.md",
+        "a/b.md",
+        "a/CONTINUITY.md",
+        "a b/deep/c.md",
+        ".git/a.md",
+        "drafts/a.md",
+        "größe/日本.md",
+        "x.md/y.md",
+    ]
+    names += [
+        f"{task}/{name}" for name in ("MEMORY.md", "worktree/MEMORY.md", "worktree/README.md", "worktree/docs/a.md")
+    ]
     others = ["MEMORY.md", "x.md", "../home/g.md", "../home/rules/g.md", "memory/node_modules/a.md"]
     folder = vault(dict.fromkeys([*others, *(f"memory/{name}" for name in names)], "x"))
     (folder / "memory/link").symlink_to("a")
@@ -134,19 +148,43 @@ def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) ->
         assert list(walk_region(found, region, ignore, problems)) == []
 
 
-@pytest.mark.parametrize("place", [Location(), Location("global"), Location("job", "j"), Location("task", "j", "t"), Location("job", "none")])
-def test_the_regions_of_a_scope_are_all_but_other_jobs(vault: MakeVault, home: Path, open_kb: Open, place: Location) -> None:
-    names = ["MEMORY.md", "memory/a.md", "memory/deep/a.md", "memory/jobs/x.md", "memory/jobs.md", "memory/jobs0/a.md", "../home/g.md"]
-    names += ["memory/jobs/j/a.md", "memory/jobs/j/tasks/t/a.md", "memory/jobs/k/a.md", "memory/jobs/k/tasks/t/a.md", "memory/jobs/j2/a.md"]
+@pytest.mark.parametrize(
+    "place", [Location(), Location("global"), Location("job", "j"), Location("task", "j", "t"), Location("job", "none")]
+)
+def test_the_regions_of_a_scope_are_all_but_other_jobs(
+    vault: MakeVault, home: Path, open_kb: Open, place: Location
+) -> None:
+    names = [
+        "MEMORY.md",
+        "memory/a.md",
+        "memory/deep/a.md",
+        "memory/jobs/x.md",
+        "memory/jobs.md",
+        "memory/jobs0/a.md",
+        "../home/g.md",
+    ]
+    names += [
+        "memory/jobs/j/a.md",
+        "memory/jobs/j/tasks/t/a.md",
+        "memory/jobs/k/a.md",
+        "memory/jobs/k/tasks/t/a.md",
+        "memory/jobs/j2/a.md",
+    ]
     folder = vault(dict.fromkeys(names, "x") | {"memory/config.yaml": ""})
     kb = open_kb(folder)
     kb.sync()
     regions = kb.vault.regions_of(place)
     assert regions is not None
     mine = f"memory/jobs/{place.job}/"
-    wanted = [file for file in walk(kb.vault, (), []) if file.path.count("/") < 3 or file.path[:12] != "memory/jobs/" or file.path.startswith(mine)]
+    wanted = [
+        file
+        for file in walk(kb.vault, (), [])
+        if file.path.count("/") < 3 or file.path[:12] != "memory/jobs/" or file.path.startswith(mine)
+    ]
     assert sorted(file for region in regions for file in walk_region(kb.vault, region, (), [])) == sorted(wanted)
-    assert sorted(known.path for region in regions for known in kb._keeper.index.known_in(region)) == sorted(file.path for file in wanted)
+    assert sorted(known.path for region in regions for known in kb._keeper.index.known_in(region)) == sorted(
+        file.path for file in wanted
+    )
 
 
 def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_kb: Open) -> None:
@@ -173,15 +211,34 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
 @LINUX
 def test_only_folders_of_notes_are_watched(vault: MakeVault, home: Path) -> None:
     task = "memory/jobs/j/tasks/t"
-    names = ["memory/config.yaml", "memory/a/b/c.md", "memory/.git/x/y", "memory/.obsidian/x", "memory/node_modules/deep/x.md", "memory/drafts/x.md"]
-    folder = vault(dict.fromkeys([*names, f"{task}/worktree/src/x.md", "src/x.md", "memory/.memory-kb/x", "../home/.memory-kb/x"], ""))
+    names = [
+        "memory/config.yaml",
+        "memory/a/b/c.md",
+        "memory/.git/x/y",
+        "memory/.obsidian/x",
+        "memory/node_modules/deep/x.md",
+        "memory/drafts/x.md",
+    ]
+    folder = vault(
+        dict.fromkeys(
+            [*names, f"{task}/worktree/src/x.md", "src/x.md", "memory/.memory-kb/x", "../home/.memory-kb/x"], ""
+        )
+    )
     found = find_vault(folder, home, environ={}, cwd=folder)
     marks, heard = listen(found)
     list(walk(found, ("node_modules", "drafts"), [], Reach(enter=heard.enter)))
     watched = sorted(place.path for place in heard._folders.values())  # type: ignore[attr-defined]
     inner = ["", "a/", "a/b/", "jobs/", "jobs/j/", "jobs/j/tasks/", "jobs/j/tasks/t/", "jobs/j/tasks/t/worktree/"]
     assert watched == [*(f"memory/{path}" for path in inner), "~global/"]
-    write_files(folder, {"memory/.git/x/y": "1", "memory/.memory-kb/.memory.db-wal": "1", "memory/a/.a.md.swp": "1", "memory/a/a.txt": "1"})
+    write_files(
+        folder,
+        {
+            "memory/.git/x/y": "1",
+            "memory/.memory-kb/.memory.db-wal": "1",
+            "memory/a/.a.md.swp": "1",
+            "memory/a/a.txt": "1",
+        },
+    )
     (folder / "memory/a/b/c.md").read_text()
     list((folder / "memory/a").iterdir())
     (folder / "x.md").touch()
@@ -199,7 +256,9 @@ def descriptors() -> int:
 
 @LINUX
 def test_descriptors_and_threads_do_not_grow_with_files(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault({f"memory/{number % 100}/{number}.md": "zebra\n" for number in range(10_000)} | {"memory/config.yaml": ""})
+    folder = vault(
+        {f"memory/{number % 100}/{number}.md": "zebra\n" for number in range(10_000)} | {"memory/config.yaml": ""}
+    )
     kb = open_kb(folder)
     kb.sync()
     kb.close()
@@ -248,12 +307,16 @@ def test_where_the_system_refuses_it_polls(
 
 
 def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_kb.index.signals.remote_kind", lambda folder: "nfs4" if folder.name == "memory" else None)
+    monkeypatch.setattr(
+        "memory_kb.index.signals.remote_kind", lambda folder: "nfs4" if folder.name == "memory" else None
+    )
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": ""})
     with Watching(open_kb(folder)) as watching:
         (folder / "memory/b.md").write_text("zebra\n")
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
-    assert watching.notices == [f"watching {folder}: 1 file, polling because {folder}/memory is on nfs4, which does not announce changes"]
+    assert watching.notices == [
+        f"watching {folder}: 1 file, polling because {folder}/memory is on nfs4, which does not announce changes"
+    ]
 
 
 @LINUX
@@ -282,7 +345,9 @@ class Deaf:
     def close(self) -> None: ...
 
 
-def test_unannounced_changes_are_found_and_lead_to_polling(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unannounced_changes_are_found_and_lead_to_polling(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hearing, "open_signals", Deaf)
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {reconcile_seconds: 0.5}\n"})
     with Watching(open_kb(folder)) as watching:
@@ -293,11 +358,15 @@ def test_unannounced_changes_are_found_and_lead_to_polling(vault: MakeVault, ope
                 break
     assert [report.cause for report in watching.reports[:2]] == ["start", "reconcile"]
     assert watching.reports[-1].cause == "poll"
-    assert watching.notices[1:] == ["changes come here that the system does not announce; looking for them at intervals from now on"]
+    assert watching.notices[1:] == [
+        "changes come here that the system does not announce; looking for them at intervals from now on"
+    ]
 
 
 @LINUX
-def test_after_lost_events_everything_is_looked_at_and_watched_anew(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_lost_events_everything_is_looked_at_and_watched_anew(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, InotifyFD
 
     folder = vault({"memory/a.md": "zebra\n"})

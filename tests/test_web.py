@@ -59,8 +59,17 @@ def test_every_page_is_whole_and_runs_nothing_of_the_notes(shared: Server, targe
 def test_every_answer_sets_terms_for_the_browser(shared: Server, target: str) -> None:
     headers = shared.ask(target).headers
     policy = headers["content-security-policy"]
-    assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
-    assert (headers["x-content-type-options"], headers["referrer-policy"], headers["x-frame-options"]) == ("nosniff", "same-origin", "DENY")
+    assert (
+        "default-src 'none'" in policy
+        and "script-src 'self';" in policy
+        and "unsafe" not in policy
+        and "frame-ancestors 'none'" in policy
+    )
+    assert (headers["x-content-type-options"], headers["referrer-policy"], headers["x-frame-options"]) == (
+        "nosniff",
+        "same-origin",
+        "DENY",
+    )
     assert "server" not in headers
     assert len([name for name in headers if name == "content-security-policy"]) == 1
 
@@ -78,7 +87,11 @@ def test_typing_finds_beginnings_and_counts_as_no_use(shared: Server) -> None:
     log = shared.vault / "memory/.memory-kb/log/retrievals.jsonl"
     before = log.read_bytes() if log.exists() else b""
     answer = shared.ask("/results?q=flak", hx_request="true")
-    assert "<mark>Flaky</mark>" in answer.text and answer.headers["hx-replace-url"] == "/?q=flak" and "<html" not in answer.text
+    assert (
+        "<mark>Flaky</mark>" in answer.text
+        and answer.headers["hx-replace-url"] == "/?q=flak"
+        and "<html" not in answer.text
+    )
     assert (log.read_bytes() if log.exists() else b"") == before
     shared.ask("/?q=seed")
     assert b'"seed"' in log.read_bytes()
@@ -92,7 +105,12 @@ def test_an_entry_is_rendered_with_live_links_and_what_it_depends_on(shared: Ser
     assert shared.ask("/go?to=retry%20RULE").headers["location"].startswith("/entry?id=retry-1&at=memory")
     assert shared.ask("/go?to=nothing").headers["location"] == "/?q=nothing"
     links = shared.ask("/entry/links?id=flaky-1", hx_request="true").text
-    assert "derived from" in links and "Retry rule" in links and "no entry is called that" in links and "<html" not in links
+    assert (
+        "derived from" in links
+        and "Retry rule" in links
+        and "no entry is called that" in links
+        and "<html" not in links
+    )
 
 
 def test_of_two_entries_with_one_id_the_place_tells(shared: Server) -> None:
@@ -120,7 +138,11 @@ def test_health_says_how_fresh_the_index_is(shared: Server) -> None:
     text = shared.ask("/health").text
     assert "up to date" in text and "words only" in text and "no language model is asked" in text
     findings = shared.ask("/health/findings", hx_request="true").text
-    assert "Nothing of the kind" in findings and "/entry?id=memory%2Flearnings%2Fflaky.md" in findings and "<html" not in findings
+    assert (
+        "Nothing of the kind" in findings
+        and "/entry?id=memory%2Flearnings%2Fflaky.md" in findings
+        and "<html" not in findings
+    )
 
 
 def test_a_list_has_pages(start: Start) -> None:

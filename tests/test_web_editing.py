@@ -31,7 +31,10 @@ def test_an_entry_is_edited_in_its_place_and_taken_back(start: Start) -> None:
     assert "Edited by hand." in server.ask("/entry/changes?id=dos-1", hx_request="true").text
     found = re.search(r'name="run" value="(\w+)"', page)
     assert found
-    assert server.send("/undo", "/entry/edit?id=dos-1", run=found[1], back="/entry?id=dos-1").headers["location"] == "/entry?id=dos-1"
+    assert (
+        server.send("/undo", "/entry/edit?id=dos-1", run=found[1], back="/entry?id=dos-1").headers["location"]
+        == "/entry?id=dos-1"
+    )
     assert file.read_bytes() == before
     assert server.send("/undo", "/entry/edit?id=dos-1", run="ffffffff", back="//evil.example").status == 400
 
@@ -53,7 +56,12 @@ def test_what_somebody_else_wrote_meanwhile_is_shown_and_not_overwritten(start: 
     theirs = file.read_bytes()
     mine = fields | {"text": fields["text"].replace("Seed the generator.", "Seed it with MINE.")}
     answer = save_form(server, mine)
-    assert answer.status == 409 and "MINE" in answer.text and "THEIRS" in answer.text and "Nothing was written" in answer.text
+    assert (
+        answer.status == 409
+        and "MINE" in answer.text
+        and "THEIRS" in answer.text
+        and "Nothing was written" in answer.text
+    )
     assert file.read_bytes() == theirs
     again = re.search(r'name="was" value="(\w+)"', answer.text)
     assert again and save_form(server, mine | {"was": again[1]}).status == 303
@@ -72,7 +80,10 @@ def test_nothing_typed_is_lost_when_it_cannot_be_saved(start: Start) -> None:
     ):
         answer = save_form(server, fields | change)
         assert answer.status == 422 and words in answer.text, answer.text
-        assert change.get("text", fields["text"]).splitlines()[-1:] == [] or change.get("text", fields["text"]).splitlines()[-1] in answer.text
+        assert (
+            change.get("text", fields["text"]).splitlines()[-1:] == []
+            or change.get("text", fields["text"]).splitlines()[-1] in answer.text
+        )
     assert {file: file.read_bytes() for file in server.vault.rglob("*.md")} == before
 
 
@@ -119,7 +130,13 @@ def test_editing_leaves_the_rest_of_the_file(folder: Path, open_kb: Callable[...
 
 
 def test_what_a_form_would_damage_is_left_to_an_editor(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
-    write_files(folder, {"memory/learnings/odd.md": b"---\nid: odd\n---\ncaf\xe9\n", "memory/learnings/mac.md": b"---\nid: mac\n---\na\rb\n"})
+    write_files(
+        folder,
+        {
+            "memory/learnings/odd.md": b"---\nid: odd\n---\ncaf\xe9\n",
+            "memory/learnings/mac.md": b"---\nid: mac\n---\na\rb\n",
+        },
+    )
     kb = open_kb(folder)
     for name in ("odd", "mac"):
         source = kb.source(name)

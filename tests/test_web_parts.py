@@ -16,7 +16,10 @@ from memory_kb.web.marking import excerpt, mark
 
 def _palettes() -> list[dict[str, str]]:
     css = (REPOSITORY / "memory_kb/web/static/page.css").read_text()
-    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2])
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
+        for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2]
+    )
     return [light, light | dark]
 
 
@@ -35,10 +38,19 @@ def test_colours_can_be_told_apart(palette: dict[str, str]) -> None:
         return (high + 0.05) / (low + 0.05)
 
     grounds = ("paper", "surface", "sunken")
-    text = [(ink, ground) for ink in ("ink", "muted", "accent", "good", "warn", "bad") for ground in grounds if (ink, ground) != ("warn", "sunken")]
+    text = [
+        (ink, ground)
+        for ink in ("ink", "muted", "accent", "good", "warn", "bad")
+        for ground in grounds
+        if (ink, ground) != ("warn", "sunken")
+    ]
     text += [("on-accent", "accent"), ("on-mark", "mark"), ("ink", "added"), ("ink", "removed")]
     assert {pair: round(contrast(*pair), 2) for pair in text if contrast(*pair) < 4.5} == {}
-    assert {pair: round(contrast(*pair), 2) for pair in [("edge", "paper"), ("edge", "surface"), ("accent", "line")] if contrast(*pair) < 3} == {}
+    assert {
+        pair: round(contrast(*pair), 2)
+        for pair in [("edge", "paper"), ("edge", "surface"), ("accent", "line")]
+        if contrast(*pair) < 3
+    } == {}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +79,15 @@ def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["> " * 2000 + "x", "[" * 5000, "*a " * 5000, "[[" * 5000, "| a " * 2000 + "\n" + "|---" * 2000, "\0\ud800"[:1] + "x"]
+    "text",
+    [
+        "> " * 2000 + "x",
+        "[" * 5000,
+        "*a " * 5000,
+        "[[" * 5000,
+        "| a " * 2000 + "\n" + "|---" * 2000,
+        "\0\ud800"[:1] + "x",
+    ],
 )
 def test_rendering_comes_to_an_end(text: str) -> None:
     assert render(text, Place("a.md"))
@@ -93,7 +113,10 @@ def test_what_was_asked_for_is_marked(query: str, text: str, hits: list[str]) ->
 
 
 def test_an_excerpt_shows_most_of_what_was_asked_for() -> None:
-    shown = "".join(piece.text for piece in excerpt("flaky " + "filler " * 100 + "flaky tests here " + "filler " * 100, "flaky tests", 120))
+    shown = "".join(
+        piece.text
+        for piece in excerpt("flaky " + "filler " * 100 + "flaky tests here " + "filler " * 100, "flaky tests", 120)
+    )
     assert "flaky tests here" in shown and len(shown) <= 124
 
 
@@ -102,8 +125,12 @@ def test_a_curve_follows_the_formulas() -> None:
     aged = Aged(0.5, 3, "active", date(2026, 8, 23), date(2025, 1, 1))
     curve = draw_curve(aged, today, Ranking())
     assert curve.value == pytest.approx(0.5 * 0.5 * 4)
-    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence and curve.unused.startswith("M34.0 ")
-    assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(f"M{curve.now} {curve.height}")
+    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence and curve.unused.startswith(
+        "M34.0 "
+    )
+    assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
+        f"M{curve.now} {curve.height}"
+    )
     assert draw_curve(Aged(0.5, 0, "retired", None), today, Ranking()).sentence.startswith("It is retired")
     assert "does not age" in draw_curve(Aged(0.5, 0, "active", None), today, Ranking()).sentence
     assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1), date(1, 1, 1)), today, Ranking()).value == 0.0

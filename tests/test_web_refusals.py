@@ -51,11 +51,18 @@ def test_a_form_needs_the_mark_and_the_origin(shared: Server, target: str) -> No
     assert shared.ask(target, "POST", urlencode(fields | {"mark": mark_}), origin="https://evil.example").status == 403
     assert (
         shared.ask(
-            target, "POST", urlencode(fields | {"mark": mark_}), sec_fetch_site="cross-site", sec_fetch_mode="navigate", sec_fetch_dest="document"
+            target,
+            "POST",
+            urlencode(fields | {"mark": mark_}),
+            sec_fetch_site="cross-site",
+            sec_fetch_mode="navigate",
+            sec_fetch_dest="document",
         ).status
         == 403
     )
-    assert shared.ask(target, "POST", json.dumps(fields | {"mark": mark_}), content_type="application/json").status == 400
+    assert (
+        shared.ask(target, "POST", json.dumps(fields | {"mark": mark_}), content_type="application/json").status == 400
+    )
     assert shared.ask(target, "GET").status in (200, 404, 405)
     assert {file: file.read_bytes() for file in shared.vault.rglob("*.md")} == before
 
@@ -79,9 +86,37 @@ def test_a_form_needs_the_mark_and_the_origin(shared: Server, target: str) -> No
 )
 def test_no_parameter_leads_out_of_the_vault(shared: Server, escape: str) -> None:
     value = quote(escape, safe="%")
-    for name in ("id", "at", "to", "q", "kind", "tag", "since", "page", "order", "session", "run", "back", "said", "token"):
-        for path in ("/", "/browse", "/entry", "/entry/links", "/entry/edit", "/session", "/go", "/graph.json", "/results", "/review"):
-            if (name in ("id", "session", "to")) == (path in ("/entry", "/entry/links", "/entry/edit", "/session", "/go", "/graph.json")):
+    for name in (
+        "id",
+        "at",
+        "to",
+        "q",
+        "kind",
+        "tag",
+        "since",
+        "page",
+        "order",
+        "session",
+        "run",
+        "back",
+        "said",
+        "token",
+    ):
+        for path in (
+            "/",
+            "/browse",
+            "/entry",
+            "/entry/links",
+            "/entry/edit",
+            "/session",
+            "/go",
+            "/graph.json",
+            "/results",
+            "/review",
+        ):
+            if (name in ("id", "session", "to")) == (
+                path in ("/entry", "/entry/links", "/entry/edit", "/session", "/go", "/graph.json")
+            ):
                 answer = shared.ask(f"{path}?{name}={value}&id=flaky-1" if name == "at" else f"{path}?{name}={value}")
                 assert SECRET_FILE not in answer.text and "root:" not in answer.text
                 assert answer.status < 500, (path, name, answer.text)
@@ -112,7 +147,12 @@ def test_only_a_token_opens_it_to_other_machines(start: Start, run: Run, tmp_pat
     assert done.returncode == 2 and "12 characters" in done.stderr
     token = "correct horse battery"
     server = start(FILES, "--host", "0.0.0.0", env={"MEMORY_KB_SERVE_TOKEN": token})
-    for answer in (server.ask("/"), server.ask("/?token=wrong"), server.ask("/graph.json"), server.ask("/", cookie="memory-kb-0=x; %%%")):
+    for answer in (
+        server.ask("/"),
+        server.ask("/?token=wrong"),
+        server.ask("/graph.json"),
+        server.ask("/", cookie="memory-kb-0=x; %%%"),
+    ):
         assert answer.status == 401 and "flaky" not in answer.text.lower() and Parsed(answer.text).dangers == []
     assert server.ask("/", authorization=f"Bearer {token}").status == 200
     assert server.ask("/enter", "POST", urlencode({"token": "wrong"})).status == 401
@@ -124,7 +164,12 @@ def test_only_a_token_opens_it_to_other_machines(start: Start, run: Run, tmp_pat
     fields = {"mark": form.mark, "id": "retry-1"}
     for origin, status in ((f"http://my.machine:{server.port}", 303), ("http://127.0.0.1:1", 403), ("http://[", 403)):
         answer = server.ask(
-            "/entry/forget", "POST", urlencode(fields), cookie=cookie.partition(";")[0], host=f"my.machine:{server.port}", origin=origin
+            "/entry/forget",
+            "POST",
+            urlencode(fields),
+            cookie=cookie.partition(";")[0],
+            host=f"my.machine:{server.port}",
+            origin=origin,
         )
         assert answer.status == status
     sent = server.ask(f"//evil.example/x?token={quote(token)}&q=a")
@@ -140,9 +185,14 @@ def test_the_vault_names_no_editor(start: Start, tmp_path: Path) -> None:
     assert server.send("/entry/open", "/entry/edit?id=flaky-1", id="flaky-1").status == 400
     opening = start(
         FILES,
-        env={"MEMORY_KB_EDITOR": f"{sys.executable} -c \"import sys; open({str(seen)!r}, 'w').write(' '.join(sys.argv[1:]))\" {{file}} {{line}}"},
+        env={
+            "MEMORY_KB_EDITOR": f"{sys.executable} -c \"import sys; open({str(seen)!r}, 'w').write(' '.join(sys.argv[1:]))\" {{file}} {{line}}"
+        },
     )
-    assert opening.send("/entry/open", "/entry/edit?id=flaky-1", id="flaky-1").headers["location"] == "/entry?id=flaky-1&said=opened"
+    assert (
+        opening.send("/entry/open", "/entry/edit?id=flaky-1", id="flaky-1").headers["location"]
+        == "/entry?id=flaky-1&said=opened"
+    )
     _wait(lambda: seen.exists() and seen.read_text().endswith("flaky.md 1"))
 
 

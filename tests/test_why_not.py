@@ -20,7 +20,9 @@ Open = Callable[..., KnowledgeBase]
 
 NOTES: Files = {
     "memory/config.yaml": "ignore: [drafts]\n",
-    "memory/learnings/plain.md": entry("Otters hold hands while they sleep.", id="plain", tags="[sea]", created_at="'2026-05-01'"),
+    "memory/learnings/plain.md": entry(
+        "Otters hold hands while they sleep.", id="plain", tags="[sea]", created_at="'2026-05-01'"
+    ),
     "memory/learnings/gone.md": entry("Otters were retired.", id="gone", status="retired"),
     "memory/rules/rule.md": entry("Otters need rules.", id="rule", kind="rule", applies_to="['src/**']"),
     "memory/handoffs/hand.md": entry("Otters handed over.", id="hand", kind="handoff"),
@@ -71,7 +73,11 @@ def test_the_step_at_which_it_was_lost(
     answer = kb.why_not(query, wanted, **how)  # type: ignore[arg-type]
     assert answer.step == step, answer
     assert said in answer.reason
-    is_found = wanted in {key for hit in kb.search(query, **how).hits for key in (hit.id, f"{hit.path}:2", f"{hit.path}:5")}  # type: ignore[arg-type]
+    is_found = wanted in {
+        key
+        for hit in kb.search(query, **how).hits
+        for key in (hit.id, f"{hit.path}:2", f"{hit.path}:5")  # type: ignore[arg-type]
+    }
     assert is_found == (step == "found")
 
 
@@ -90,7 +96,10 @@ def test_outside_the_pool_it_tells_what_the_last_one_has(vault: MakeVault, open_
     assert 0 < answer.score < answer.needed
 
 
-CROWD = {f"memory/learnings/c{number}.md": entry(f"Otters swim in river number {number}.", id=f"c{number}") for number in range(12)}
+CROWD = {
+    f"memory/learnings/c{number}.md": entry(f"Otters swim in river number {number}.", id=f"c{number}")
+    for number in range(12)
+}
 
 
 @pytest.mark.parametrize(
@@ -101,8 +110,12 @@ CROWD = {f"memory/learnings/c{number}.md": entry(f"Otters swim in river number {
         ({"importance": "0.1"}, "memory/learnings/it.md", "score"),
     ],
 )
-def test_the_factor_that_kept_it_down(fields: dict[str, str], place: str, step: str, vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(vault({"memory/config.yaml": ""} | CROWD | {place: entry("Otters swim in river number 99.", id="it", **fields)}))
+def test_the_factor_that_kept_it_down(
+    fields: dict[str, str], place: str, step: str, vault: MakeVault, open_kb: Open
+) -> None:
+    kb = open_kb(
+        vault({"memory/config.yaml": ""} | CROWD | {place: entry("Otters swim in river number 99.", id="it", **fields)})
+    )
     answer = kb.why_not("otters swim", "it", limit=5)
     assert answer.step == step, answer
     assert answer.score is not None
@@ -112,8 +125,15 @@ def test_the_factor_that_kept_it_down(fields: dict[str, str], place: str, step: 
 
 
 def test_near_repetitions_are_told_apart_from_low_scores(vault: MakeVault, open_kb: Open) -> None:
-    twins = {f"memory/learnings/t{number}.md": entry("Otters swim in the green river at dawn with friends.", id=f"t{number}") for number in range(4)}
-    other = {"memory/learnings/other.md": entry("Otters dive, too, and sea lions bark all day long on the pier.", id="other", importance="0.45")}
+    twins = {
+        f"memory/learnings/t{number}.md": entry("Otters swim in the green river at dawn with friends.", id=f"t{number}")
+        for number in range(4)
+    }
+    other = {
+        "memory/learnings/other.md": entry(
+            "Otters dive, too, and sea lions bark all day long on the pier.", id="other", importance="0.45"
+        )
+    }
     kb = open_kb(vault({"memory/config.yaml": "ranking: {mmr_lambda: 0.3}\n"} | twins | other))
     shown = [hit.id for hit in kb.search("otters swim", limit=2).hits]
     lost = next(name for name in ("t1", "t2", "t3", "t0") if name not in shown)
@@ -125,7 +145,11 @@ def test_with_vectors_it_tells_how_near_it_is(tmp_path: Path, home: Path) -> Non
     with FakeProvider() as fake:
         notes = {f"n{number:03}.md": f"automobile automobile{number}" for number in range(150)}
         folder = write_files(tmp_path / "vault", notes | {"far.md": entry("Nothing but rivers and gardens.", id="far")})
-        environ = {"HOME": str(home.parent), "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url, "MEMORY_KB_EMBEDDINGS_MODEL": "m"}
+        environ = {
+            "HOME": str(home.parent),
+            "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url,
+            "MEMORY_KB_EMBEDDINGS_MODEL": "m",
+        }
         with KnowledgeBase.open(folder, home, environ=environ) as kb:
             kb.sync()
             answer = kb.why_not("vehicle", "far")
@@ -137,7 +161,10 @@ def test_with_vectors_it_tells_how_near_it_is(tmp_path: Path, home: Path) -> Non
 def test_the_command(vault: MakeVault, run: Run) -> None:
     folder = vault(NOTES)
     done = run("--vault", folder, "why-not", "otters", "gone")
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "hidden: its status is retired, which is found only with --status retired")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (
+        0,
+        "hidden: its status is retired, which is found only with --status retired",
+    )
     done = run("--vault", folder, "why-not", "otters", "plain", "--json")
     answer = json.loads(done.stdout)
     assert (answer["step"], answer["id"], answer["rank"] >= 1) == ("found", "plain", True)

@@ -80,7 +80,9 @@ def test_pages_show_the_same_links() -> None:
 
 
 def test_tags_in_code_and_comments_are_none() -> None:
-    assert find_tags("#one `#two` <!-- #three --> a ` tick\n\n#four and a ` tick\n\n- x\n  ```\n  #five\n  ```\n  #six") == ("one", "four", "six")
+    assert find_tags(
+        "#one `#two` <!-- #three --> a ` tick\n\n#four and a ` tick\n\n- x\n  ```\n  #five\n  ```\n  #six"
+    ) == ("one", "four", "six")
 
 
 def test_the_index_and_lint_agree(vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]) -> None:
@@ -107,8 +109,31 @@ def test_the_index_and_lint_agree(vault: Callable[[Files], Path], open_kb: Calla
 # -- against CommonMark ----------------------------------------------------------------------
 
 _LINES = (
-    *("`x{}`", "text {}", "``d ` {}``", "# head {}", "", "", "    indented {}", "\ttab {}", "   three {}", "      deep {}"),
-    *("```sh", "```", "~~~", "  ```", "- ```", "> ```", "- item {}", "  more {}", "1. number {}", "  - sub {}", "* star {}"),
+    *(
+        "`x{}`",
+        "text {}",
+        "``d ` {}``",
+        "# head {}",
+        "",
+        "",
+        "    indented {}",
+        "\ttab {}",
+        "   three {}",
+        "      deep {}",
+    ),
+    *(
+        "```sh",
+        "```",
+        "~~~",
+        "  ```",
+        "- ```",
+        "> ```",
+        "- item {}",
+        "  more {}",
+        "1. number {}",
+        "  - sub {}",
+        "* star {}",
+    ),
     *("> quote {}", "---", "<!-- c {} -->", "<!-- open {}\n{}\n\nclose -->"),
 )
 

@@ -40,8 +40,14 @@ def open_with(fake: FakeProvider, home: Path) -> Iterator[Open]:
     opened: list[KnowledgeBase] = []
 
     def open_one(folder: Path, model: str = "small") -> KnowledgeBase:
-        environ = {"HOME": str(home.parent), "MEMORY_KB_HOME": str(home), "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url}
-        opened.append(KnowledgeBase.open(folder, environ=environ | {"MEMORY_KB_EMBEDDINGS_MODEL": model}, clock=lambda: NOW))
+        environ = {
+            "HOME": str(home.parent),
+            "MEMORY_KB_HOME": str(home),
+            "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url,
+        }
+        opened.append(
+            KnowledgeBase.open(folder, environ=environ | {"MEMORY_KB_EMBEDDINGS_MODEL": model}, clock=lambda: NOW)
+        )
         return opened[-1]
 
     yield open_one

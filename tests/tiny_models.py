@@ -29,12 +29,26 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 _BERT = (
     "encoder.layer.",
-    ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense", "intermediate.dense", "output.dense"],
+    [
+        "attention.self.query",
+        "attention.self.key",
+        "attention.self.value",
+        "attention.output.dense",
+        "intermediate.dense",
+        "output.dense",
+    ],
     ["attention.output.LayerNorm", "output.LayerNorm"],
 )
 _MPNET = (
     "encoder.layer.",
-    ["attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "intermediate.dense", "output.dense"],
+    [
+        "attention.attn.q",
+        "attention.attn.k",
+        "attention.attn.v",
+        "attention.attn.o",
+        "intermediate.dense",
+        "output.dense",
+    ],
     ["attention.LayerNorm", "output.LayerNorm"],
 )
 _DISTILBERT = (
@@ -59,10 +73,20 @@ def numbers(name: str, *shape: int) -> Floats:
 
 def make_config(family: str) -> dict[str, Any]:
     """Return the `config.json` of a family."""
-    config: dict[str, Any] = {"model_type": family, "vocab_size": WORDS, "max_position_embeddings": POSITIONS, "pad_token_id": 1}
+    config: dict[str, Any] = {
+        "model_type": family,
+        "vocab_size": WORDS,
+        "max_position_embeddings": POSITIONS,
+        "pad_token_id": 1,
+    }
     if family == "distilbert":
         return config | {"dim": WIDTH, "hidden_dim": INNER, "n_layers": LAYERS, "n_heads": HEADS, "activation": "gelu"}
-    sizes = {"hidden_size": WIDTH, "intermediate_size": INNER, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+    sizes = {
+        "hidden_size": WIDTH,
+        "intermediate_size": INNER,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+    }
     return config | sizes | {"type_vocab_size": 2, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
 
 
@@ -82,7 +106,10 @@ def make_tensors(family: str) -> dict[str, Floats]:
             shapes |= {f"{prefix}{layer}.{part}.weight": shape, f"{prefix}{layer}.{part}.bias": shape[:1]}
     tensors = {name: numbers(name, *shape) for name, shape in shapes.items()}
     for place in ["embeddings.LayerNorm", *(f"{prefix}{layer}.{norm}" for layer in range(LAYERS) for norm in norms)]:
-        tensors |= {f"{place}.weight": ONE + numbers(place, WIDTH) * HALF, f"{place}.bias": numbers(f"{place}.bias", WIDTH) * HALF}
+        tensors |= {
+            f"{place}.weight": ONE + numbers(place, WIDTH) * HALF,
+            f"{place}.bias": numbers(f"{place}.bias", WIDTH) * HALF,
+        }
     return tensors
 
 
@@ -91,7 +118,9 @@ def write_tensors(file: Path, tensors: Mapping[str, Floats], kind: str = "F32") 
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     data = b""
     for name, array in tensors.items():
-        raw = (array.astype(np.float16) if kind == "F16" else array.view(np.uint16)[..., 1::2] if kind == "BF16" else array).tobytes()
+        raw = (
+            array.astype(np.float16) if kind == "F16" else array.view(np.uint16)[..., 1::2] if kind == "BF16" else array
+        ).tobytes()
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
@@ -110,16 +139,25 @@ def write_tokenizer(folder: Path) -> None:
     words = [*SPECIAL, *(f"w{number}" for number in range(len(SPECIAL), WORDS))]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
     tokenizer.add_special_tokens(SPECIAL)
     tokenizer.enable_padding(length=16, pad_id=1, pad_token="<pad>")
     tokenizer.enable_truncation(5)
     tokenizer.save(str(folder / "tokenizer.json"))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>", "unk_token": "<unk>", "model_max_length": LONGEST}
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+        "model_max_length": LONGEST,
+    }
     write_json(folder / "tokenizer_config.json", config)
 
 
-def make_model(folder: Path, family: str = "bert", modes: Sequence[str] = ("mean",), dense: str | None = None, **config: object) -> Path:
+def make_model(
+    folder: Path, family: str = "bert", modes: Sequence[str] = ("mean",), dense: str | None = None, **config: object
+) -> Path:
     """Write a model folder: a transformer, pooling, perhaps a dense layer, and normalising.
 
     `config` replaces what its `config.json` says.
@@ -130,15 +168,26 @@ def make_model(folder: Path, family: str = "bert", modes: Sequence[str] = ("mean
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": LONGEST, "do_lower_case": False})
     kinds = ["Transformer", "Pooling", *(["Dense"] if dense else []), "Normalize"]
     paths = [f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)]
-    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in zip(paths, kinds, strict=True)]
-    write_json(folder / "modules.json", [{"idx": number, "name": str(number)} | module for number, module in enumerate(modules)])
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in zip(paths, kinds, strict=True)
+    ]
+    write_json(
+        folder / "modules.json",
+        [{"idx": number, "name": str(number)} | module for number, module in enumerate(modules)],
+    )
     pooling = {f"pooling_mode_{key}": mode in modes for mode, key in _POOLING.items()}
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": WIDTH} | pooling)
     if dense:
         inputs = WIDTH * len(modes)
         activation = f"torch.nn.modules.activation.{dense}"
-        write_json(folder / "2_Dense" / "config.json", {"in_features": inputs, "out_features": 4, "bias": True, "activation_function": activation})
-        write_tensors(folder / "2_Dense" / "model.safetensors", {"linear.weight": numbers("dense", 4, inputs), "linear.bias": numbers("bias", 4)})
+        write_json(
+            folder / "2_Dense" / "config.json",
+            {"in_features": inputs, "out_features": 4, "bias": True, "activation_function": activation},
+        )
+        write_tensors(
+            folder / "2_Dense" / "model.safetensors",
+            {"linear.weight": numbers("dense", 4, inputs), "linear.bias": numbers("bias", 4)},
+        )
     return folder
 
 
@@ -157,10 +206,22 @@ def write_onnx(file: Path, table: Floats, output: str = "last_hidden_state", ext
         shape = b"".join(_field(1, _field(2, dim)) for dim in dims)
         return _field(1, name) + _field(2, _field(1, _field(1, kind) + _field(2, shape)))
 
-    tensor = _field(1, len(table)) + _field(1, table.shape[1]) + _field(2, 1) + _field(8, "table") + _field(9, table.tobytes())
+    tensor = (
+        _field(1, len(table))
+        + _field(1, table.shape[1])
+        + _field(2, 1)
+        + _field(8, "table")
+        + _field(9, table.tobytes())
+    )
     node = _field(1, "table") + _field(1, "input_ids") + _field(2, output) + _field(4, "Gather")
     inputs = b"".join(_field(11, value(name, 7, "batch", "length")) for name in ("input_ids", extra) if name)
-    graph = _field(1, node) + _field(2, "tiny") + _field(5, tensor) + inputs + _field(12, value(output, 1, "batch", "length", "width"))
+    graph = (
+        _field(1, node)
+        + _field(2, "tiny")
+        + _field(5, tensor)
+        + inputs
+        + _field(12, value(output, 1, "batch", "length", "width"))
+    )
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(_field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13)))
 

@@ -25,7 +25,16 @@ def claude(kind: str, content: Any, uuid: str, **more: Any) -> Record:
         "version": "2.1.0",
         "gitBranch": "main",
     }
-    return common | {"type": kind, "message": {"role": kind, "content": content}, "uuid": uuid, "timestamp": "2026-03-01T10:00:00.000Z"} | more
+    return (
+        common
+        | {
+            "type": kind,
+            "message": {"role": kind, "content": content},
+            "uuid": uuid,
+            "timestamp": "2026-03-01T10:00:00.000Z",
+        }
+        | more
+    )
 
 
 CLAUDE: list[Record] = [
@@ -45,21 +54,52 @@ CLAUDE: list[Record] = [
     ),
     claude(
         "user",
-        [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "Exit code 1\n2 failed"}], "is_error": True}],
+        [
+            {
+                "type": "tool_result",
+                "tool_use_id": "t1",
+                "content": [{"type": "text", "text": "Exit code 1\n2 failed"}],
+                "is_error": True,
+            }
+        ],
         "u4",
         toolUseResult="Error",
     ),
-    claude("assistant", [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "memory-kb search login"}}], "a2"),
+    claude(
+        "assistant",
+        [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "memory-kb search login"}}],
+        "a2",
+    ),
     claude("user", [{"type": "tool_result", "tool_use_id": "t2", "content": "1. Sessions last a day."}], "u5"),
-    claude("user", [{"type": "text", "text": "See this"}, {"type": "image", "source": {"type": "base64", "data": "AAAA"}}], "u6"),
+    claude(
+        "user",
+        [{"type": "text", "text": "See this"}, {"type": "image", "source": {"type": "base64", "data": "AAAA"}}],
+        "u6",
+    ),
     claude("user", "This session is a summary.", "u7", isCompactSummary=True, isVisibleInTranscriptOnly=True),
     claude("assistant", [{"type": "text", "text": "API Error: 529"}], "a3", isApiErrorMessage=True),
     claude("user", "Look for callers.", "s1", isSidechain=True, agentId="explorer"),
     claude("assistant", [{"type": "text", "text": "Three callers."}], "s2", isSidechain=True, agentId="explorer"),
-    {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [wrap("Use tabs.")]}, "uuid": "h1", "sessionId": "c1"},
-    {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "And the logout."}, "uuid": "q1", "sessionId": "c1"},
+    {
+        "type": "attachment",
+        "attachment": {"type": "hook_additional_context", "content": [wrap("Use tabs.")]},
+        "uuid": "h1",
+        "sessionId": "c1",
+    },
+    {
+        "type": "attachment",
+        "attachment": {"type": "queued_command", "prompt": "And the logout."},
+        "uuid": "q1",
+        "sessionId": "c1",
+    },
     {"type": "attachment", "attachment": {"type": "skill_listing", "content": "…"}, "uuid": "k1", "sessionId": "c1"},
-    {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "uuid": "y1", "sessionId": "c1"},
+    {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "content": "Conversation compacted",
+        "uuid": "y1",
+        "sessionId": "c1",
+    },
     {"type": "system", "subtype": "turn_duration", "durationMs": 3, "uuid": "y2", "sessionId": "c1"},
     {"type": "a-kind-of-tomorrow", "sessionId": "c1", "uuid": "z1"},
 ]
@@ -72,22 +112,69 @@ def codex(kind: str, /, **payload: Any) -> Record:
 
 def said(role: str, text: str) -> Record:
     """Return a message as Codex writes it."""
-    return codex("response_item", type="message", role=role, content=[{"type": "output_text" if role == "assistant" else "input_text", "text": text}])
+    return codex(
+        "response_item",
+        type="message",
+        role=role,
+        content=[{"type": "output_text" if role == "assistant" else "input_text", "text": text}],
+    )
 
 
 CODEX: list[Record] = [
-    codex("session_meta", id="x1", cwd="/home/ana/api", originator="codex_cli", cli_version="0.90.0", source="cli", git={"branch": "main"}),
+    codex(
+        "session_meta",
+        id="x1",
+        cwd="/home/ana/api",
+        originator="codex_cli",
+        cli_version="0.90.0",
+        source="cli",
+        git={"branch": "main"},
+    ),
     said("developer", "Permissions."),
     said("user", "<environment_context>\n<cwd>/home/ana</cwd>\n</environment_context>"),
     said("user", "Mend the login."),
     codex("event_msg", type="user_message", message="Mend the login.", kind="plain"),
     codex("turn_context", model="gpt", cwd="/"),
-    codex("response_item", type="reasoning", summary=[{"type": "summary_text", "text": "Where is it?"}], encrypted_content="x"),
-    codex("response_item", type="function_call", name="shell", arguments='{"command": ["bash", "-lc", "pytest"]}', call_id="f1"),
-    codex("response_item", type="function_call_output", call_id="f1", output='{"output": "2 failed", "metadata": {"exit_code": 1}}'),
-    codex("response_item", type="function_call", name="exec_command", arguments='{"cmd": "mkb context login"}', call_id="f2"),
-    codex("response_item", type="function_call_output", call_id="f2", output="Chunk ID: 1\nProcess exited with code 0\nOutput:\nUse tabs."),
-    codex("response_item", type="custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="f3", status="completed"),
+    codex(
+        "response_item",
+        type="reasoning",
+        summary=[{"type": "summary_text", "text": "Where is it?"}],
+        encrypted_content="x",
+    ),
+    codex(
+        "response_item",
+        type="function_call",
+        name="shell",
+        arguments='{"command": ["bash", "-lc", "pytest"]}',
+        call_id="f1",
+    ),
+    codex(
+        "response_item",
+        type="function_call_output",
+        call_id="f1",
+        output='{"output": "2 failed", "metadata": {"exit_code": 1}}',
+    ),
+    codex(
+        "response_item",
+        type="function_call",
+        name="exec_command",
+        arguments='{"cmd": "mkb context login"}',
+        call_id="f2",
+    ),
+    codex(
+        "response_item",
+        type="function_call_output",
+        call_id="f2",
+        output="Chunk ID: 1\nProcess exited with code 0\nOutput:\nUse tabs.",
+    ),
+    codex(
+        "response_item",
+        type="custom_tool_call",
+        name="apply_patch",
+        input="*** Begin Patch",
+        call_id="f3",
+        status="completed",
+    ),
     codex("response_item", type="custom_tool_call_output", call_id="f3", output="Success."),
     codex("response_item", type="web_search_call", action={"type": "search", "query": "argon2"}),
     said("assistant", "Done."),

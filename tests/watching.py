@@ -53,7 +53,9 @@ class Watching:
         eventually(lambda: self.reports or self.error)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop.set()
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
@@ -62,7 +64,10 @@ class Watching:
 
     def finds(self, *paths: str, word: str) -> None:
         """Wait until exactly these files have a word, as the index has it without anybody's help."""
-        eventually(lambda: self.look_for(word) == sorted(paths), lambda: (self.look_for(word), sorted(paths), self.notices, self.reports))
+        eventually(
+            lambda: self.look_for(word) == sorted(paths),
+            lambda: (self.look_for(word), sorted(paths), self.notices, self.reports),
+        )
 
     def look_for(self, word: str) -> list[str] | None:
         """Return the files that have a word in the index as it is now, None if there is no index."""

@@ -14,9 +14,45 @@ from memory_kb.notes.events import Event
 from memory_kb.reports import SessionWritten
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
-SERVICES = ("billing", "search", "mailer", "ledger", "gateway", "reports", "auth", "catalogue", "media", "invoice", "pricing", "audit")
-PARTS = ("schema", "queue", "cache", "retry policy", "health check", "time-out", "feature flag", "worker pool", "index", "webhook", "token", "export")
-VERBS = ("needs", "must not share", "is built from", "logs to", "waits for", "is owned by", "falls back to", "is tested with", "runs beside")
+SERVICES = (
+    "billing",
+    "search",
+    "mailer",
+    "ledger",
+    "gateway",
+    "reports",
+    "auth",
+    "catalogue",
+    "media",
+    "invoice",
+    "pricing",
+    "audit",
+)
+PARTS = (
+    "schema",
+    "queue",
+    "cache",
+    "retry policy",
+    "health check",
+    "time-out",
+    "feature flag",
+    "worker pool",
+    "index",
+    "webhook",
+    "token",
+    "export",
+)
+VERBS = (
+    "needs",
+    "must not share",
+    "is built from",
+    "logs to",
+    "waits for",
+    "is owned by",
+    "falls back to",
+    "is tested with",
+    "runs beside",
+)
 THINGS = (
     "the nightly job",
     "a second region",
@@ -33,7 +69,11 @@ LESSONS = (
     "Read the queue length before scaling workers, since the metric lags by five minutes.",
     "Pin the compiler image by digest, because the tag moved twice in one release.",
 )
-WISHES = ("Always use UTC for timestamps in the {} service.", "I prefer small pull requests in {}.", "Never log request bodies of {}.")
+WISHES = (
+    "Always use UTC for timestamps in the {} service.",
+    "I prefer small pull requests in {}.",
+    "Never log request bodies of {}.",
+)
 
 
 @dataclass(slots=True)
@@ -73,7 +113,9 @@ class Year:
         rng, job, session = self._rng, self.job(number), self.name(number)
         service = rng.choice(SERVICES)
         kb.session_start(session, job=job, task=f"t{number}", agent="coder")
-        kb.context(f"change the {rng.choice(PARTS)} of the {service} service", labels=[service], agent="coder", session=session)
+        kb.context(
+            f"change the {rng.choice(PARTS)} of the {service} service", labels=[service], agent="coder", session=session
+        )
         for _ in range(3):
             kb.search(f"{rng.choice(SERVICES)} {rng.choice(PARTS)}")
         kb.session_append(self._events(service), session=session)
@@ -85,7 +127,10 @@ class Year:
 
     def _learn(self, kb: KnowledgeBase, job: str) -> None:
         rng = self._rng
-        service, kind = rng.choice(SERVICES), rng.choice(("fact", "fact", "fact", "decision", "rule", "pitfall", "architecture"))
+        service, kind = (
+            rng.choice(SERVICES),
+            rng.choice(("fact", "fact", "fact", "decision", "rule", "pitfall", "architecture")),
+        )
         text = f"The {rng.choice(PARTS)} of the {service} service {rng.choice(VERBS)} {rng.choice(THINGS)}, as ticket {rng.randrange(10_000)} showed."
         if rng.random() < 0.03:
             text = rng.choice(LESSONS)
@@ -109,9 +154,18 @@ class Year:
         for number in range(8):
             call = f"c{number}"
             is_ok = rng.random() < 0.8
-            yield Event(type="tool_call", tool="Bash", call_id=call, args={"command": f"pytest {service}/tests -k {rng.choice(PARTS).split()[0]}"})
             yield Event(
-                type="tool_result", tool="Bash", call_id=call, ok=is_ok, content="3 passed" if is_ok else f"E  AssertionError: {service} is slow"
+                type="tool_call",
+                tool="Bash",
+                call_id=call,
+                args={"command": f"pytest {service}/tests -k {rng.choice(PARTS).split()[0]}"},
+            )
+            yield Event(
+                type="tool_result",
+                tool="Bash",
+                call_id=call,
+                ok=is_ok,
+                content="3 passed" if is_ok else f"E  AssertionError: {service} is slow",
             )
         yield Event(role="assistant", content=f"Done: the {service} service works again.")
 

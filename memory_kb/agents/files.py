@@ -53,11 +53,18 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
     found: dict[tuple[str, ...], tuple[Part, ...]] = {}
     servers, rules = agent.servers[number], agent.rules[number]
     if servers is None:
-        raise UsageError(f"memory-kb does not know where {agent.title} keeps what holds for all projects", "install it into a project instead")
+        raise UsageError(
+            f"memory-kb does not know where {agent.title} keeps what holds for all projects",
+            "install it into a project instead",
+        )
     found[servers] = (_server(agent, setup),)
     if agent.hooks_file:
         name = (agent.hooks_file[number],)
-        found[name] = (*found.get(name, ()), *(Member((key,), value, is_default=True) for key, value in agent.defaults), *_hooks(agent, setup))
+        found[name] = (
+            *found.get(name, ()),
+            *(Member((key,), value, is_default=True) for key, value in agent.defaults),
+            *_hooks(agent, setup),
+        )
     if rules:
         found[(rules,)] = (Block(WORD, _LINES),)
     return tuple(AgentFile(names, parts) for names, parts in found.items())
@@ -107,7 +114,14 @@ def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
         >>> hook_command(agent, agent.hooks[1], Setup(hook_vault="/my notes"))
         "memory-kb hook prompt --agent codex --vault '/my notes'"
     """
-    words = [*setup.command, "hook", hook.event, "--agent", agent.name, *(("--vault", setup.hook_vault) if setup.hook_vault else ())]
+    words = [
+        *setup.command,
+        "hook",
+        hook.event,
+        "--agent",
+        agent.name,
+        *(("--vault", setup.hook_vault) if setup.hook_vault else ()),
+    ]
     if setup.is_windows:
         import subprocess  # only for its quoting
 

@@ -45,7 +45,8 @@ def find_agent(name: str) -> Agent:
     """
     if name not in NAMES:
         raise UsageError(
-            f"memory-kb cannot be installed into {name[:40]!r}", f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`"
+            f"memory-kb cannot be installed into {name[:40]!r}",
+            f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`",
         )
     agent = importlib.import_module(f"memory_kb.agents.{name.replace('-', '_')}").AGENT
     assert isinstance(agent, Agent)

@@ -41,7 +41,9 @@ def is_written_by_us(found: object) -> bool:
         >>> is_written_by_us({"command": ["python", "-m", "memory_kb", "mcp"], "type": "local", "enabled": True})
         True
     """
-    if not isinstance(found, Mapping) or any(found[name] not in _FIXED.get(name, ()) for name in found if name not in ("command", "args")):
+    if not isinstance(found, Mapping) or any(
+        found[name] not in _FIXED.get(name, ()) for name in found if name not in ("command", "args")
+    ):
         return False
     rest = _after_program(_words(found))
     return rest is not None and rest[:1] == ["mcp"] and (rest[1:] == [] or (len(rest) == 3 and rest[1] == "--vault"))

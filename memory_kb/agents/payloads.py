@@ -56,7 +56,14 @@ def read_call(agent: Agent, event: str, data: bytes) -> Call:
         raise UsageError(f"what {agent.title} said at {event} is not JSON: {exc}") from exc
     if not isinstance(values, dict):
         raise UsageError(f"what {agent.title} said at {event} is no JSON object")
-    named = next((str(values[name]) for name in _SESSIONS if isinstance(values.get(name), str | int) and str(values[name]).strip()), None)
+    named = next(
+        (
+            str(values[name])
+            for name in _SESSIONS
+            if isinstance(values.get(name), str | int) and str(values[name]).strip()
+        ),
+        None,
+    )
     roots = values.get("workspace_roots")
     places = [values.get("cwd"), *(roots if isinstance(roots, list) else ())]
     prompt = text_of(values.get("prompt")).strip() if event == "prompt" else ""
@@ -122,7 +129,12 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
         return False
     if isinstance(result, dict):
         code = result.get("exit_code", result.get("exitCode"))
-        if result.get("is_error") is True or result.get("success") is False or result.get("error") or (type(code) is int and code != 0):
+        if (
+            result.get("is_error") is True
+            or result.get("success") is False
+            or result.get("error")
+            or (type(code) is int and code != 0)
+        ):
             return False
         if type(code) is int:
             return True

@@ -85,7 +85,9 @@ def put_in(name: str, data: bytes | None, parts: Sequence[Part], old: Trace | No
     made = tuple(dict.fromkeys((*old.made, *work.made)))
     if old.after == hash_of(data) and work.is_exact:
         return after, replace(old, after=hash_of(after), spans=old.spans + spans, made=made, put=work.put)
-    return after, replace(old, after=hash_of(after), before=None if old.before is None else "", spans=(), made=made, put=work.put)
+    return after, replace(
+        old, after=hash_of(after), before=None if old.before is None else "", spans=(), made=made, put=work.put
+    )
 
 
 def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Trace | None) -> bytes | None:
@@ -160,7 +162,9 @@ def _put(name: str, work: _Work, part: Part, old: Trace | None) -> _Work:
         is_same, is_put = jsonc.same(found, wanted), old is not None and old.has_put(part.path)
         if found is None or is_same or (is_put and (ours.has_all(found, wanted) or ours.is_written_by_us(found))):
             work = replace(work, put=(*work.put, part.path))
-        if found is not None and (is_same or ours.has_all(found, wanted) or not (is_put and ours.is_written_by_us(found))):
+        if found is not None and (
+            is_same or ours.has_all(found, wanted) or not (is_put and ours.is_written_by_us(found))
+        ):
             return work
     if isinstance(part, Table):
         if found is not None:
@@ -187,7 +191,9 @@ def _put(name: str, work: _Work, part: Part, old: Trace | None) -> _Work:
 
 
 def _after(work: _Work, text: str, spans: tuple[Insertion, ...]) -> _Work:
-    return replace(work, text=text, spans=work.spans + spans, is_exact=work.is_exact and (bool(spans) or text == work.text))
+    return replace(
+        work, text=text, spans=work.spans + spans, is_exact=work.is_exact and (bool(spans) or text == work.text)
+    )
 
 
 def _containers(part: Member | Item) -> Iterable[tuple[str, ...]]:
@@ -218,10 +224,14 @@ def _take(name: str, text: str, part: Part, trace: Trace | None) -> str:
         return blocks.take_out(name, text, part.word)
     if _is_server(part):
         found = _held(name, text, part)
-        is_ours = ours.runs_us(found) if trace and trace.put and part.path in trace.put else ours.is_written_by_us(found)
+        is_ours = (
+            ours.runs_us(found) if trace and trace.put and part.path in trace.put else ours.is_written_by_us(found)
+        )
         if found is None or not is_ours or (trace is not None and not trace.has_put(part.path)):
             return text
-        return tomltables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
+        return (
+            tomltables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
+        )
     if isinstance(part, Item):
         for place in reversed(list(_own_places(jsonc.get(jsonc.parse(name, text), part.path)))):
             text = jsonc.remove(name, text, (*part.path, *place))

@@ -30,11 +30,21 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
         max_tokens: for all of it.
         max_rules: the most rules, pitfalls among them.
     """
-    seen = [memory for memory in memories if memory.place.scope in ("project", "global") and memory.place.learning_type == "task"]
+    seen = [
+        memory
+        for memory in memories
+        if memory.place.scope in ("project", "global") and memory.place.learning_type == "task"
+    ]
     rules = _order(make_rule(memory, today) for memory in load_merged(seen))[:max_rules]
     lists: dict[str, list[str]] = {head: [] for head in _LISTS}
-    named = [(_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})") for one in order_baseline(seen, today)]
-    named += [(_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({as_line(short_id(one.id), 80)})") for one in rules]
+    named = [
+        (_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})")
+        for one in order_baseline(seen, today)
+    ]
+    named += [
+        (_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({as_line(short_id(one.id), 80)})")
+        for one in rules
+    ]
     for head, line in named:
         lists[head].append(line)
         if count_tokens(_join(lists)) > max_tokens:
@@ -54,4 +64,6 @@ def _join(lists: dict[str, list[str]]) -> str:
 
 def _order(rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules, those first that have come furthest."""
-    return sorted(rules, key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id))
+    return sorted(
+        rules, key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id)
+    )

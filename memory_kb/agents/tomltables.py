@@ -59,7 +59,9 @@ def insert(name: str, text: str, table: tuple[str, str], values: dict[str, Any])
     except CannotSplice:
         after = {}
     if not isinstance(group, dict) or after != {**before, table[0]: {**group, table[1]: values}}:
-        raise CannotSplice(f"{name}: {table[0]} is written in a way that no table can be added to; make it [{table[0]}.NAME] tables")
+        raise CannotSplice(
+            f"{name}: {table[0]} is written in a way that no table can be added to; make it [{table[0]}.NAME] tables"
+        )
     return text + piece, (Insertion(len(text), piece),)
 
 
@@ -78,7 +80,10 @@ def remove(name: str, text: str, table: tuple[str, str]) -> str:
         text = text[: span[0]] + text[span[1] :]
     group = {key: value for key, value in before[table[0]].items() if key != table[1]}
     left = {key: value for key, value in parse(name, text).items() if key != table[0] or value}
-    if left != {**{key: value for key, value in before.items() if key != table[0]}, **({table[0]: group} if group else {})}:
+    if left != {
+        **{key: value for key, value in before.items() if key != table[0]},
+        **({table[0]: group} if group else {}),
+    }:
         raise CannotSplice(f"{name}: [{'.'.join(table)}] is not written as a table of its own")
     return text
 

@@ -132,10 +132,22 @@ def _spawn(vault: Path, home: str | None, sessions: Sequence[str], machine: Path
     _trim(folder / _LOG)
     import subprocess
 
-    command = [sys.executable, "-m", "memory_kb", "hook", _FINISH, *sessions, "--vault", str(vault), *(("--home", home) if home else ())]
+    command = [
+        sys.executable,
+        "-m",
+        "memory_kb",
+        "hook",
+        _FINISH,
+        *sessions,
+        "--vault",
+        str(vault),
+        *(("--home", home) if home else ()),
+    ]
     detached: Mapping[str, Any] = {"creationflags": 0x00000208} if os.name == "nt" else {"start_new_session": True}
     with (folder / _LOG).open("ab") as log:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=vault, close_fds=True, **detached)  # noqa: S603 - ourselves
+        subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=vault, close_fds=True, **detached
+        )
 
 
 def _finish(words: Words, sessions: Sequence[str]) -> None:
@@ -151,7 +163,10 @@ def _finish(words: Words, sessions: Sequence[str]) -> None:
 
 def _spare_folder(environ: Mapping[str, str], home: str | None = None) -> Path | None:
     """Return the home's folder of logs, if there is a home."""
-    place = Path(home or environ.get("MEMORY_KB_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".memory") / ".memory-kb"
+    place = (
+        Path(home or environ.get("MEMORY_KB_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".memory")
+        / ".memory-kb"
+    )
     return place / "log" if place.is_dir() else None
 
 

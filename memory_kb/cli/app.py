@@ -156,9 +156,13 @@ class _Verbs(click.Group):
         for section, verbs in _SECTIONS.items():
             with formatter.section(section):
                 commands = ((verb, command) for verb in verbs if (command := self.get_command(ctx, verb)))
-                formatter.write_dl([(verb, command.get_short_help_str(room)) for verb, command in commands if not command.hidden])
+                formatter.write_dl(
+                    [(verb, command.get_short_help_str(room)) for verb, command in commands if not command.hidden]
+                )
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             import difflib
 
@@ -186,9 +190,19 @@ def shared_options(function: _F) -> _F:
     shared: dict[str, Any] = {"expose_value": False, "is_eager": True}
     for option in (
         click.option("--json", is_flag=True, help="Print JSON on stdout.", callback=_store("as_json"), **shared),
-        click.option("--home", metavar="DIR", help="The global home [default: $MEMORY_KB_HOME or ~/.memory].", callback=_store("home"), **shared),
         click.option(
-            "--vault", metavar="DIR", help="The vault, or any folder of notes [default: the nearest one].", callback=_store("vault"), **shared
+            "--home",
+            metavar="DIR",
+            help="The global home [default: $MEMORY_KB_HOME or ~/.memory].",
+            callback=_store("home"),
+            **shared,
+        ),
+        click.option(
+            "--vault",
+            metavar="DIR",
+            help="The vault, or any folder of notes [default: the nearest one].",
+            callback=_store("vault"),
+            **shared,
         ),
     ):
         function = option(function)
@@ -205,7 +219,9 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @shared_options
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
+)
 def cli() -> None:
     """Memories for agents and people: Markdown notes, searched at once.
 
@@ -263,7 +279,13 @@ def _run(arguments: Sequence[str], options: Options) -> int:
         return 0
     except click.ClickException as exc:
         if isinstance(exc, click.NoSuchOption) and exc.ctx and exc.ctx.command.name == "search":
-            return _fail(exc.format_message(), "usage", "put -- before a query with -words: memory-kb search -- foo -bar", 2, as_json=as_json)
+            return _fail(
+                exc.format_message(),
+                "usage",
+                "put -- before a query with -words: memory-kb search -- foo -bar",
+                2,
+                as_json=as_json,
+            )
         hint = f"`{exc.ctx.command_path} --help` shows how" if isinstance(exc, click.UsageError) and exc.ctx else None
         return _fail(exc.format_message(), "usage", hint, exc.exit_code, as_json=as_json)
     except MemoryKBError as exc:
@@ -273,12 +295,24 @@ def _run(arguments: Sequence[str], options: Options) -> int:
     except OSError as exc:
         if exc.filename is None and exc.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
-        return _fail(explain_refusal(exc), "system", "check the name, the permissions and the space on the disk", 4, as_json=as_json)
+        return _fail(
+            explain_refusal(exc),
+            "system",
+            "check the name, the permissions and the space on the disk",
+            4,
+            as_json=as_json,
+        )
     except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
         import traceback
 
         traceback.print_exc()
-        return _fail(f"{type(exc).__name__}: {exc}", "bug", "this is a bug in memory-kb; please report it with the lines above", 1, as_json=as_json)
+        return _fail(
+            f"{type(exc).__name__}: {exc}",
+            "bug",
+            "this is a bug in memory-kb; please report it with the lines above",
+            1,
+            as_json=as_json,
+        )
     return result if isinstance(result, int) else 0
 
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 @click.option("--session", metavar="ID", help="Where the message comes from.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def capture_verb(options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None, dry_run: bool) -> int:
+def capture_verb(
+    options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None, dry_run: bool
+) -> int:
     """Keep the preference, correction or constraint that a message states, if it states one.
 
     TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append` takes
@@ -46,7 +48,10 @@ def capture_verb(options: Options, /, text: tuple[str, ...], job: str | None, ta
         report = kb.capture(messages, job=job, task=task, session=session, dry_run=dry_run)
     code = 0 if dry_run else end_run(report.run)
     if options.as_json:
-        told = {"messages": [dataclasses.asdict(one) for one in report.messages], "problems": [dataclasses.asdict(one) for one in problems]}
+        told = {
+            "messages": [dataclasses.asdict(one) for one in report.messages],
+            "problems": [dataclasses.asdict(one) for one in problems],
+        }
         print_json(told | run_as_json(report.run, dry_run=dry_run))
         return code
     print_problems(problems)
@@ -82,7 +87,9 @@ def _is_json(line: bytes) -> bool:
 def _print_report(report: CaptureReport, *, dry_run: bool) -> None:
     for one in report.kept:
         if not dry_run and one.path and one.id:
-            click.echo(f"{one.action} {one_line(one.path)}  {tell_id(one.id)}  {clean(' '.join((one.text or '').split()))}")
+            click.echo(
+                f"{one.action} {one_line(one.path)}  {tell_id(one.id)}  {clean(' '.join((one.text or '').split()))}"
+            )
         elif one.action not in ("created", "reinforced"):
             say(f"{one.action}: {one.reason}")
     if dry_run:

@@ -42,7 +42,9 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     told = {"id": report.id, "recorded": report.recorded, "suggested": report.suggested, "refused": report.refused}
     notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
     is_preview = dry_run and (options.as_json or bool(report.recorded))
-    return finish_run(options, report.run, dry_run=is_preview, told=told, notes=notes, show=lambda: _print_cited(report))
+    return finish_run(
+        options, report.run, dry_run=is_preview, told=told, notes=notes, show=lambda: _print_cited(report)
+    )
 
 
 def _print_cited(report: CitedReport) -> None:
@@ -64,7 +66,9 @@ def _print_cited(report: CitedReport) -> None:
 @click.option("--flag", is_flag=True, help="Put those that drifted or are gone in the review queue.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, update: bool, flag: bool, dry_run: bool) -> int:
+def verify_verb(
+    options: Options, /, wanted: tuple[str, ...], is_all: bool, update: bool, flag: bool, dry_run: bool
+) -> int:
     """Look whether the code that entries cite is as it was, and show what changed.
 
     Exits with 7 when something drifted or is gone. `context` marks what drifted and leaves out what is gone.
@@ -100,12 +104,18 @@ def _print_report(report: ClaimsReport, *, dry_run: bool) -> None:
 
 def _print_claim(claim: ClaimView) -> None:
     verdict = style(f"{claim.verdict:<10}", fg=_COLOURS.get(claim.verdict))
-    click.echo(f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {tell_id(claim.id)}")
+    click.echo(
+        f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {tell_id(claim.id)}"
+    )
     for one in claim.findings:
         if one.verdict == "fresh":
             continue
         where = f" (now {one_line(one.now)})" if one.verdict == "drifted" and one.now not in ("", one.ref) else ""
-        said = "has no recorded hash; `cite` or `verify --update` records one" if one.verdict == "unrecorded" else one.reason
+        said = (
+            "has no recorded hash; `cite` or `verify --update` records one"
+            if one.verdict == "unrecorded"
+            else one.reason
+        )
         click.echo(f"    {one_line(one.ref)} {one_line(said)}{where}")
         for line in one.hint:
             click.echo(f"      {style(clean(line)[:160], dim=True)}")

@@ -21,13 +21,24 @@ _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for rev
 
 @click.command("compact")
 @shared_options
-@click.option("--scope", type=click.Choice((*SCOPES, *SCOPE_ALIASES)), help="Compact this scope alone [default: job, project and global].")
+@click.option(
+    "--scope",
+    type=click.Choice((*SCOPES, *SCOPE_ALIASES)),
+    help="Compact this scope alone [default: job, project and global].",
+)
 @click.option("--job", help="Compact this job alone.")
 @click.option("--task", help="Compact this task of --job alone.")
-@click.option("--threshold", type=float, metavar="SHARE", help="Merge paraphrases too, whose stemmed words overlap by this much; 0.4 merges a lot.")
+@click.option(
+    "--threshold",
+    type=float,
+    metavar="SHARE",
+    help="Merge paraphrases too, whose stemmed words overlap by this much; 0.4 merges a lot.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def compact_verb(options: Options, /, scope: str | None, job: str | None, task: str | None, threshold: float | None, dry_run: bool) -> int:
+def compact_verb(
+    options: Options, /, scope: str | None, job: str | None, task: str | None, threshold: float | None, dry_run: bool
+) -> int:
     """Say once what is said twice.
 
     Entries that say the same become one, which keeps the longest text and what all of them have counted; the others go to archive/
@@ -39,7 +50,13 @@ def compact_verb(options: Options, /, scope: str | None, job: str | None, task: 
     """
     with options.open() as kb:
         report = kb.compact(scope, job, task, threshold=threshold, dry_run=dry_run)
-    told = {"before": report.before, "after": report.after, "retired": report.retired, "repeated": report.repeated, "merged": report.merged}
+    told = {
+        "before": report.before,
+        "after": report.after,
+        "retired": report.retired,
+        "repeated": report.repeated,
+        "merged": report.merged,
+    }
     return finish_run(options, report.run, dry_run=dry_run, told=told, show=lambda: _print_counts(report))
 
 
@@ -72,7 +89,13 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
             say("No entry contradicts another, beyond what was settled or waits for review.")
 
     found = [
-        {"cause": one.cause, "signal": one.signal, "resolution": one.resolution, "older": one.older._asdict(), "newer": one.newer._asdict()}
+        {
+            "cause": one.cause,
+            "signal": one.signal,
+            "resolution": one.resolution,
+            "older": one.older._asdict(),
+            "newer": one.newer._asdict(),
+        }
         for one in report.found
     ]
     told = {"contradictions": found}

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 @click.command("context")
 @shared_options
 @click.argument("task", nargs=-1)
-@click.option("--label", "labels", multiple=True, help="What kind of task it is; rules are chosen by it. May be given again.")
+@click.option(
+    "--label", "labels", multiple=True, help="What kind of task it is; rules are chosen by it. May be given again."
+)
 @click.option("--type", "type_", help="One more label, such as bug.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file the task is about. May be given again.")
 @click.option("--agent", help="Who gets it, for `outcome` later.")
 @click.option("--job", help="The job it belongs to.")
-@click.option("--task", "task_id", help="What the task is called, for `outcome` later; with --job the task of that job.")
+@click.option(
+    "--task", "task_id", help="What the task is called, for `outcome` later; with --job the task of that job."
+)
 @click.option("--session", metavar="ID", help="The session it happens in [default: $MEMORY_KB_SESSION].")
 @click.pass_obj
 def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, **chosen: Any) -> None:
@@ -59,8 +63,14 @@ def as_json(context: Context) -> dict[str, Any]:
         "avoid_these": [dataclasses.asdict(one) for one in context.avoid_these],
         "applicable_skills": [dataclasses.asdict(one) for one in context.applicable_skills],
         "guidelines": {
-            "rules": [{"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score} for rule in rules.rules],
-            "anti_patterns": [{"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score} for rule in rules.anti_patterns],
+            "rules": [
+                {"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score}
+                for rule in rules.rules
+            ],
+            "anti_patterns": [
+                {"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score}
+                for rule in rules.anti_patterns
+            ],
             "total_score": rules.total_score,
             "token_count": rules.token_count,
         },

@@ -42,7 +42,9 @@ def reflect_verb(options: Options, /, session: str, again: bool, dry_run: bool) 
     memory-kb reflect burst_2026 --dry-run
     """
     with options.open() as kb:
-        done = kb.reflect(session, again=again, dry_run=dry_run, on_problem=lambda line, message: say(f"{session}:{line}: {message}"))
+        done = kb.reflect(
+            session, again=again, dry_run=dry_run, on_problem=lambda line, message: say(f"{session}:{line}: {message}")
+        )
     for notice in done.notices:
         say(notice)
     if options.as_json:
@@ -87,7 +89,9 @@ def episode_verb(options: Options, /, event: tuple[str, ...], dry_run: bool, **c
     if event == ("-",):
         words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if sys.stdin else ""
     if not words.strip():
-        raise UsageError("there is no event to record", 'try: memory-kb episode "Deployed 4.2 to staging." --outcome success')
+        raise UsageError(
+            "there is no event to record", 'try: memory-kb episode "Deployed 4.2 to staging." --outcome success'
+        )
     with options.open() as kb:
         learned = kb.episode(words, dry_run=dry_run, **chosen)
     assert learned.run
@@ -116,8 +120,15 @@ def _filters(function: Any) -> Any:
     for option in (
         click.option("--agent", help="Only what this agent did."),
         click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only this day and later ones."),
-        click.option("--min-quality", type=click.FloatRange(0, 1), help="Only with at least this quality score, from 0 to 1."),
-        click.option("--status", multiple=True, type=click.Choice(["success", "failure", "mixed", "partial"]), help="Only what ended so."),
+        click.option(
+            "--min-quality", type=click.FloatRange(0, 1), help="Only with at least this quality score, from 0 to 1."
+        ),
+        click.option(
+            "--status",
+            multiple=True,
+            type=click.Choice(["success", "failure", "mixed", "partial"]),
+            help="Only what ended so.",
+        ),
         click.option("--tag", multiple=True, metavar="TAG", help="Only with any of these tags."),
     ):
         function = option(function)
@@ -156,7 +167,9 @@ _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
 def _print_entry(entry: DiaryEntry) -> None:
     day = entry.timestamp[:10] or "          "
     status = style(f"{entry.status:<7}", fg=_COLOURS[entry.status])
-    click.echo(f"{day}  {status}  {entry.quality_score:.2f}  {clean(entry.title)}  {style(one_line(entry.path), dim=True)}")
+    click.echo(
+        f"{day}  {status}  {entry.quality_score:.2f}  {clean(entry.title)}  {style(one_line(entry.path), dim=True)}"
+    )
 
 
 @diary_verb.command("export")

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @click.command("eval")
 @shared_options
-@click.option("--propose", type=click.IntRange(1, 1000), metavar="N", help="Propose so many queries as YAML, from your searches and notes.")
+@click.option(
+    "--propose",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Propose so many queries as YAML, from your searches and notes.",
+)
 @click.pass_obj
 def eval_verb(options: Options, /, propose: int | None) -> int:
     """Ask the standing queries of queries.yaml and measure what is found, beside grep.
@@ -51,7 +56,11 @@ def _propose(options: Options, queries: Any) -> int:
         print_json({"queries": [{"question": one.question, "expect": list(one.expect)} for one in queries]})
     else:
         click.echo(write_queries(queries), nl=False)
-        say("Read them before you keep them: a proposal expects what is found today." if queries else "There is nothing left to propose.")
+        say(
+            "Read them before you keep them: a proposal expects what is found today."
+            if queries
+            else "There is nothing left to propose."
+        )
     return 0
 
 
@@ -95,20 +104,33 @@ def _print_eval(report: EvalReport) -> None:
         click.echo(f"{row.name:{width}}  {shares}  {row.hits[cuts[-1]]:{len(f'hit@{cuts[-1]}')}.2f}  {row.mrr:.2f}")
     for one in report.missed:
         rank = f"rank {one.rank}" if one.rank else "nowhere"
-        click.echo(f"{style('missed', fg='red')}  {clean(one.query.question)}  ({rank}; expected {one_line(', '.join(one.query.expect))})")
+        click.echo(
+            f"{style('missed', fg='red')}  {clean(one.query.question)}  ({rank}; expected {one_line(', '.join(one.query.expect))})"
+        )
     if report.missed:
-        say(f'`memory-kb why-not "{clean(report.missed[0].query.question)}" {one_line(report.missed[0].query.expect[0])}` tells why.')
+        say(
+            f'`memory-kb why-not "{clean(report.missed[0].query.question)}" {one_line(report.missed[0].query.expect[0])}` tells why.'
+        )
 
 
 @click.command("ci")
 @shared_options
 @click.argument("range_", metavar="[BASE..HEAD]", required=False)
 @click.option("--staged", is_flag=True, help="From HEAD to what is staged, for a pre-commit hook.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="What the context of a query may cost, unless it says so itself.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    metavar="N",
+    help="What the context of a query may cost, unless it says so itself.",
+)
 @click.option("--strict", is_flag=True, help="What was wrong before fails too.")
-@click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the Markdown report there as well.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the Markdown report there as well."
+)
 @click.pass_obj
-def ci_verb(options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None) -> int:
+def ci_verb(
+    options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None
+) -> int:
     """Tell what a change of the notes does to what is found and to what agents are told.
 
     Asks the standing queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
@@ -148,7 +170,12 @@ def ci_as_json(report: CiReport) -> dict[str, Any]:
         "known": [dataclasses.asdict(one) for one in report.known],
         "recall": {"before": _row(report.rows[0]), "after": _row(report.rows[1])},
         "queries": [
-            {"verdict": one.verdict, "before": _outcome(one.before) if one.before else None, "after": _outcome(one.after)} for one in report.queries
+            {
+                "verdict": one.verdict,
+                "before": _outcome(one.before) if one.before else None,
+                "after": _outcome(one.after),
+            }
+            for one in report.queries
         ],
         "contexts": [
             {

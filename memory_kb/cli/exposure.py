@@ -45,16 +45,30 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     }
     print_table({name: value for name, value in rows.items() if value})
     for one in found.showings[-_SHOWN:]:
-        who = " ".join(f"{name}={one_line(value)}" for name, value in (("agent", one.agent), ("task", one.task), ("session", one.session)) if value)
-        went = (one.credit and f"credited {one.credit}") or one.outcome or (f"session: {one.session_outcome}" if one.session_outcome else "")
+        who = " ".join(
+            f"{name}={one_line(value)}"
+            for name, value in (("agent", one.agent), ("task", one.task), ("session", one.session))
+            if value
+        )
+        went = (
+            (one.credit and f"credited {one.credit}")
+            or one.outcome
+            or (f"session: {one.session_outcome}" if one.session_outcome else "")
+        )
         click.echo(f"  {one.ts[:16]}  {one.verb:<8} {clean(who)}{f'  -> {clean(went)}' if went else ''}")
     if len(found.showings) > _SHOWN:
         say(f"These are the last {_SHOWN}; --json has all.")
     for entry in found.derived:
-        click.echo(f"  {entry.relation}: {tell_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}")
+        click.echo(
+            f"  {entry.relation}: {tell_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}"
+        )
     if found.sources:
         click.echo(f"  made of: {', '.join(map(clean, found.sources))}")
-    say(f"The log of this machine goes back to {found.since[:10]}." if found.since else "Nothing was shown to anybody on this machine yet.")
+    say(
+        f"The log of this machine goes back to {found.since[:10]}."
+        if found.since
+        else "Nothing was shown to anybody on this machine yet."
+    )
 
 
 def _count(number: int, word: str) -> str:

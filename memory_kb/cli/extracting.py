@@ -33,8 +33,16 @@ _COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 @click.command("extract")
 @shared_options
 @click.argument("session", metavar="ID")
-@click.option("--scope", "scopes", multiple=True, metavar="NAME", help="Only this scope, such as corrective; may be given several times.")
-@click.option("--again", is_flag=True, help="Ask again what was asked before, and keep what was taken back or deleted since.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="NAME",
+    help="Only this scope, such as corrective; may be given several times.",
+)
+@click.option(
+    "--again", is_flag=True, help="Ask again what was asked before, and keep what was taken back or deleted since."
+)
 @click.option("--dry-run", is_flag=True, help="Ask nothing and write nothing; show what asking would cost.")
 @click.pass_obj
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool, dry_run: bool) -> int:
@@ -61,11 +69,21 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
 def _as_json(report: ExtractionReport, *, dry_run: bool) -> dict[str, Any]:
     scopes = [
         dataclasses.asdict(one)
-        | {"used": one.used._asdict(), "kept": [kept._asdict() for kept in one.kept], "dropped": [dropped._asdict() for dropped in one.dropped]}
+        | {
+            "used": one.used._asdict(),
+            "kept": [kept._asdict() for kept in one.kept],
+            "dropped": [dropped._asdict() for dropped in one.dropped],
+        }
         for one in report.scopes
     ]
     runs = [run_as_json(run, dry_run=dry_run) for run in report.runs]
-    told = {"session": report.session, "summary": report.summary, "scopes": scopes, "used": report.used._asdict(), "runs": runs}
+    told = {
+        "session": report.session,
+        "summary": report.summary,
+        "scopes": scopes,
+        "used": report.used._asdict(),
+        "runs": runs,
+    }
     return told | ({"dry_run": True} if dry_run else {})
 
 
@@ -81,11 +99,15 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
     for run in report.runs if dry_run else ():
         print_preview(run)
     if report.was_taken_away:
-        say(f"What was taken back or deleted before stays so; `memory-kb extract {report.session} --again` keeps it again.")
+        say(
+            f"What was taken back or deleted before stays so; `memory-kb extract {report.session} --again` keeps it again."
+        )
     say(f"{report.session}: {report.summary}; {_cost(report.used, dry_run=dry_run)}")
     for run in report.runs:
         if run.run:
-            say(f"`memory-kb undo {run.run}` takes back what was written ({len(run.changes)} change{'' if len(run.changes) == 1 else 's'}).")
+            say(
+                f"`memory-kb undo {run.run}` takes back what was written ({len(run.changes)} change{'' if len(run.changes) == 1 else 's'})."
+            )
 
 
 def _describe(one: ScopeReport) -> str:
@@ -102,7 +124,9 @@ def _cost(used: Used, *, dry_run: bool) -> str:
         return "no call to a language model"
     calls = f"{used.calls} call{'' if used.calls == 1 else 's'}"
     if dry_run:
-        return f"would take {calls}, about {used.input_tokens:,} tokens in and {used.output_tokens:,} out, ${used.usd:.4f}"
+        return (
+            f"would take {calls}, about {used.input_tokens:,} tokens in and {used.output_tokens:,} out, ${used.usd:.4f}"
+        )
     return f"{calls}, {used.input_tokens:,} tokens in and {used.output_tokens:,} out, ${used.usd:.4f}"
 
 
@@ -138,7 +162,13 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **
 @click.option("--approach", default="", help="Whether the approach is taken to be viable.")
 @click.option("--preferences", default="", help="What the person is taken to want.")
 @click.option("--scope-note", default="", help="What is taken to belong to the work.")
-@click.option("--recommendation", type=click.Choice(RECOMMENDATIONS), default="continue", show_default=True, help="What to do now.")
+@click.option(
+    "--recommendation",
+    type=click.Choice(RECOMMENDATIONS),
+    default="continue",
+    show_default=True,
+    help="What to do now.",
+)
 @click.option("--job", help="The job it is about.")
 @click.option("--task", help="The task of that job.")
 @click.option("--list", "is_list", is_flag=True, help="Show what was assumed so far.")
@@ -158,7 +188,9 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, dry_r
         if is_list:
             return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
         if not milestone:
-            raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium, or memory-kb assume --list")
+            raise UsageError(
+                "no milestone is named", "try: memory-kb assume planned --complexity medium, or memory-kb assume --list"
+            )
         report = kb.assume(milestone, dry_run=dry_run, **chosen)
     return _tell_written(options, report, dry_run=dry_run)
 
@@ -166,14 +198,21 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, dry_r
 def _list_assumptions(options: Options, found: Checkpoints) -> int:
     if options.as_json:
         listed = [
-            {"milestone": one.milestone, "timestamp": one.timestamp, "assumptions": one.assumptions, "recommendation": one.recommendation}
+            {
+                "milestone": one.milestone,
+                "timestamp": one.timestamp,
+                "assumptions": one.assumptions,
+                "recommendation": one.recommendation,
+            }
             for one in found.checkpoints
         ]
         print_json({"checkpoints": listed, "torn": list(found.torn)})
         return 0
     for one in found.checkpoints:
         assumed = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
-        click.echo(f"{one_line(one.timestamp)}  {style(one_line(one.milestone), bold=True)}  {one.recommendation}  {one_line(assumed)}")
+        click.echo(
+            f"{one_line(one.timestamp)}  {style(one_line(one.milestone), bold=True)}  {one.recommendation}  {one_line(assumed)}"
+        )
     for number in found.torn:
         say(f".assumptions.jsonl:{number}: no checkpoint; the line is passed over")
     if not found.checkpoints:

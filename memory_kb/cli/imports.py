@@ -23,8 +23,21 @@ _SHOWN = 20
 @shared_options
 @click.argument("source", type=click.Path())
 @click.option("--format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="What SOURCE is.")
-@click.option("--as", "wanted", type=click.Choice(["entries", "sessions"]), default="entries", show_default=True, help="What an export becomes.")
-@click.option("--scope", type=click.Choice(["global", "project"]), default="project", show_default=True, help="Where the entries go.")
+@click.option(
+    "--as",
+    "wanted",
+    type=click.Choice(["entries", "sessions"]),
+    default="entries",
+    show_default=True,
+    help="What an export becomes.",
+)
+@click.option(
+    "--scope",
+    type=click.Choice(["global", "project"]),
+    default="project",
+    show_default=True,
+    help="Where the entries go.",
+)
 @click.option("--job", help="Keep them with this job.")
 @click.option("--task", help="Keep them with this task of --job.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
@@ -71,7 +84,9 @@ def _print_report(report: ImportReport, *, dry_run: bool) -> None:
         tell(f"{_count(report.sessions, 'session')}, {_count(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
-        tell(f"{_count(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}")
+        tell(
+            f"{_count(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}"
+        )
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
         say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
     for left in sorted(report.left_out, key=lambda one: -one.number)[:_SHOWN]:

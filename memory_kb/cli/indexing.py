@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, ShareProgress, one_line, print_json, print_note_problems, print_table, say
+from memory_kb.cli.output import (
+    FileProgress,
+    ShareProgress,
+    one_line,
+    print_json,
+    print_note_problems,
+    print_table,
+    say,
+)
 from memory_kb.model import Problem
 
 #: Exit code of a verb that found something to mend.
@@ -19,7 +27,9 @@ FINDINGS = 7
 @shared_options
 @click.option("--rebuild", is_flag=True, help="Start from nothing; searches see the old state until it is done.")
 @click.option("--no-embed", is_flag=True, help="Index the words only.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be indexed and embedded, and what that costs; write nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Tell what would be indexed and embedded, and what that costs; write nothing."
+)
 @click.pass_obj
 def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool) -> None:
     """Bring the index to what the files say. Searches do this by themselves.
@@ -66,7 +76,13 @@ def _print_plan(options: Options, *, embed: bool) -> None:
         return
     rows: dict[str, object] = {f"to be {name}": f"{count:,} files" for name, count in counts.items()}
     if estimate:
-        price = "no price known" if estimate.usd is None else f"about ${estimate.usd:,.4f}" if estimate.usd else "free of charge"
+        price = (
+            "no price known"
+            if estimate.usd is None
+            else f"about ${estimate.usd:,.4f}"
+            if estimate.usd
+            else "free of charge"
+        )
         rows["to be embedded"] = f"{estimate.texts:,} passages, about {estimate.tokens:,} tokens, {price}"
     print_table(rows)
 
@@ -83,10 +99,17 @@ def status_verb(options: Options) -> None:
     with options.open() as kb:
         status = kb.status()
     if options.as_json:
-        print_json(dataclasses.asdict(status) | {"pending": status.pending, "vectors": [one._asdict() for one in status.vectors]})
+        print_json(
+            dataclasses.asdict(status)
+            | {"pending": status.pending, "vectors": [one._asdict() for one in status.vectors]}
+        )
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
-    pending = f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone" if status.pending else "none"
+    pending = (
+        f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone"
+        if status.pending
+        else "none"
+    )
     print_table(
         {
             "vault": status.vault,
@@ -97,11 +120,16 @@ def status_verb(options: Options) -> None:
             "last change": f"{when} (generation {status.generation})",
             "problems": f"{len(status.problems):,}",
         }
-        | {f"vectors of {one.model}": f"{one.chunks:,} passages{f', {one.missing:,} still without' if one.missing else ''}" for one in status.vectors}
+        | {
+            f"vectors of {one.model}": f"{one.chunks:,} passages{f', {one.missing:,} still without' if one.missing else ''}"
+            for one in status.vectors
+        }
     )
 
 
-def _report(options: Options, problems: tuple[Problem, ...], extra: dict[str, Any], repaired: tuple[str, ...] = ()) -> int:
+def _report(
+    options: Options, problems: tuple[Problem, ...], extra: dict[str, Any], repaired: tuple[str, ...] = ()
+) -> int:
     if options.as_json:
         print_json({"problems": [dataclasses.asdict(problem) for problem in problems]} | extra)
         return FINDINGS if problems else 0

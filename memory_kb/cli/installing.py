@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport
 
 _USER = click.option("--user", "scope", flag_value="user", help="For everything you do, not for one project.")
-_PROJECT = click.option("--project", "scope", flag_value="project", default="project", help="For one project [default].")
+_PROJECT = click.option(
+    "--project", "scope", flag_value="project", default="project", help="For one project [default]."
+)
 _FOLDER = click.option("--folder", metavar="DIR", help="The project [default: the vault's folder].")
 _YES = click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
@@ -32,7 +34,9 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change,
 @_YES
 @_DRY_RUN
 @click.pass_obj
-def install_verb(options: Options, /, agent: str, scope: str, folder: str | None, pin: bool, yes: bool, dry_run: bool) -> int:
+def install_verb(
+    options: Options, /, agent: str, scope: str, folder: str | None, pin: bool, yes: bool, dry_run: bool
+) -> int:
     """Put memory-kb into AGENT: claude-code, codex, cursor, gemini-cli, opencode or vscode.
 
     That is its MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
@@ -43,7 +47,12 @@ def install_verb(options: Options, /, agent: str, scope: str, folder: str | None
     memory-kb install codex --user
     """
     with options.open() as kb:
-        return _carry_out(options, lambda dry: kb.install(agent, scope=scope, folder=folder, pin=pin, dry_run=dry), yes=yes, dry_run=dry_run)
+        return _carry_out(
+            options,
+            lambda dry: kb.install(agent, scope=scope, folder=folder, pin=pin, dry_run=dry),
+            yes=yes,
+            dry_run=dry_run,
+        )
 
 
 @click.command("uninstall")
@@ -64,7 +73,9 @@ def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | No
     memory-kb uninstall claude-code
     """
     with options.open() as kb:
-        return _carry_out(options, lambda dry: kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes, dry_run=dry_run)
+        return _carry_out(
+            options, lambda dry: kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes, dry_run=dry_run
+        )
 
 
 def _carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool, dry_run: bool) -> int:
@@ -101,7 +112,9 @@ def agents_md_verb(options: Options, /, file: str | None, dry_run: bool) -> int:
     with options.open() as kb:
         done = kb.export_agents_md(file, dry_run=dry_run)
     if file is not None:
-        return finish_run(options, done.run, dry_run=dry_run, told={"text": done.text}, nothing=f"{one_line(file)} says so already.")
+        return finish_run(
+            options, done.run, dry_run=dry_run, told={"text": done.text}, nothing=f"{one_line(file)} says so already."
+        )
     if options.as_json:
         print_json({"text": done.text})
     elif done.text:

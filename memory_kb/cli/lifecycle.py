@@ -43,7 +43,9 @@ def promote_verb(options: Options, /, dry_run: bool) -> int:
     """
     with options.open() as kb:
         report = kb.promote(dry_run=dry_run)
-    return finish_run(options, report, dry_run=dry_run, nothing="No three jobs learned the same that the project does not know.")
+    return finish_run(
+        options, report, dry_run=dry_run, nothing="No three jobs learned the same that the project does not know."
+    )
 
 
 @click.group("stage")

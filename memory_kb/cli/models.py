@@ -43,13 +43,22 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     if models is None:
         raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
     with ShareProgress("Fetching", "kB") as progress:
-        folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ, progress=lambda *kb: progress.report(*(size // 1000 for size in kb)))
+        folder = fetch_model(
+            name or DEFAULT_MODEL,
+            models,
+            environ=os.environ,
+            progress=lambda *kb: progress.report(*(size // 1000 for size in kb)),
+        )
     if options.as_json:
         print_json({"path": str(folder)})
         return
     click.echo(str(folder))
     is_usual = name in (None, DEFAULT_MODEL)
-    say("`memory-kb index` makes the vectors." if is_usual else f"Set embeddings.model to {name}, then `memory-kb index` makes the vectors.")
+    say(
+        "`memory-kb index` makes the vectors."
+        if is_usual
+        else f"Set embeddings.model to {name}, then `memory-kb index` makes the vectors."
+    )
 
 
 @click.group("cache")
@@ -63,7 +72,9 @@ def cache_verb() -> None:
 
 @cache_verb.command("prune")
 @shared_options
-@click.option("--keep-days", type=click.FloatRange(0), default=30.0, show_default=True, help="Keep what was of use this recently.")
+@click.option(
+    "--keep-days", type=click.FloatRange(0), default=30.0, show_default=True, help="Keep what was of use this recently."
+)
 @click.option("--max-mb", type=click.FloatRange(0), help="Keep no more than this, whatever its age.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be deleted.")
 @click.pass_obj
@@ -75,9 +86,13 @@ def prune_verb(options: Options, /, keep_days: float, max_mb: float | None, dry_
     memory-kb cache prune --keep-days 0 --max-mb 200
     """
     with options.open() as kb:
-        pruned = kb.prune_cache(keep_days=keep_days, max_bytes=None if max_mb is None else int(max_mb * _MEGABYTE), dry_run=dry_run)
+        pruned = kb.prune_cache(
+            keep_days=keep_days, max_bytes=None if max_mb is None else int(max_mb * _MEGABYTE), dry_run=dry_run
+        )
     if options.as_json:
         print_json(pruned._asdict() | {"dry_run": dry_run})
         return
     verb = "would be deleted" if dry_run else "deleted"
-    click.echo(f"{pruned.deleted:,} vectors {verb} ({pruned.freed / _MEGABYTE:.1f} MB), {pruned.kept / _MEGABYTE:.1f} MB kept")
+    click.echo(
+        f"{pruned.deleted:,} vectors {verb} ({pruned.freed / _MEGABYTE:.1f} MB), {pruned.kept / _MEGABYTE:.1f} MB kept"
+    )

@@ -87,8 +87,12 @@ def print_hit(hit: Hit, words: Sequence[str]) -> None:
     """Print one hit of a search: what and where it is, and the part that fits."""
     lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
-    click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}")
-    click.echo(f"    {style(f'{one_line(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}")
+    click.echo(
+        f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}"
+    )
+    click.echo(
+        f"    {style(f'{one_line(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}"
+    )
     snippet = make_snippet(hit.text, words)
     if snippet:
         click.echo(f"    {highlight(clean(snippet), words)}")
@@ -129,7 +133,9 @@ def highlight(text: str, words: Sequence[str]) -> str:
     """Return a text with the words emphasised, where colour is wanted."""
     if not words or not use_colour():
         return text
-    return re.sub(_any_of(words), lambda found: click.style(found.group(), fg="yellow", bold=True), text, flags=re.IGNORECASE)
+    return re.sub(
+        _any_of(words), lambda found: click.style(found.group(), fg="yellow", bold=True), text, flags=re.IGNORECASE
+    )
 
 
 def _any_of(words: Sequence[str]) -> str:
@@ -138,7 +144,11 @@ def _any_of(words: Sequence[str]) -> str:
     Long words match by their beginning.
     """
     stems = sorted({word if len(word) < 5 else word[: max(4, len(word) - 2)] for word in words}, key=len, reverse=True)
-    return r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*" if all(word.isascii() for word in words) else "|".join(map(re.escape, words))
+    return (
+        r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*"
+        if all(word.isascii() for word in words)
+        else "|".join(map(re.escape, words))
+    )
 
 
 def print_note_problems(problems: Sequence[Problem]) -> None:
@@ -217,7 +227,9 @@ class ShareProgress(FileProgress):
         left = (now - began) / (done - before) * (total - done) if done > before else None
         filled = round(20 * done / total) if total else 20
         bar = "█" * filled + "·" * (20 - filled)
-        self._show(f"{self._word} {bar} {done:,} of {total:,} {self._unit}{f', {show_duration(left)} left' if left is not None else ''} ")
+        self._show(
+            f"{self._word} {bar} {done:,} of {total:,} {self._unit}{f', {show_duration(left)} left' if left is not None else ''} "
+        )
 
 
 def show_duration(seconds: float) -> str:

@@ -15,10 +15,16 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 @click.command("serve")
 @shared_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="The port; 0 is any that is free.")
-@click.option("--token", envvar="MEMORY_KB_SERVE_TOKEN", help="What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN].")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="The port; 0 is any that is free."
+)
+@click.option(
+    "--token", envvar="MEMORY_KB_SERVE_TOKEN", help="What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN]."
+)
 @click.option("--open", "is_opening", is_flag=True, help="Open it in the browser.")
-@click.option("--no-watch", is_flag=True, help="Do not keep the index up to date; look at the files before each answer.")
+@click.option(
+    "--no-watch", is_flag=True, help="Do not keep the index up to date; look at the files before each answer."
+)
 @click.pass_obj
 def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_opening: bool, no_watch: bool) -> int:
     """Serve a page to search, read, judge and edit what the vault knows.
@@ -32,8 +38,13 @@ def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise UsageError(f"the page needs {', '.join(missing)}, and not all of that is installed", 'run: pip install "memory-kb[web]"')
+        raise UsageError(
+            f"the page needs {', '.join(missing)}, and not all of that is installed",
+            'run: pip install "memory-kb[web]"',
+        )
     from memory_kb.serving.place import Place
     from memory_kb.web.serving import Offer, serve
 
-    return serve(Offer(options.vault, options.home, Place(host.strip("[]"), port), token or None, is_opening, not no_watch))
+    return serve(
+        Offer(options.vault, options.home, Place(host.strip("[]"), port), token or None, is_opening, not no_watch)
+    )

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import FileProgress, clean, one_line, print_entry_line, print_hit, print_json, print_table, say, style
+from memory_kb.cli.output import (
+    FileProgress,
+    clean,
+    one_line,
+    print_entry_line,
+    print_hit,
+    print_json,
+    print_table,
+    say,
+    style,
+)
 from memory_kb.errors import UsageError
 from memory_kb.model import SearchResult
 from memory_kb.verbs.opened import OpenVault
@@ -51,10 +61,23 @@ def filter_options(function: _F) -> _F:
         click.option("--file", metavar="PATH", help="Only entries whose applies_to covers this path."),
         click.option("--status", type=click.Choice(STATUSES), help="Only entries of this status.", **many),
         click.option("--tag", metavar="TAG", help="Only entries with this tag.", **many),
-        click.option("--scope", type=click.Choice((*SCOPES, *SCOPE_ALIASES)), help="Only entries of this scope.", **many),
-        click.option("--learning-type", type=click.Choice(LEARNING_TYPES), help="Only institutional, task or proxy learnings.", **many),
+        click.option(
+            "--scope", type=click.Choice((*SCOPES, *SCOPE_ALIASES)), help="Only entries of this scope.", **many
+        ),
+        click.option(
+            "--learning-type",
+            type=click.Choice(LEARNING_TYPES),
+            help="Only institutional, task or proxy learnings.",
+            **many,
+        ),
         click.option("--type", type=click.Choice(TYPES), help="Only entries of this type.", **many),
-        click.option("--kind", type=click.Choice((*KINDS, *KIND_ALIASES)), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}.", **many),
+        click.option(
+            "--kind",
+            type=click.Choice((*KINDS, *KIND_ALIASES)),
+            metavar="KIND",
+            help=f"Only this kind: {', '.join(KINDS)}.",
+            **many,
+        ),
     ):
         function = option(function)
     return function
@@ -63,8 +86,12 @@ def filter_options(function: _F) -> _F:
 @click.command("search")
 @shared_options
 @click.argument("query", nargs=-1)
-@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="The most hits to show.")
-@click.option("--max-chars", type=click.IntRange(0), default=0, help="Stop before the texts get longer than this together.")
+@click.option(
+    "-k", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="The most hits to show."
+)
+@click.option(
+    "--max-chars", type=click.IntRange(0), default=0, help="Stop before the texts get longer than this together."
+)
 @click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How to search.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
@@ -133,9 +160,18 @@ def _print_result(result: SearchResult) -> None:
 @shared_options
 @click.argument("query")
 @click.argument("entry", metavar="ID")
-@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="The most hits the search would show.")
+@click.option(
+    "-k",
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="The most hits the search would show.",
+)
 @click.option("--max-chars", type=click.IntRange(0), default=0, help="The budget the search would have.")
-@click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How it would search.")
+@click.option(
+    "--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How it would search."
+)
 @filter_options
 @click.pass_obj
 def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> None:
@@ -260,11 +296,21 @@ def links_verb(options: Options, /, entry: str) -> None:
 def _links_as_json(report: LinkReport) -> dict[str, Any]:
     def ends(references: Any) -> list[dict[str, Any]]:
         return [
-            {"relation": item.relation, "target": item.target, "id": item.entry and item.entry.id, "path": item.entry and item.entry.path}
+            {
+                "relation": item.relation,
+                "target": item.target,
+                "id": item.entry and item.entry.id,
+                "path": item.entry and item.entry.path,
+            }
             for item in references
         ]
 
-    return {"id": report.entry.id, "path": report.entry.path, "outgoing": ends(report.outgoing), "incoming": ends(report.incoming)}
+    return {
+        "id": report.entry.id,
+        "path": report.entry.path,
+        "outgoing": ends(report.outgoing),
+        "incoming": ends(report.incoming),
+    }
 
 
 @click.command("stats")
@@ -282,5 +328,13 @@ def stats_verb(options: Options) -> None:
         print_json(dataclasses.asdict(stats))
         return
     tallies = {"kinds": stats.kinds, "types": stats.types, "status": stats.statuses, "scopes": stats.scopes}
-    numbers = {"files": f"{stats.files:,}", "entries": f"{stats.entries:,}", "chunks": f"{stats.chunks:,}", "tokens": f"about {stats.tokens:,}"}
-    print_table(numbers | {name: ", ".join(f"{word} {count:,}" for word, count in tally.items()) for name, tally in tallies.items()})
+    numbers = {
+        "files": f"{stats.files:,}",
+        "entries": f"{stats.entries:,}",
+        "chunks": f"{stats.chunks:,}",
+        "tokens": f"about {stats.tokens:,}",
+    }
+    print_table(
+        numbers
+        | {name: ", ".join(f"{word} {count:,}" for word, count in tally.items()) for name, tally in tallies.items()}
+    )

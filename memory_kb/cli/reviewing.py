@@ -35,7 +35,13 @@ def review_verb() -> None:
 
 @review_verb.command("list")
 @shared_options
-@click.option("--kind", multiple=True, type=click.Choice((*KINDS, *KIND_ALIASES)), metavar="KIND", help="Only this kind; may be given several times.")
+@click.option(
+    "--kind",
+    multiple=True,
+    type=click.Choice((*KINDS, *KIND_ALIASES)),
+    metavar="KIND",
+    help="Only this kind; may be given several times.",
+)
 @click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
 @click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
 @click.pass_obj
@@ -76,7 +82,9 @@ def show_verb(options: Options, /, entry: str) -> None:
     with options.open() as kb:
         view = kb.review_show(entry)
     if options.as_json:
-        print_json(dataclasses.asdict(view.item) | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True)})
+        print_json(
+            dataclasses.asdict(view.item) | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True)}
+        )
         return
     _print_item(view.item)
     click.echo()
@@ -101,7 +109,9 @@ def scan_verb(options: Options, /, dry_run: bool) -> int:
         say(f"not proposed: {refusal}")
     told = {"proposed": list(report.proposed), "refused": list(report.refused)}
     if not options.as_json and not dry_run:
-        click.echo(f"{len(report.proposed):,} proposed" + ("; `memory-kb review list` shows them" if report.proposed else ""))
+        click.echo(
+            f"{len(report.proposed):,} proposed" + ("; `memory-kb review list` shows them" if report.proposed else "")
+        )
     return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
 
 
@@ -147,7 +157,9 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], reason: str | Non
 @click.option("--session", metavar="ID", help="Only what was shown in this session.")
 @_DRY_RUN
 @click.pass_obj
-def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None, dry_run: bool) -> int:
+def outcome_verb(
+    options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None, dry_run: bool
+) -> int:
     """Say how TASK went for AGENT; the rules, pitfalls and skills it was shown are credited, each once.
 
     Without --used all of them get the outcome, but no pitfall is blamed for a failure. With it, or where the agent wrote

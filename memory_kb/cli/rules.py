@@ -54,20 +54,30 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
         counts = f"{rule.success_count}+ {rule.failure_count}-"
-        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(tell_id(rule.id), dim=True):<8}  {clean(rule.text)}")
-        click.echo(f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}")
+        click.echo(
+            f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(tell_id(rule.id), dim=True):<8}  {clean(rule.text)}"
+        )
+        click.echo(
+            f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}"
+        )
     if not rules:
         say('No rules yet; try: memory-kb learn "Buffer chunks until the delimiter." --kind rule --tag sse')
 
 
 @rules_verb.command("select")
 @shared_options
-@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A label of the task; may be given several times.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="LABEL", help="A label of the task; may be given several times."
+)
 @click.option("--type", "type_", metavar="TYPE", help="The type of the task, such as bug.")
 @click.option("--job", help="Hide the rules of other jobs.")
 @click.option("--task", help="Hide the rules of other tasks of --job.")
-@click.option("--max-tokens", type=click.IntRange(0), metavar="N", help="What both lists may cost together [default: 500].")
-@click.option("--max-rules", type=click.IntRange(0), metavar="N", help="How many rules and pitfalls at most [default: 10].")
+@click.option(
+    "--max-tokens", type=click.IntRange(0), metavar="N", help="What both lists may cost together [default: 500]."
+)
+@click.option(
+    "--max-rules", type=click.IntRange(0), metavar="N", help="How many rules and pitfalls at most [default: 10]."
+)
 @click.pass_obj
 def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
     """Print the rules and pitfalls for a task, ready for a prompt, best first.
@@ -80,7 +90,9 @@ def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
     with options.open() as kb:
         selection = kb.rules_select(type=type_, **chosen)
     if options.as_json:
-        rules, pitfalls = ([_rule_as_json(rule) for rule in listed] for listed in (selection.rules, selection.anti_patterns))
+        rules, pitfalls = (
+            [_rule_as_json(rule) for rule in listed] for listed in (selection.rules, selection.anti_patterns)
+        )
         sums = {"total_score": selection.total_score, "token_count": selection.token_count, "text": selection.text}
         print_json({"rules": rules, "anti_patterns": pitfalls} | sums)
     elif selection.text:
@@ -112,7 +124,9 @@ def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | No
 @rules_verb.command("import")
 @shared_options
 @click.argument("source", metavar="FILE")
-@click.option("--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where they hold.")
+@click.option(
+    "--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where they hold."
+)
 @click.option("--job", help="Keep them with this job.")
 @click.option("--task", help="Keep them with this task of --job.")
 @_DRY_RUN
@@ -133,9 +147,15 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
         for one in report.rules:
             _tell_imported(one, source)
         if not dry_run:
-            counts = {word: sum(one.action == word for one in report.rules) for word in ("created", "known", "forgotten", "refused")}
+            counts = {
+                word: sum(one.action == word for one in report.rules)
+                for word in ("created", "known", "forgotten", "refused")
+            }
             click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items() if count) or "nothing to import")
-    told = {"rules": [one._asdict() for one in report.rules], "problems": [dataclasses.asdict(problem) for problem in report.problems]}
+    told = {
+        "rules": [one._asdict() for one in report.rules],
+        "problems": [dataclasses.asdict(problem) for problem in report.problems],
+    }
     return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
 
 
@@ -191,7 +211,9 @@ def sweep_verb(options: Options, /, dry_run: bool) -> int:
     return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
 
 
-def end_writing(options: Options, run: RunReport, told: dict[str, Any], *, dry_run: bool, is_quiet: bool = False) -> int:
+def end_writing(
+    options: Options, run: RunReport, told: dict[str, Any], *, dry_run: bool, is_quiet: bool = False
+) -> int:
     """Show a run in the way that was asked for; return the exit code.
 
     With `is_quiet` the verb has said itself what it did.

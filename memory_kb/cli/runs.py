@@ -119,7 +119,9 @@ def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
         'taken back before that: run 3f9a0c12, memory/a.md'
     """
     broken = [
-        f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out" for run in runs if not run.is_whole
+        f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out"
+        for run in runs
+        if not run.is_whole
     ]
     whole = [run for run in runs if run.is_whole]
     if not whole:
@@ -129,8 +131,16 @@ def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
     undone = ", ".join(run.undoes for run in whole if run.undoes)
     what = f"taken back before that: run {undone}, " if undone else "written before that: "
     sessions = {(run.occasion or "").removeprefix("session ") for run in whole}
-    way = f"--session {sessions.pop()}" if len(sessions) == 1 and whole[0].occasion else " ".join(run.run for run in reversed(whole))
-    return [f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}", f"  `memory-kb undo {way}` takes this back", *broken]
+    way = (
+        f"--session {sessions.pop()}"
+        if len(sessions) == 1 and whole[0].occasion
+        else " ".join(run.run for run in reversed(whole))
+    )
+    return [
+        f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}",
+        f"  `memory-kb undo {way}` takes this back",
+        *broken,
+    ]
 
 
 def how_to_look(vault: Path, here: Path | None) -> str:

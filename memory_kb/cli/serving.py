@@ -14,9 +14,23 @@ _DEFAULT_PLACE = "127.0.0.1:8765"
 
 @click.command("mcp")
 @shared_options
-@click.option("--http", metavar="[HOST:PORT]", is_flag=False, flag_value=_DEFAULT_PLACE, help=f"Serve over HTTP [default: {_DEFAULT_PLACE}].")
-@click.option("--token", envvar="MEMORY_KB_MCP_TOKEN", help="What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN].")
-@click.option("--profile", type=click.Choice(["default", "full"]), default="default", show_default=True, help="Offer ten tools, or all.")
+@click.option(
+    "--http",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value=_DEFAULT_PLACE,
+    help=f"Serve over HTTP [default: {_DEFAULT_PLACE}].",
+)
+@click.option(
+    "--token", envvar="MEMORY_KB_MCP_TOKEN", help="What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN]."
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["default", "full"]),
+    default="default",
+    show_default=True,
+    help="Offer ten tools, or all.",
+)
 @click.option("--no-watch", is_flag=True, help="Do not keep the index up to date between calls.")
 @click.pass_obj
 def mcp_verb(options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool) -> int:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.option("--open", "only_open", is_flag=True, help="Only those that nobody ended.")
 @click.option("--agent", help="Only those in which this agent did something.")
 @click.option("--job", help="Only those with events of this job.")
-@click.option("-k", "--limit", type=click.IntRange(0), default=20, show_default=True, help="The most sessions to print.")
+@click.option(
+    "-k", "--limit", type=click.IntRange(0), default=20, show_default=True, help="The most sessions to print."
+)
 @click.pass_obj
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the sessions, the one with the newest event first.
@@ -69,5 +71,12 @@ def _row(one: SessionSeen) -> tuple[str, ...]:
     state = f"{one.state} {one.outcome}" if one.outcome else one.state
     place = "/".join(filter(None, (one.job, one.task)))
     moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
-    words = (one.session, state, one.agent or "-", place or "-", *moments, f"{one.events:,} event{'' if one.events == 1 else 's'}")
+    words = (
+        one.session,
+        state,
+        one.agent or "-",
+        place or "-",
+        *moments,
+        f"{one.events:,} event{'' if one.events == 1 else 's'}",
+    )
     return tuple(map(one_line, words))

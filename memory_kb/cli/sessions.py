@@ -77,7 +77,9 @@ def _here() -> Path | None:
 @shared_options
 @click.argument("session", metavar="[ID]", required=False)
 @click.argument("text", nargs=-1)
-@click.option("--type", "kind", type=click.Choice(TYPES), help="What it is [default: message, or by --tool and --event].")
+@click.option(
+    "--type", "kind", type=click.Choice(TYPES), help="What it is [default: message, or by --tool and --event]."
+)
 @click.option("--role", help="Who says it: user, assistant, system.")
 @click.option("--event", help="The name of an event that is no message.")
 @click.option("--tool", help="The tool that is called, or answers.")
@@ -91,7 +93,9 @@ def _here() -> Path | None:
 @click.option("--task", help="The task it belongs to [default: the session's].")
 @click.option("--time", "ts", metavar="MOMENT", help="When it happened [default: now].")
 @click.pass_obj
-def append_verb(options: Options, /, session: str | None, text: tuple[str, ...], kind: str | None, **chosen: Any) -> int:
+def append_verb(
+    options: Options, /, session: str | None, text: tuple[str, ...], kind: str | None, **chosen: Any
+) -> int:
     """Append an event to session ID: TEXT, or what the options say.
 
     Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the events name their session, else
@@ -106,7 +110,11 @@ def append_verb(options: Options, /, session: str | None, text: tuple[str, ...],
     problems, doubts = list[Problem](), list[Problem]()
     says = text or any(chosen[name] is not None for name in ("event", "tool", "arguments", "ok", "error"))
     usual = {name: value for name in ("agent", "job", "task", "stream") if (value := chosen[name]) is not None}
-    events = iter([_make_event(text, kind, chosen)]) if says else (_with(event, usual) for event in _read_events(problems, doubts))
+    events = (
+        iter([_make_event(text, kind, chosen)])
+        if says
+        else (_with(event, usual) for event in _read_events(problems, doubts))
+    )
     with options.open() as kb:
         written = kb.session_append(events, session=session)
     if problems and not written.written:
@@ -128,7 +136,11 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
         args = None if arguments is None else load_object(arguments)
     except NoEvent as exc:
         raise UsageError(f"--args is {exc}", """write --args '{"command": "pytest"}'""") from exc
-    content = sys.stdin.buffer.read().decode("utf-8", "replace") if text == ("-",) and sys.stdin else " ".join(map(printable, text)) or None
+    content = (
+        sys.stdin.buffer.read().decode("utf-8", "replace")
+        if text == ("-",) and sys.stdin
+        else " ".join(map(printable, text)) or None
+    )
     made = make_event({**chosen, "args": args, "content": content} | ({"type": kind} if kind else {}))
     if chosen["ts"] and not made.ts:
         raise UsageError(f"{chosen['ts']!r} is not a moment", "write 2026-03-01T12:00:00Z")
@@ -138,7 +150,9 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
 def _read_events(problems: list[Problem], doubts: list[Problem]) -> Iterator[Event]:
     """Yield the events on stdin as they come; note the lines that hold none."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError("there is no event to append", 'try: memory-kb session append ID "Always use UTC." --role user')
+        raise UsageError(
+            "there is no event to append", 'try: memory-kb session append ID "Always use UTC." --role user'
+        )
     yield from read_events(sys.stdin.buffer, problems, doubts)
 
 
@@ -153,15 +167,26 @@ def read_events(lines: Iterable[bytes], problems: list[Problem], doubts: list[Pr
             problems.append(Problem("stdin", number, str(exc)))
             continue
         if not event.ts and b'"ts"' in line and (told := load_object(line).get("ts")):
-            doubts.append(Problem("stdin", number, f"{str(told)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z"))
+            doubts.append(
+                Problem(
+                    "stdin",
+                    number,
+                    f"{str(told)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
+                )
+            )
         yield event
 
 
-def _print_written(options: Options, written: SessionWritten, problems: Sequence[Problem] = (), doubts: Sequence[Problem] = ()) -> None:
+def _print_written(
+    options: Options, written: SessionWritten, problems: Sequence[Problem] = (), doubts: Sequence[Problem] = ()
+) -> None:
     told = sorted((*problems, *doubts), key=lambda problem: problem.line)
     if options.as_json:
         shares = [share._asdict() for share in written.shares]
-        print_json(dataclasses.asdict(written) | {"shares": shares, "problems": [dataclasses.asdict(problem) for problem in told]})
+        print_json(
+            dataclasses.asdict(written)
+            | {"shares": shares, "problems": [dataclasses.asdict(problem) for problem in told]}
+        )
         return
     for problem in told[:_SHOWN_PROBLEMS]:
         say(str(problem))
@@ -192,7 +217,9 @@ def _tell_events(count: int, last: int) -> str:
 def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
     """Return the steps that did something, and what was learned even where that is nothing, unless a step that failed may be why."""
     is_sure = not any(step.outcome == "failed" for step in steps)
-    return [step for step in steps if step.outcome != "nothing" or step.conflicts or (is_sure and step.name == "extraction")]
+    return [
+        step for step in steps if step.outcome != "nothing" or step.conflicts or (is_sure and step.name == "extraction")
+    ]
 
 
 @session_verb.command("end")
@@ -225,7 +252,11 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
         try:
             written = kb.session_end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
         except KeyboardInterrupt:
-            say(f"Interrupted: `memory-kb session end {session}` again does what is left." if not dry_run else "Interrupted; nothing was written.")
+            say(
+                f"Interrupted: `memory-kb session end {session}` again does what is left."
+                if not dry_run
+                else "Interrupted; nothing was written."
+            )
             raise
     if dry_run:
         return _preview_end(options, written)
@@ -247,7 +278,9 @@ def _tell_left(written: SessionWritten) -> None:
     for message in dict.fromkeys(conflict.message for conflict in conflicts):
         say(f"left: {message}")
     if any(conflict.code == "changed" for conflict in conflicts):
-        say(f"Another program wrote there at the same time; `memory-kb session end {written.session}` again does what is left.")
+        say(
+            f"Another program wrote there at the same time; `memory-kb session end {written.session}` again does what is left."
+        )
 
 
 def _preview_end(options: Options, written: SessionWritten) -> int:
@@ -258,7 +291,11 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
         return exit_code(written.steps)
     if written.correction:
         say(written.correction)
-    say(f"{written.session} would be {written.action}." if written.action != "unchanged" else f"{written.session} is ended already.")
+    say(
+        f"{written.session} would be {written.action}."
+        if written.action != "unchanged"
+        else f"{written.session} is ended already."
+    )
     print_steps(_worth_telling(written.steps), dry_run=True)
     if not any(step.changes for step in written.steps):
         say("No note would change.")
@@ -268,7 +305,13 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
 @session_verb.command("replay")
 @shared_options
 @click.argument("session", metavar="ID")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help=f"{', '.join(TYPES)}, or the name of an event; may be given several times.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    help=f"{', '.join(TYPES)}, or the name of an event; may be given several times.",
+)
 @click.option("--agent", help="Only what happened to this agent.")
 @click.pass_obj
 def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent: str | None) -> None:
@@ -280,7 +323,11 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
     """
     problems: list[Problem] = []
     with options.open() as kb:
-        for event in kb.session_replay(session, EventFilter(types, agent), on_problem=lambda line, why: problems.append(Problem(session, line, why))):
+        for event in kb.session_replay(
+            session,
+            EventFilter(types, agent),
+            on_problem=lambda line, why: problems.append(Problem(session, line, why)),
+        ):
             if options.as_json:
                 print_json(to_mapping(event))
             else:
@@ -289,9 +336,17 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
 
 
 def _print_event(event: Event) -> None:
-    who = event.event if event.type == "event" else event.role if event.type == "message" else f"{event.type} {event.tool or ''}".strip()
+    who = (
+        event.event
+        if event.type == "event"
+        else event.role
+        if event.type == "message"
+        else f"{event.type} {event.tool or ''}".strip()
+    )
     marks = [mark for mark, is_set in (("failed", event.ok is False), ("from memory-kb", event.injected)) if is_set]
-    text = event.content or event.error or (json.dumps(event.args, ensure_ascii=False, default=str) if event.args else "")
+    text = (
+        event.content or event.error or (json.dumps(event.args, ensure_ascii=False, default=str) if event.args else "")
+    )
     shown = " ".join(text[: 4 * _SHOWN].split())
     body = clean(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} …")
     noted = f" ({', '.join(marks)})" if marks else ""
@@ -336,10 +391,18 @@ def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, .
 
 
 def _print_session_hit(hit: SessionHit) -> None:
-    what = hit.event if hit.type == "event" else hit.role if hit.type == "message" else f"{hit.type} {hit.tool or ''}".strip()
+    what = (
+        hit.event
+        if hit.type == "event"
+        else hit.role
+        if hit.type == "message"
+        else f"{hit.type} {hit.tool or ''}".strip()
+    )
     marks = ", ".join(filter(None, (what, hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)))
     place = style(f"{one_line(hit.session)}:{hit.seq}", fg="green")
-    click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {style(one_line(marks), dim=True)}")
+    click.echo(
+        f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {style(one_line(marks), dim=True)}"
+    )
     click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
 
 
@@ -374,7 +437,9 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     is_fruitless = bool(made) and not any(one.session for one in made)
     code = UnreadableInput.exit_code if refused or is_fruitless else 0
     if options.as_json:
-        print_json({"sessions": [dataclasses.asdict(one) for one in made], "refused": [str(error) for error in refused]})
+        print_json(
+            {"sessions": [dataclasses.asdict(one) for one in made], "refused": [str(error) for error in refused]}
+        )
         return code
     for one in made:
         _print_imported(one)

@@ -32,7 +32,13 @@ def _placed(function: _F) -> _F:
     for option in (
         click.option("--task", help="Keep it with this task of --job."),
         click.option("--job", help="Keep it with this job."),
-        click.option("--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where it holds."),
+        click.option(
+            "--scope",
+            type=click.Choice(["project", "global"]),
+            default="project",
+            show_default=True,
+            help="Where it holds.",
+        ),
     ):
         function = option(function)
     return function
@@ -79,7 +85,13 @@ def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> N
 
 @skills_verb.command("rank")
 @shared_options
-@click.option("--by", type=click.Choice(_ORDERS), default="thompson", show_default=True, help="A sample, the mean, or the upper bound.")
+@click.option(
+    "--by",
+    type=click.Choice(_ORDERS),
+    default="thompson",
+    show_default=True,
+    help="A sample, the mean, or the upper bound.",
+)
 @_SEED
 @click.option("--job", help="Hide the skills of other jobs.")
 @click.option("--task", help="Hide the skills of other tasks of --job.")
@@ -103,8 +115,12 @@ def _print_skills(skills: Sequence[Skill]) -> None:
         counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
         about = f"  {clean(shorten(skill.description, 100))}" if skill.description else ""
         score = style(f"{skill.score:.3f}", fg="cyan")
-        click.echo(f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}  {score}  {style(counts, dim=True)}")
-        click.echo(f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(tell_id(skill.id), dim=True)}")
+        click.echo(
+            f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}  {score}  {style(counts, dim=True)}"
+        )
+        click.echo(
+            f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(tell_id(skill.id), dim=True)}"
+        )
     if not skills:
         say("No skill fits.")
 
@@ -113,11 +129,15 @@ def _print_skills(skills: Sequence[Skill]) -> None:
 @shared_options
 @click.argument("name")
 @click.option("--description", help="What it is for, and when to use it.")
-@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step; may be given several times, with {parameters}.")
+@click.option(
+    "--step", "steps", multiple=True, metavar="TEXT", help="A step; may be given several times, with {parameters}."
+)
 @click.option("--prerequisite", "prerequisites", multiple=True, metavar="TEXT", help="What must be there before.")
 @click.option("--error", "errors", multiple=True, metavar="'ERROR: FIX'", help="What goes wrong, and what helps.")
 @click.option("--exit-criterion", "exit_criteria", multiple=True, metavar="TEXT", help="How to tell that it is done.")
-@click.option("--template", metavar="TEXT", help="A prompt or a piece of code with {parameters}; a single - reads it from stdin.")
+@click.option(
+    "--template", metavar="TEXT", help="A prompt or a piece of code with {parameters}; a single - reads it from stdin."
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; may be given several times.")
 @click.option("--created-by", metavar="WHO", help="Who made it.")
 @click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
@@ -155,7 +175,14 @@ def create_verb(options: Options, /, name: str, template: str | None, dry_run: b
 @_DRY_RUN
 @click.pass_obj
 def procedure_verb(
-    options: Options, /, name: str, steps: tuple[str, ...], context: str | None, tags: tuple[str, ...], dry_run: bool, **chosen: Any
+    options: Options,
+    /,
+    name: str,
+    steps: tuple[str, ...],
+    context: str | None,
+    tags: tuple[str, ...],
+    dry_run: bool,
+    **chosen: Any,
 ) -> int:
     """Save a workflow called NAME with its steps; one of that name is brought up to date.
 
@@ -223,7 +250,10 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
     with options.open() as kb:
         report = kb.skills_import(source, dry_run=dry_run, **chosen)
     if options.as_json:
-        listed = {"skills": [one._asdict() for one in report.skills], "problems": [dataclasses.asdict(one) for one in report.problems]}
+        listed = {
+            "skills": [one._asdict() for one in report.skills],
+            "problems": [dataclasses.asdict(one) for one in report.problems],
+        }
         print_json(listed | run_as_json(report.run, dry_run=dry_run))
         return CONFLICT if report.run.conflicts else 0
     print_problems(report.problems)
@@ -258,7 +288,12 @@ def export_verb(options: Options, /, target: str, names: tuple[str, ...], dry_ru
         report = kb.skills_export(target, names, dry_run=dry_run, **chosen)
     left = any(one.action == "left" for one in report.files)
     if options.as_json:
-        print_json({"files": [one._asdict() for one in report.files], "problems": [dataclasses.asdict(one) for one in report.problems]})
+        print_json(
+            {
+                "files": [one._asdict() for one in report.files],
+                "problems": [dataclasses.asdict(one) for one in report.problems],
+            }
+        )
         return CONFLICT if left else 0
     print_problems(report.problems)
     _print_moved(report.files, would=dry_run)

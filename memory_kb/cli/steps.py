@@ -22,7 +22,9 @@ _MOST_NEW = 8
 
 def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
     """Return steps as `--json` prints them."""
-    listed = [dataclasses.asdict(step) | {"conflicts": [conflict._asdict() for conflict in step.conflicts]} for step in steps]
+    listed = [
+        dataclasses.asdict(step) | {"conflicts": [conflict._asdict() for conflict in step.conflicts]} for step in steps
+    ]
     return listed if dry_run else [{name: value for name, value in step.items() if name != "diff"} for step in listed]
 
 
@@ -53,7 +55,9 @@ def exit_code(steps: Sequence[StepReport]) -> int:
 
 @click.command("consolidate")
 @shared_options
-@click.option("--stage", metavar="NAME", help="One of semantic, dedup, age, archive, promote [default: all, in this order].")
+@click.option(
+    "--stage", metavar="NAME", help="One of semantic, dedup, age, archive, promote [default: all, in this order]."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def consolidate_verb(options: Options, /, stage: str | None, dry_run: bool) -> int:
@@ -88,7 +92,12 @@ def maintain_verb(options: Options, /, force: bool, dry_run: bool) -> int:
     with options.open() as kb:
         report = kb.maintain(force=force, dry_run=dry_run)
     if options.as_json:
-        print_json({"steps": steps_as_json(report.steps, dry_run=dry_run), "next_due": report.next_due.isoformat(timespec="seconds")})
+        print_json(
+            {
+                "steps": steps_as_json(report.steps, dry_run=dry_run),
+                "next_due": report.next_due.isoformat(timespec="seconds"),
+            }
+        )
         return exit_code(report.steps)
     if not report.steps:
         say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")

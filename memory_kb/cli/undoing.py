@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 @shared_options
 @click.argument("named", metavar="[RUN]...", nargs=-1)
 @click.option("--session", metavar="ID", help="Take back all that the end of this session wrote.")
-@click.option("--list", "is_list", is_flag=True, help="Show the runs that can be taken back, newest first; with --session, only its own.")
+@click.option(
+    "--list",
+    "is_list",
+    is_flag=True,
+    help="Show the runs that can be taken back, newest first; with --session, only its own.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool, dry_run: bool) -> int:
@@ -68,7 +73,14 @@ def _finish_all(options: Options, reports: Sequence[RunReport], *, dry_run: bool
     if made:
         say(f"`memory-kb undo {' '.join(reversed(made))}` takes this back.")
     notices = tuple(dict.fromkeys(notice for report in reports for notice in report.notices))
-    return end_run(RunReport(None, "undo", conflicts=tuple(conflict for report in reports for conflict in report.conflicts), notices=notices))
+    return end_run(
+        RunReport(
+            None,
+            "undo",
+            conflicts=tuple(conflict for report in reports for conflict in report.conflicts),
+            notices=notices,
+        )
+    )
 
 
 def _show(report: RunReport) -> None:
@@ -87,7 +99,9 @@ def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
         return 0
     for run in runs:
         state = f" (taken back by {run.undone_by})" if run.undone_by else ""
-        click.echo(f"{style(run.run, fg='green')}  {run.time}  {clean(run.verb):<10}  {one_line(run.summary)}{style(state, dim=True)}")
+        click.echo(
+            f"{style(run.run, fg='green')}  {run.time}  {clean(run.verb):<10}  {one_line(run.summary)}{style(state, dim=True)}"
+        )
     if not runs:
         say("No run has changed anything yet.")
     return 0

@@ -29,8 +29,17 @@ _CTRL_C = 130
 
 @click.command("watch")
 @shared_options
-@click.option("--stdin", "until_stdin_ends", is_flag=True, help="End when standard input is closed, as when the parent process dies.")
-@click.option("--poll", is_flag=True, help="Compare at intervals instead of being told by the system. Chosen by itself where that cannot work.")
+@click.option(
+    "--stdin",
+    "until_stdin_ends",
+    is_flag=True,
+    help="End when standard input is closed, as when the parent process dies.",
+)
+@click.option(
+    "--poll",
+    is_flag=True,
+    help="Compare at intervals instead of being told by the system. Chosen by itself where that cannot work.",
+)
 @click.pass_obj
 def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
@@ -71,7 +80,9 @@ class _Service:
         try:
             with self._first_words:
                 progress = self._first_words.enter_context(FileProgress())
-                self._kb.watch(self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress, maintain=True)
+                self._kb.watch(
+                    self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress, maintain=True
+                )
         except BaseException as exc:  # noqa: BLE001 - raised again in the main thread
             self._error = exc
         finally:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 _JOB = click.option("--job", help="The job it belongs to.")
 _TASK = click.option("--task-id", metavar="TASK", help="The task of --job.")
-_REPO = click.option("--repo", "repository", metavar="DIR", help="The repository to ask about [default: the vault's own].")
+_REPO = click.option(
+    "--repo", "repository", metavar="DIR", help="The repository to ask about [default: the vault's own]."
+)
 _NO_GIT = click.option("--no-git", "git", flag_value=False, default=True, help="Do not ask git.")
 _MAX_JSON = 1_000_000
 
@@ -44,9 +46,21 @@ def ledger_verb() -> None:
 @click.option("--task", metavar="TEXT", help="What it works on; an empty text for nothing.")
 @click.option("--goal", metavar="TEXT", help="What it is after.")
 @click.option("--completed", multiple=True, metavar="TASK", help="A task that is done; each counts once.")
-@click.option("--tasks-completed", type=click.IntRange(0, 1_000_000_000), metavar="NUMBER", help="How many are done, where only that is known.")
-@click.option("--file", "--files", "files", multiple=True, metavar="PATH", help="A file it modified; may be given several times.")
-@click.option("--uncommitted/--committed", "uncommitted", default=None, help="Whether there are changes that are not committed [default: git tells].")
+@click.option(
+    "--tasks-completed",
+    type=click.IntRange(0, 1_000_000_000),
+    metavar="NUMBER",
+    help="How many are done, where only that is known.",
+)
+@click.option(
+    "--file", "--files", "files", multiple=True, metavar="PATH", help="A file it modified; may be given several times."
+)
+@click.option(
+    "--uncommitted/--committed",
+    "uncommitted",
+    default=None,
+    help="Whether there are changes that are not committed [default: git tells].",
+)
 @click.option("--commit", metavar="HASH", help="The last commit [default: git tells].")
 @click.option("--tech", multiple=True, metavar="WORD", help="What it works with.")
 @click.option("--pattern", "patterns", multiple=True, metavar="ID", help="What it learned.")
@@ -64,14 +78,21 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_
     memory-kb ledger set eng-001 --task T-43 --completed T-42 --file src/users.py --file tests/test_users.py
     memory-kb ledger set --json-file checkpoint.json
     """
-    told: dict[str, Any] = {name: value or None if isinstance(value, tuple) and name != "completed" else value for name, value in chosen.items()}
+    told: dict[str, Any] = {
+        name: value or None if isinstance(value, tuple) and name != "completed" else value
+        for name, value in chosen.items()
+    }
     with options.open() as kb:
         done = kb.ledger_set(agent, told=_read_object(json_file) if json_file else None, dry_run=dry_run, **told)
     place = {"id": done.ledger.id, "path": done.ledger.path, "action": done.action, "notices": list(done.notices)}
-    return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}", dry_run=dry_run)
+    return _finish(
+        options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}", dry_run=dry_run
+    )
 
 
-def _finish(options: Options, done: Checkpointed | HandedOff, told: Mapping[str, Any], line: str, *, dry_run: bool) -> int:
+def _finish(
+    options: Options, done: Checkpointed | HandedOff, told: Mapping[str, Any], line: str, *, dry_run: bool
+) -> int:
     def show() -> None:
         if not done.run.conflicts:
             click.echo(line)
@@ -82,7 +103,11 @@ def _finish(options: Options, done: Checkpointed | HandedOff, told: Mapping[str,
 
 def _read_object(file: str) -> Mapping[str, Any]:
     try:
-        data = (sys.stdin.buffer.read(_MAX_JSON + 1) if sys.stdin else b"") if file == "-" else _read_file(Path(file).expanduser())
+        data = (
+            (sys.stdin.buffer.read(_MAX_JSON + 1) if sys.stdin else b"")
+            if file == "-"
+            else _read_file(Path(file).expanduser())
+        )
     except OSError as exc:
         raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
     if len(data) > _MAX_JSON:
@@ -90,7 +115,9 @@ def _read_object(file: str) -> Mapping[str, Any]:
     try:
         return load_object(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     except NoEvent as exc:
-        raise UnreadableInput(f"{file}:1: {exc}", "write one JSON object, as `memory-kb ledger show AGENT --json` prints it") from exc
+        raise UnreadableInput(
+            f"{file}:1: {exc}", "write one JSON object, as `memory-kb ledger show AGENT --json` prints it"
+        ) from exc
 
 
 def _read_file(file: Path) -> bytes:
@@ -143,7 +170,9 @@ def list_ledgers_verb(options: Options, /, **chosen: Any) -> None:
         print_json({"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]})
         return
     for ledger in ledgers:
-        click.echo(f"{one_line(ledger.agent_id)}  {ledger.last_checkpoint or ''}  {one_line(ledger.current_task or '')}".rstrip())
+        click.echo(
+            f"{one_line(ledger.agent_id)}  {ledger.last_checkpoint or ''}  {one_line(ledger.current_task or '')}".rstrip()
+        )
     if not ledgers:
         say("No agent has a ledger yet.")
 
@@ -166,7 +195,9 @@ def handoff_verb() -> None:
 @shared_options
 @click.option("--from", "from_agent", required=True, metavar="AGENT", help="Who goes.")
 @click.option("--to", "to_agent", required=True, metavar="AGENT", help="Who comes.")
-@click.option("--done", multiple=True, metavar="TEXT", help="What was done; may be given several times, as all that follow.")
+@click.option(
+    "--done", multiple=True, metavar="TEXT", help="What was done; may be given several times, as all that follow."
+)
 @click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="What was made.")
 @click.option("--needs-testing", multiple=True, metavar="TEXT", help="What nobody has tried yet.")
 @click.option("--known-issue", "known_issues", multiple=True, metavar="TEXT", help="What is known to be wrong.")
@@ -241,7 +272,9 @@ def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
         return
     for one in found:
         who = one_line(f"{one.from_agent or '?'} to {one.to_agent or '?'}")
-        click.echo(f"{style(one_line(one.id), fg='green')}  {(one.timestamp or '')[:16]}  {who}  {clean(shorten(' '.join(one.done), 100))}".rstrip())
+        click.echo(
+            f"{style(one_line(one.id), fg='green')}  {(one.timestamp or '')[:16]}  {who}  {clean(shorten(' '.join(one.done), 100))}".rstrip()
+        )
     if not found:
         say(_no_handoff(chosen.get("to")))
 
@@ -251,10 +284,15 @@ def _print_handoff(options: Options, handoff: Handoff) -> None:
         print_json(handoff.as_mapping | {"scope": handoff.scope, "path": handoff.path})
         return
     head = f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
-    click.echo(f"{style(one_line(head), bold=True)}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}")
+    click.echo(
+        f"{style(one_line(head), bold=True)}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}"
+    )
     state = handoff.git_state
     if isinstance(state, Mapping):
-        state = ", ".join(f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in state.items())
+        state = ", ".join(
+            f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            for name, value in state.items()
+        )
     parts: dict[str, tuple[str, ...]] = {
         "done": handoff.done,
         "needs testing": handoff.needs_testing,
@@ -315,6 +353,13 @@ def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run
     """
     with options.open() as kb:
         report = kb.continuity_refresh(task, job=job, dry_run=dry_run)
-    told = {"path": report.path, "relevant": list(report.relevant), "avoid": list(report.avoid), "degraded": list(report.degraded)}
+    told = {
+        "path": report.path,
+        "relevant": list(report.relevant),
+        "avoid": list(report.avoid),
+        "degraded": list(report.degraded),
+    }
     notes = [f"note: {note}" for note in report.degraded]
-    return finish_run(options, report.run, dry_run=dry_run, told=told, notes=notes, nothing=f"{report.path} is up to date.")
+    return finish_run(
+        options, report.run, dry_run=dry_run, told=told, notes=notes, nothing=f"{report.path} is up to date."
+    )

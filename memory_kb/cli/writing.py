@@ -40,13 +40,23 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     for path in made.created:
         click.echo(f"made {path}")
         if path.name == "MEMORY.md":
-            say("MEMORY.md is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.")
+            say(
+                "MEMORY.md is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it."
+            )
     if made.created and made.around:
-        say(f"This vault lies inside the vault {made.around}: from here on down, commands use this one, and that one's notes are not searched.")
+        say(
+            f"This vault lies inside the vault {made.around}: from here on down, commands use this one, and that one's notes are not searched."
+        )
     if made.created and made.notes_beside:
         lie = "Markdown file lies" if made.notes_beside == 1 else "Markdown files lie"
-        say(f"{made.notes_beside} {lie} beside memory/, outside of this vault; search there with --vault on the folder.")
-    say('Next: memory-kb learn "The first thing worth remembering."' if made.created else "Everything was there already; nothing was changed.")
+        say(
+            f"{made.notes_beside} {lie} beside memory/, outside of this vault; search there with --vault on the folder."
+        )
+    say(
+        'Next: memory-kb learn "The first thing worth remembering."'
+        if made.created
+        else "Everything was there already; nothing was changed."
+    )
     if made.created and find_repository(made.folder):
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
 
@@ -54,16 +64,27 @@ def init_verb(options: Options, /, folder: str | None) -> None:
 @click.command("learn")
 @shared_options
 @click.argument("text", nargs=-1)
-@click.option("--kind", default="fact", show_default=True, type=click.Choice((*KINDS, *KIND_ALIASES)), metavar="KIND", help=", ".join(KINDS) + ".")
+@click.option(
+    "--kind",
+    default="fact",
+    show_default=True,
+    type=click.Choice((*KINDS, *KIND_ALIASES)),
+    metavar="KIND",
+    help=", ".join(KINDS) + ".",
+)
 @click.option("--title", help="What to call it.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; may be given several times.")
 @click.option("--priority", type=click.Choice(tuple(PRIORITIES)), help="How much it matters [default: by kind].")
 @click.option("--applies-to", multiple=True, metavar="GLOB", help="Files it is about, such as 'src/**/*.py'.")
-@click.option("--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where it holds.")
+@click.option(
+    "--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where it holds."
+)
 @click.option("--job", help="Keep it with this job.")
 @click.option("--task", help="Keep it with this task of --job.")
 @click.option(
-    "--source", type=click.Choice(SOURCES), help="How it is known; what is external_unverified is not followed before a person approves it."
+    "--source",
+    type=click.Choice(SOURCES),
+    help="How it is known; what is external_unverified is not followed before a person approves it.",
 )
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")

@@ -82,20 +82,30 @@ class Context:
         return tuple(dict.fromkeys(entry_id for section in self.sections for entry_id in section.ids))
 
 
-def build_context(material: Material, labels: Sequence[str], today: date, settings: ContextSettings, count: TokenCounter = count_tokens) -> Context:
+def build_context(
+    material: Material,
+    labels: Sequence[str],
+    today: date,
+    settings: ContextSettings,
+    count: TokenCounter = count_tokens,
+) -> Context:
     """Fill the sections in their order; the first that takes an entry has it."""
     marks = material.marks
     tamed = [replace(rule, text=tame(rule.text), title=tame(rule.title)) for rule in material.rules]
     marked = [replace(rule, text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
     words = labels or material.labels
-    rules = select_rules(marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules, count=count)
+    rules = select_rules(
+        marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules, count=count
+    )
     rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens, count)
     chosen_rules = {rule.id for rule in (*rules.rules, *rules.anti_patterns)}
     institutional = _institutional(material.institutional, marks)
     taken = {*institutional.ids, *chosen_rules}
     fitting = [one.memory for one in material.found if one.memory.id not in taken]
     procedures = [one.memory for one in material.skills]
-    layers = build_layers(material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks, count)
+    layers = build_layers(
+        material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks, count
+    )
     guidelines = _section("guidelines", rules.text, [rule.id for rule in (*rules.rules, *rules.anti_patterns)])
     taken |= set(layers.ids)
     learnings = _learnings(material.found, taken, settings.max_chars, marks, today)
@@ -123,20 +133,32 @@ def _institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> Sect
     live = [one for one in memories if one.is_live and one.text.strip()]
     if not live:
         return _section("institutional", "", ())
-    body = "\n\n".join(f"{as_block(one.text.strip())}{chr(10) + marks[one.id] if one.id in marks else ''}" for one in live)
+    body = "\n\n".join(
+        f"{as_block(one.text.strip())}{chr(10) + marks[one.id] if one.id in marks else ''}" for one in live
+    )
     return _section("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", [one.id for one in live])
 
 
-def _learnings(found: Iterable[Found], taken: set[str], max_chars: int, marks: Mapping[str, str], today: date) -> Section:
+def _learnings(
+    found: Iterable[Found], taken: set[str], max_chars: int, marks: Mapping[str, str], today: date
+) -> Section:
     """Return the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = [one for one in found if one.memory.id not in taken and one.memory.kind != "skill"]
-    rest = [one for one in rest if one.memory.kind != "episode" or one.memory.word("outcome") in (None, "success", "partial")]
+    rest = [
+        one
+        for one in rest
+        if one.memory.kind != "episode" or one.memory.word("outcome") in (None, "success", "partial")
+    ]
     weighed = sorted(rest, key=lambda one: -one.hit.score * _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0))
     episodes = [one for one in weighed if one.memory.kind == "episode"][_MOST_EPISODES:]
-    return _list_found("learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars, marks, today)
+    return _list_found(
+        "learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars, marks, today
+    )
 
 
-def _list_found(name: str, head: str, found: Iterable[Found], most: int, max_chars: int, marks: Mapping[str, str], today: date) -> Section:
+def _list_found(
+    name: str, head: str, found: Iterable[Found], most: int, max_chars: int, marks: Mapping[str, str], today: date
+) -> Section:
     """Return passages under their files' names, until one does not fit (S3-41, S3-44)."""
     frame_size = len("--- Retrieved Memory ---\n\n--- end ---")
     text, ids = head, list[str]()
@@ -183,13 +205,23 @@ def _section(name: str, text: str, ids: Iterable[str]) -> Section:
     return Section(name, text, tuple(ids))
 
 
-def _summaries(material: Material, sections: Sequence[Section], layers: Layers) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
+def _summaries(
+    material: Material, sections: Sequence[Section], layers: Layers
+) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
     """Return in a line each what the sections after the institutional show, and the skills."""
-    everything = (*material.baseline, *material.rules, *(one.memory for one in (*material.found, *material.skills, *material.proxy)))
+    everything = (
+        *material.baseline,
+        *material.rules,
+        *(one.memory for one in (*material.found, *material.skills, *material.proxy)),
+    )
     known = {one.id: one for one in everything}
-    shown = dict.fromkeys(entry_id for section in sections if section.name != "institutional" for entry_id in section.ids)
+    shown = dict.fromkeys(
+        entry_id for section in sections if section.name != "institutional" for entry_id in section.ids
+    )
     memories = [known[entry_id] for entry_id in shown if entry_id in known]
-    patterns = tuple(summarize(one) for one in memories if one.kind not in ("skill", "episode") and not one.is_unverified)
+    patterns = tuple(
+        summarize(one) for one in memories if one.kind not in ("skill", "episode") and not one.is_unverified
+    )
     skills = {one.id: summarize(one) for one in (*layers.procedures, *memories) if one.kind == "skill"}
     return patterns, tuple(skills.values())
 

@@ -71,7 +71,12 @@ def _ended(text: str) -> str:
     return f"{text}." if text and text[-1].isalnum() else text
 
 
-def with_details(selection: Selection, memories: Mapping[tuple[str, str], Memory], max_tokens: int, count: TokenCounter = count_tokens) -> Selection:
+def with_details(
+    selection: Selection,
+    memories: Mapping[tuple[str, str], Memory],
+    max_tokens: int,
+    count: TokenCounter = count_tokens,
+) -> Selection:
     """Return a selection whose text tells the details too, of the best rules first, as far as its budget goes.
 
     What was chosen stays the same.
@@ -79,7 +84,9 @@ def with_details(selection: Selection, memories: Mapping[tuple[str, str], Memory
     told: dict[str, str] = {}
 
     def show() -> str:
-        return format_for_prompt([replace(rule, text=f"{rule.text} {told[rule.id]}") if rule.id in told else rule for rule in chosen])
+        return format_for_prompt(
+            [replace(rule, text=f"{rule.text} {told[rule.id]}") if rule.id in told else rule for rule in chosen]
+        )
 
     chosen: list[Rule] = [*selection.rules, *selection.anti_patterns]
     for rule in sorted(chosen, key=lambda rule: -(rule.score or 0.0)):

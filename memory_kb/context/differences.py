@@ -126,21 +126,35 @@ def compare(base: Observation, head: Observation, path: str, asking: Asking | No
     """
     asking = asking or Asking(tuple(one.query for one in head.outcomes))
     asked = {one.question for one in asking.told}
-    rows = (summarize(side.name, [one for one in side.outcomes if one.query.question in asked]) for side in (base, head))
+    rows = (
+        summarize(side.name, [one for one in side.outcomes if one.query.question in asked]) for side in (base, head)
+    )
     before = {one.query.question: one for one in base.outcomes}
-    changes = [QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one) for one in head.outcomes]
+    changes = [
+        QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one)
+        for one in head.outcomes
+    ]
     queries = [one for one in changes if one.after.query.question in asked]
     told = base.contexts or {}
-    contexts = tuple(ContextChange(task, told.get(task, ToldContext()), after) for task, after in (head.contexts or {}).items())
+    contexts = tuple(
+        ContextChange(task, told.get(task, ToldContext()), after) for task, after in (head.contexts or {}).items()
+    )
     new, known = split_problems(base.problems, head.problems)
-    findings = [*asking.problems, *(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")), *new]
+    findings = [
+        *asking.problems,
+        *(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")),
+        *new,
+    ]
     was_there = list(known)
     for change in contexts:
         old = {_NUMBERS.sub("", one) for one in change.before.complaints}
         for one in change.after.complaints:
             (was_there if _NUMBERS.sub("", one) in old else findings).append(Problem(path, 1, one))
     unasked = tuple(one.question for one in asking.unasked)
-    notices = (*asking.notices, *(_say_unasked(one) for one in changes if one.after.query.question not in asked and one.verdict == "lost"))
+    notices = (
+        *asking.notices,
+        *(_say_unasked(one) for one in changes if one.after.query.question not in asked and one.verdict == "lost"),
+    )
     return CiReport(
         base,
         head,
@@ -184,9 +198,13 @@ def _say_lost(change: QueryChange, path: str) -> Problem:
     query = change.after.query
     wanted = ", ".join(query.expect)
     if change.before is None:
-        return Problem(path, query.line, f"the new query {query.question!r} finds none of {wanted} among its first {query.k} hits")
+        return Problem(
+            path, query.line, f"the new query {query.question!r} finds none of {wanted} among its first {query.k} hits"
+        )
     return Problem(
-        path, query.line, f"{query.question!r} no longer finds any of {wanted} among its first {query.k} hits (was rank {change.before.rank})"
+        path,
+        query.line,
+        f"{query.question!r} no longer finds any of {wanted} among its first {query.k} hits (was rank {change.before.rank})",
     )
 
 
@@ -204,7 +222,9 @@ def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def split_problems(before: Iterable[Problem], after: Sequence[Problem]) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+def split_problems(
+    before: Iterable[Problem], after: Sequence[Problem]
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """Return which problems are new and which were there, whatever line or file they stand at now.
 
     Example:

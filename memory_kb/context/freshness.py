@@ -104,7 +104,11 @@ def _apply(material: Material, standings: Standings) -> Material:
         memory = material.look_up(entry_id)
         return None if memory is None or is_void(memory) else memory
 
-    marks = {entry_id: mark for (_, entry_id), standing in standings.items() if (mark := as_line(say_mark(standing), _MARK_LENGTH))}
+    marks = {
+        entry_id: mark
+        for (_, entry_id), standing in standings.items()
+        if (mark := as_line(say_mark(standing), _MARK_LENGTH))
+    }
     return replace(
         material,
         institutional=[one for one in material.institutional if not is_void(one)],

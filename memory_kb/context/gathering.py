@@ -83,7 +83,9 @@ class Material:
 class Gathering:
     """One reading of the index for one task."""
 
-    def __init__(self, index: Index, wanted: Wanted, request: Request, ranking: Ranking, today: date, question: Question | None) -> None:
+    def __init__(
+        self, index: Index, wanted: Wanted, request: Request, ranking: Ranking, today: date, question: Question | None
+    ) -> None:
         self._index, self._wanted, self._request = index, wanted, request
         self._ranking, self._today, self._question = ranking, today, question
         self._read = functools.cache(self._read_file)
@@ -103,7 +105,11 @@ class Gathering:
             rules=rules,
             found=found,
             skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
-            proxy=[one for one in self._unique(self._search(topic, Filters(learning_types=("proxy",)), _FEW)) if "proxy-tasks" in one.memory.path],
+            proxy=[
+                one
+                for one in self._unique(self._search(topic, Filters(learning_types=("proxy",)), _FEW))
+                if "proxy-tasks" in one.memory.path
+            ],
             look_up=self._look_up,
             labels=labels,
         )
@@ -115,7 +121,10 @@ class Gathering:
         if not spelled:
             return (), []
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=spelled)
-        rules = [replace(one, status="retired") if one.is_live and not self._holds(one) else one for one in self._memories(wanted)]
+        rules = [
+            replace(one, status="retired") if one.is_live and not self._holds(one) else one
+            for one in self._memories(wanted)
+        ]
         if chosen:
             return chosen, rules
         labels = find_labels(self._wanted.task, rules)
@@ -132,7 +141,11 @@ class Gathering:
     def _inverted(self) -> frozenset[tuple[str, Location]]:
         """The rules whose inversion is proposed."""
         place = self._wanted.place
-        return targets_of(self._memories(EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",), job=place.job, task=place.task)))
+        return targets_of(
+            self._memories(
+                EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",), job=place.job, task=place.task)
+            )
+        )
 
     def _is_for_all(self, memory: Memory) -> bool:
         return memory.place.learning_type == "task" and fits_files(memory, self._wanted.files)
@@ -142,7 +155,10 @@ class Gathering:
 
     def _topic(self) -> Topic:
         terms = parse_query(self._request.text).terms[:_WORDS]
-        counts = [self._index.count_entries(parse_query(term).expression) if not parse_query(term).is_empty else 0 for term in terms]
+        counts = [
+            self._index.count_entries(parse_query(term).expression) if not parse_query(term).is_empty else 0
+            for term in terms
+        ]
         return weigh_words(terms, counts, max(self._index.count_entries(), 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
@@ -156,7 +172,12 @@ class Gathering:
         best = max((hit.parts.relevance for hit in hits), default=0.0)
         for hit in hits:
             memory = self._memory_of(hit)
-            if memory and self._may_be_given(memory) and fits_files(memory, self._wanted.files) and is_about(topic, memory, hit, best):
+            if (
+                memory
+                and self._may_be_given(memory)
+                and fits_files(memory, self._wanted.files)
+                and is_about(topic, memory, hit, best)
+            ):
                 yield Found(memory, hit)
 
     def _for_files(self) -> Iterator[Found]:

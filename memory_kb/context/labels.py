@@ -43,7 +43,9 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
         ('Testing',)
     """
     words = _words(task)
-    said = {stem(word) for word in words if word} | {f"{stem(one)} {stem(other)}" for one, other in pairwise(words) if one and other}
+    said = {stem(word) for word in words if word} | {
+        f"{stem(one)} {stem(other)}" for one, other in pairwise(words) if one and other
+    }
     said |= {stem(f"{one}{other}") for one, other in pairwise(words) if one and other}
     tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
     return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)

@@ -99,7 +99,11 @@ def build_layers(
         if memory not in chosen and page.add("contextual", line(memory)):
             chosen.append(memory)
     proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)
-    done = [one for one in proven[:_MOST_PROCEDURES] if page.add("procedures", _marked(_show_procedure(one), one, marks or {}))]
+    done = [
+        one
+        for one in proven[:_MOST_PROCEDURES]
+        if page.add("procedures", _marked(_show_procedure(one), one, marks or {}))
+    ]
     chosen += done
     for memory in _neighbours(chosen[always:], {one.id for one in chosen}, look_up):
         if page.add("linked", line(memory)):
@@ -122,7 +126,11 @@ def order_contextual(memories: Iterable[Memory], today: date) -> list[Memory]:
     known = (one for one in memories if one.kind not in ("skill", "episode") and not one.is_unverified)
     short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH)
     scored = [(_activation(one, today), one) for one in short if _is_in_force(one)]
-    return [one for score, one in sorted(scored, key=lambda pair: (-pair[0], pair[1].path, pair[1].id)) if score > MIN_ACTIVATION]
+    return [
+        one
+        for score, one in sorted(scored, key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
+        if score > MIN_ACTIVATION
+    ]
 
 
 def priority_of(memory: Memory) -> str:
@@ -151,7 +159,9 @@ def read_steps(text: str) -> tuple[str, ...]:
 
 
 def _activation(memory: Memory, today: date) -> float:
-    return activation_score(memory.kind, memory.reinforcement_count, None if memory.is_evergreen else memory.seen, today)
+    return activation_score(
+        memory.kind, memory.reinforcement_count, None if memory.is_evergreen else memory.seen, today
+    )
 
 
 def _is_in_force(memory: Memory) -> bool:
@@ -207,6 +217,11 @@ def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[st
     for link in (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by")):
         if link.to not in taken and link.to not in found:
             memory = look_up(link.to)
-            if memory and _is_in_force(memory) and not memory.is_unverified and memory.kind not in ("episode", "handoff", "ledger"):
+            if (
+                memory
+                and _is_in_force(memory)
+                and not memory.is_unverified
+                and memory.kind not in ("episode", "handoff", "ledger")
+            ):
                 found[link.to] = memory
     return list(found.values())

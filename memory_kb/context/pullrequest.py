@@ -31,7 +31,13 @@ def as_markdown(report: CiReport) -> str:
     text = "\n".join(_lines(report, with_text=True))
     if len(text) <= MOST:
         return text + "\n"
-    short = "\n".join((*_lines(report, with_text=False), "", "The texts of the contexts are left out: the report would be too long for a comment."))
+    short = "\n".join(
+        (
+            *_lines(report, with_text=False),
+            "",
+            "The texts of the contexts are left out: the report would be too long for a comment.",
+        )
+    )
     return shorten_lines(short, MOST) + "\n"
 
 
@@ -69,7 +75,10 @@ def _lines(report: CiReport, *, with_text: bool) -> Iterator[str]:
     yield from _queries(report.queries, titles)
     yield from _contexts(report.contexts, titles, with_text=with_text)
     yield from _list("No longer asked", [escape(question) for question in report.unasked])
-    yield from _list("Was there before, and fails nothing", [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.known])
+    yield from _list(
+        "Was there before, and fails nothing",
+        [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.known],
+    )
     yield from _list("Notes", [escape(notice) for notice in report.notices])
 
 
@@ -143,7 +152,9 @@ def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, wi
         counts = f"{change.before.tokens:,} → {change.after.tokens:,} tokens"
         yield f"- **{escape(change.task)}**: {counts}"
         for sign, ids in (("+", change.added), ("−", change.removed)):
-            yield from (f"  - {sign} {escape(titles.get(one, one))} (`{_code(one)[:60]}`)" for one in ids[:_MOST_LISTED])
+            yield from (
+                f"  - {sign} {escape(titles.get(one, one))} (`{_code(one)[:60]}`)" for one in ids[:_MOST_LISTED]
+            )
         if with_text:
             yield from _difference(change)
     same = len(changes) - len(shown)
@@ -152,7 +163,11 @@ def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, wi
 
 
 def _difference(change: ContextChange) -> Iterator[str]:
-    lines = list(difflib.unified_diff(change.before.text.splitlines(), change.after.text.splitlines(), "before", "after", lineterm="", n=2))
+    lines = list(
+        difflib.unified_diff(
+            change.before.text.splitlines(), change.after.text.splitlines(), "before", "after", lineterm="", n=2
+        )
+    )
     fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall(r"`+", line)), 3)
     yield ""
     yield "  <details><summary>text</summary>"

@@ -90,7 +90,11 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
                 yield opened, closed, level, ""
                 opened = -1
             yield place, start, 0, ""
-        elif first in _BULLETS and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)")) and (marker := _ITEM.match(line)):
+        elif (
+            first in _BULLETS
+            and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)"))
+            and (marker := _ITEM.match(line))
+        ):
             if opened >= 0:
                 yield opened, closed, level, ""
             opened, closed, level, is_item, is_text = place, start, WHOLE, True, False

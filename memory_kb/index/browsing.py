@@ -90,7 +90,10 @@ def map_links(index: SqliteIndex) -> LinkMap:
             other = names.get(target.casefold(), key)
             if other != key:
                 edges[Edge(key, other, relation)] = None
-    nodes = (Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line) for key, one in enumerate(entries))
+    nodes = (
+        Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
+        for key, one in enumerate(entries)
+    )
     return LinkMap(tuple(nodes), tuple(edges), 0, names)
 
 
@@ -130,11 +133,17 @@ def take_busiest(links: LinkMap, limit: int, wanted: Collection[int] | None = No
         >>> [node.id for node in take_busiest(links, 2).nodes]
         ['0', '1']
     """
-    edges = links.edges if wanted is None else tuple(edge for edge in links.edges if edge.source in wanted and edge.target in wanted)
+    edges = (
+        links.edges
+        if wanted is None
+        else tuple(edge for edge in links.edges if edge.source in wanted and edge.target in wanted)
+    )
     count = Counter(key for edge in edges for key in (edge.source, edge.target))
     kept = frozenset(itertools.islice(_grow(_neighbours(edges), count), limit))
     # The last ones may have come without those that they are linked to.
-    linked = [key for edge in edges if edge.source in kept and edge.target in kept for key in (edge.source, edge.target)]
+    linked = [
+        key for edge in edges if edge.source in kept and edge.target in kept for key in (edge.source, edge.target)
+    ]
     found = _keep(links, linked, 0)
     return found._replace(left_out=len(count) - len(found.nodes))
 

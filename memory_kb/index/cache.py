@@ -87,7 +87,8 @@ class EmbeddingCache:
     def find_dimension(self, space: Space) -> int:
         """Return the dimension of a model's vectors, 0 if there are none."""
         row = self._connection.execute(
-            "SELECT dimension FROM embedding_cache WHERE provider = ? AND model = ? ORDER BY updated_at DESC LIMIT 1", space[:2]
+            "SELECT dimension FROM embedding_cache WHERE provider = ? AND model = ? ORDER BY updated_at DESC LIMIT 1",
+            space[:2],
         ).fetchone()
         return int(row[0]) if row else 0
 
@@ -96,7 +97,9 @@ class EmbeddingCache:
         now = _now()
         blobs = (row.tobytes() for row in vectors.astype("<f4", copy=False))
         with transaction(self._connection):
-            self._connection.executemany(_PUT, ((digest, *space, blob, now) for digest, blob in zip(hashes, blobs, strict=True)))
+            self._connection.executemany(
+                _PUT, ((digest, *space, blob, now) for digest, blob in zip(hashes, blobs, strict=True))
+            )
 
     def take_over(self, broken: Path) -> None:
         """Keep the vectors of another index, as far as they can be read, from either end of its table."""
@@ -151,7 +154,11 @@ def _read_rows(connection: sqlite3.Connection, order: str) -> Iterator[tuple[Any
 def _is_whole(row: tuple[Any, ...]) -> bool:
     """Tell whether a row of a damaged file is as it was written: what it holds is of length 1."""
     *words, dimension, embedding, updated_at = row
-    if not all(isinstance(word, str) for word in (*words, updated_at)) or not isinstance(dimension, int) or not isinstance(embedding, bytes):
+    if (
+        not all(isinstance(word, str) for word in (*words, updated_at))
+        or not isinstance(dimension, int)
+        or not isinstance(embedding, bytes)
+    ):
         return False
     return _is_unit(embedding, dimension)
 

@@ -9,7 +9,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memory_kb.filters import EVERYTHING
-from memory_kb.index.inventory import aliases_of, count_stems, file_names, links_of, name_entries, read_metadata, stem_of
+from memory_kb.index.inventory import (
+    aliases_of,
+    count_stems,
+    file_names,
+    links_of,
+    name_entries,
+    read_metadata,
+    stem_of,
+)
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.ports import StoredEntry
 
@@ -54,7 +62,11 @@ class Catalog:
         entry = self.entry(path, entry_id)
         aliases = [alias.casefold() for alias in aliases_of(entry)] if entry and way != "alias" else []
         files = file_names(path)
-        return frozenset(name for name in (*files, *(f"{one}.md" for one in files), *aliases) if self.names.get(name) in (None, entry))
+        return frozenset(
+            name
+            for name in (*files, *(f"{one}.md" for one in files), *aliases)
+            if self.names.get(name) in (None, entry)
+        )
 
     def entry(self, path: str, entry_id: str) -> StoredEntry | None:
         """Return the entry of a file with an id."""
@@ -146,7 +158,10 @@ def _names_of(entry: StoredEntry) -> Iterator[Called]:
     is_made = stem.endswith(entry.entry_id[:8])
     more = f"\n{stem}" if is_made else ""
     yield Called(entry.title, f"{entry.title}\n{entry.entry_id}{more}".casefold(), entry)
-    labels = [*([] if is_made else [stem]), *(aliases_of(entry) if entry.metadata and '"alias' in entry.metadata else ())]
+    labels = [
+        *([] if is_made else [stem]),
+        *(aliases_of(entry) if entry.metadata and '"alias' in entry.metadata else ()),
+    ]
     for label in dict.fromkeys(labels):
         if label and label != entry.title:
             yield Called(label, label.casefold(), entry)

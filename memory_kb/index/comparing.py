@@ -87,7 +87,9 @@ def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
     return mtime_ns >= window.start_ns - _TICK or mtime_ns % 1_000_000_000 == 0
 
 
-def differences(vault: Vault, index: Index, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[Difference]:
+def differences(
+    vault: Vault, index: Index, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE
+) -> Iterator[Difference]:
     """Compare the vault's files with the index.
 
     What the walk could not read is added to `problems`.
@@ -120,17 +122,23 @@ def identify(vault: Vault) -> tuple[int, int]:
     try:
         found = os.stat(folder)
     except OSError as exc:
-        raise VaultNotFound(f"the vault's folder {folder} is gone ({exc.strerror})", "put it back, or name another with --vault") from exc
+        raise VaultNotFound(
+            f"the vault's folder {folder} is gone ({exc.strerror})", "put it back, or name another with --vault"
+        ) from exc
     return found.st_dev, found.st_ino
 
 
-def needs_writing(vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None) -> bool:
+def needs_writing(
+    vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None
+) -> bool:
     """Tell whether any file stands differently on disk.
 
     The walk stops at the first. A few doubtful files are read to be sure; many are better written
     down as read, so that nobody has to do it again.
     """
-    for number, (verdict, file, known) in enumerate(differences(vault, index, settings, [] if problems is None else problems, reach)):
+    for number, (verdict, file, known) in enumerate(
+        differences(vault, index, settings, [] if problems is None else problems, reach)
+    ):
         if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(file, known, settings):
             return True
     return False

@@ -22,7 +22,11 @@ def is_narrow(filters: Filters) -> bool:
         >>> is_narrow(Filters(statuses=("retired",)))
         True
     """
-    return _has_few_kinds(filters) or _has_few_types(filters) or (bool(filters.statuses) and _FEW_STATUSES.issuperset(filters.statuses))
+    return (
+        _has_few_kinds(filters)
+        or _has_few_types(filters)
+        or (bool(filters.statuses) and _FEW_STATUSES.issuperset(filters.statuses))
+    )
 
 
 def _has_few_kinds(filters: Filters) -> bool:

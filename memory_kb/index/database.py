@@ -23,7 +23,15 @@ BUSY_SECONDS = 30.0
 DATABASE = ".memory.db"
 #: The lock of whoever indexes, beside the database.
 LOCK = "index.lock"
-_DAMAGE = ("malformed", "not a database", "disk image", "vtable constructor failed", "no such table", "Could not decode", "invalid fts5")
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "disk image",
+    "vtable constructor failed",
+    "no such table",
+    "Could not decode",
+    "invalid fts5",
+)
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 #: With less room SQLite cannot begin to work: its shared memory alone takes half of this.
 _LEAST_ROOM = 65_536
@@ -97,7 +105,9 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
         application, version = read_version(connection)
         if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
             if version:
-                notices.append(f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt")
+                notices.append(
+                    f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt"
+                )
             with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
                 create(connection, tokenizer)
                 if not version:

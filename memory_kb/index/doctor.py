@@ -36,7 +36,9 @@ _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULT
 _LEFTOVER_AGE = 3_600
 
 
-def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = (), further: Iterable[Problem] = ()) -> tuple[Problem, ...]:
+def lint(
+    vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = (), further: Iterable[Problem] = ()
+) -> tuple[Problem, ...]:
     """Return what should be mended in the notes.
 
     That is fields, blocks, ids, links, secrets, standing queries, and what others have found.
@@ -45,7 +47,11 @@ def lint(vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[s
     queries = check_queries(vault, index) if vault.memory else ()
     problems = [*survey(vault, index, settings).problems, *cross_check(vault, index), *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
-    kept = (problem for problem in problems if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen))
+    kept = (
+        problem
+        for problem in problems
+        if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen)
+    )
     return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
 
 
@@ -98,7 +104,12 @@ def _secrets(source: str, line: int, title: str, content: str) -> Iterator[Probl
 
 
 def _missing_places(
-    vault: Vault, entry: StoredEntry, text: str, names: Mapping[str, StoredEntry], stems: Mapping[str, int], places: Places
+    vault: Vault,
+    entry: StoredEntry,
+    text: str,
+    names: Mapping[str, StoredEntry],
+    stems: Mapping[str, int],
+    places: Places,
 ) -> Iterator[Problem]:
     """Yield a problem for every link to a heading or block that its note does not have.
 
@@ -112,14 +123,20 @@ def _missing_places(
             except (MemoryKBError, OSError):
                 continue
             if find_anchor(whole, link.anchor) is None:
-                yield Problem(entry.source, places.of_link(entry, link.target, link.anchor), say_missing(link.target, link.anchor))
+                yield Problem(
+                    entry.source, places.of_link(entry, link.target, link.anchor), say_missing(link.target, link.anchor)
+                )
 
 
 def _conflicts(source: str, line: int, content: str) -> Iterator[Problem]:
     """Yield a problem for a merge that somebody left in the middle; an example in a code block is none."""
     found = _CONFLICT.search(content)
     if found and content.count("```", 0, found.start()) % 2 == 0:
-        yield Problem(source, line + content.count("\n", 0, found.start()), "a conflict of a merge is not settled here; agents are shown both sides")
+        yield Problem(
+            source,
+            line + content.count("\n", 0, found.start()),
+            "a conflict of a merge is not settled here; agents are shown both sides",
+        )
 
 
 def _duplicate_ids(entries: Sequence[StoredEntry], places: Places) -> Iterator[Problem]:
@@ -161,7 +178,11 @@ def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thor
     for file in walk(vault, settings.ignore, []):
         if file.path in outdated:
             continue
-        agrees = _agrees(vault, index, settings, file) if is_thorough else has_same_bytes(file, known.get(file.path), settings)
+        agrees = (
+            _agrees(vault, index, settings, file)
+            if is_thorough
+            else has_same_bytes(file, known.get(file.path), settings)
+        )
         if not agrees:
             yield Problem(file.path, 1, "is indexed differently from what it says")
 
@@ -183,6 +204,10 @@ def sweep_leftovers(vault: Vault) -> Iterator[Path]:
             folders[:] = [name for name in folders if name != ".git"]
             for name in names:
                 file = Path(folder, name)
-                if name.startswith(".memory-kb-") and name.endswith(".tmp") and time.time() - file.lstat().st_mtime > _LEFTOVER_AGE:
+                if (
+                    name.startswith(".memory-kb-")
+                    and name.endswith(".tmp")
+                    and time.time() - file.lstat().st_mtime > _LEFTOVER_AGE
+                ):
                     file.unlink()
                     yield file

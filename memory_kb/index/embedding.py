@@ -108,7 +108,14 @@ def _unknown(store: VectorStore, space: Space, batch: list[Passage], seen: set[s
 
 
 class _Run:
-    def __init__(self, store: VectorStore, embedder: Embedder, lock: Path, progress: Progress | None, stop: threading.Event | None) -> None:
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        lock: Path,
+        progress: Progress | None,
+        stop: threading.Event | None,
+    ) -> None:
         self._store, self._embedder, self._lock = store, embedder, lock
         self._progress, self._stop = progress, stop
         self._space = resolve(store, embedder.space)
@@ -145,7 +152,9 @@ class _Run:
             with hold_lock(self._lock, _LOCK_SECONDS):
                 for place in range(0, len(hashes), _WINDOW):
                     batch = hashes[place : place + _WINDOW]
-                    rows = np.frombuffer(b"".join(lent[one] for one in batch), dtype="<f4").reshape(len(batch), self._space.dimension)
+                    rows = np.frombuffer(b"".join(lent[one] for one in batch), dtype="<f4").reshape(
+                        len(batch), self._space.dimension
+                    )
                     self._store.cache.remember(self._space, batch, rows)
             self._attach()
         return set(hashes)

@@ -108,9 +108,14 @@ def _conditions(wanted: EventFilter, *, with_injected: bool) -> tuple[str, tuple
     return "".join(f" AND {part}" for part in parts), tuple(values)
 
 
-def _newest(connection: sqlite3.Connection, where: str, values: tuple[object, ...], limit: int) -> tuple[SessionHit, ...]:
+def _newest(
+    connection: sqlite3.Connection, where: str, values: tuple[object, ...], limit: int
+) -> tuple[SessionHit, ...]:
     statement = f"SELECT {_FIELDS}, 0.0, substr(e.content, 1, 2000) FROM events e WHERE 1{where} ORDER BY e.ts DESC, e.id DESC LIMIT ?"
-    return tuple(_make(rank, row, shorten(row[-1], _PLAIN_LENGTH)) for rank, row in enumerate(connection.execute(statement, (*values, limit)), 1))
+    return tuple(
+        _make(rank, row, shorten(row[-1], _PLAIN_LENGTH))
+        for rank, row in enumerate(connection.execute(statement, (*values, limit)), 1)
+    )
 
 
 def _hit(connection: sqlite3.Connection, rank: int, row: tuple[object, ...], query: str) -> SessionHit:

@@ -62,7 +62,13 @@ def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
 
 
 def sync(
-    vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, *, rebuild: bool = False, progress: Progress | None = None
+    vault: Vault,
+    index: Index,
+    settings: Settings,
+    reach: Reach = EVERYWHERE,
+    *,
+    rebuild: bool = False,
+    progress: Progress | None = None,
 ) -> SyncReport:
     """Bring the index to what the disk says, in one transaction.
 
@@ -91,10 +97,20 @@ class _Sync:
             files = walk(self._vault, self._settings.ignore, self._problems, Reach(enter=self._reach.enter))
             self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
         else:
-            self._write(differences(self._vault, self._index, self._settings, self._problems, self._reach), rebuild=False)
+            self._write(
+                differences(self._vault, self._index, self._settings, self._problems, self._reach), rebuild=False
+            )
         unchanged = self._index.count_files() - self._added - self._changed
         problems = _sorted({*self._problems, *self._index.problems()})
-        return SyncReport(self._added, self._changed, self._removed, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
+        return SyncReport(
+            self._added,
+            self._changed,
+            self._removed,
+            unchanged,
+            problems,
+            time.perf_counter() - started,
+            unreadable=self._unreadable,
+        )
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
         folder = identify(self._vault)
@@ -107,7 +123,9 @@ class _Sync:
                 if self._progress and number % 64 == 0:
                     self._progress(number)
             if identify(self._vault) != folder:
-                raise VaultNotFound(f"the vault's folder {self._vault.folder} was replaced by another one", "run the command again")
+                raise VaultNotFound(
+                    f"the vault's folder {self._vault.folder} was replaced by another one", "run the command again"
+                )
             window = SyncWindow(self._start_ns, time.time_ns())
             if rebuild or (number >= 0 and self._reach.regions is None):
                 writer.finish(window)
@@ -164,6 +182,8 @@ def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator
             continue
         with contextlib.suppress(OSError):
             raw = read_file(file, settings.index.max_file_bytes)
-            note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
+            note = read_note(
+                raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory)
+            )
             for chunk in note.chunks:
                 yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)

@@ -47,7 +47,9 @@ class InotifySignals:
         # A folder that is found under another name keeps its watch; the library mentions it.
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
         kinds = InotifyConstants
-        content = kinds.IN_MODIFY | kinds.IN_ATTRIB | kinds.IN_CLOSE_WRITE | kinds.IN_MOVE | kinds.IN_CREATE | kinds.IN_DELETE
+        content = (
+            kinds.IN_MODIFY | kinds.IN_ATTRIB | kinds.IN_CLOSE_WRITE | kinds.IN_MOVE | kinds.IN_CREATE | kinds.IN_DELETE
+        )
         self._itself = kinds.IN_DELETE_SELF | kinds.IN_MOVE_SELF | kinds.IN_UNMOUNT
         self._is_folder, self._moved_away = kinds.IN_ISDIR, kinds.IN_MOVED_FROM
         self._mask = Mask(content | kinds.IN_DELETE_SELF | kinds.IN_MOVE_SELF | kinds.IN_ONLYDIR | kinds.IN_EXCL_UNLINK)
@@ -79,7 +81,9 @@ class InotifySignals:
 
     def _add(self, location: str, callback: WatchCallback) -> WatchDescriptor | None:
         try:
-            return self._inotify.add_callback(os.fsencode(location), self._mask, callback, self._name_callback(id(callback)))
+            return self._inotify.add_callback(
+                os.fsencode(location), self._mask, callback, self._name_callback(id(callback))
+            )
         except OSError as exc:
             if exc.errno not in _VANISHED:
                 self._failure = f"{location} cannot be watched ({exc.strerror}{_LIMITS.get(exc.errno or 0, '')})"

@@ -86,7 +86,11 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     if not found:
         raise UnknownEntry(wanted)
     best = min(SCOPES.index(entry.scope) for entry in found)
-    found = [entry for entry in found if SCOPES.index(entry.scope) == best] if len({entry.entry_id for entry in found}) == 1 else found
+    found = (
+        [entry for entry in found if SCOPES.index(entry.scope) == best]
+        if len({entry.entry_id for entry in found}) == 1
+        else found
+    )
     if len(found) > 1:
         raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" if exact else entry.entry_id for entry in found])
     return found[0]
@@ -107,7 +111,9 @@ def explain_unread(vault: Vault, settings: Settings, index: SqliteIndex, wanted:
         return f"{path} is no Markdown file; only names that end in .md are read"
     if any(part.startswith(".") for part in path.split("/")):
         return f"{path} is hidden; files and folders whose name starts with a dot are not read"
-    if Ignore(settings.ignore).covers(path) or any(Ignore(settings.ignore).covers(str(parent)) for parent in PurePosixPath(path).parents):
+    if Ignore(settings.ignore).covers(path) or any(
+        Ignore(settings.ignore).covers(str(parent)) for parent in PurePosixPath(path).parents
+    ):
         return f"{path} is left out by the setting ignore: {', '.join(settings.ignore)}"
     return f"{path} is no note of this vault; `memory-kb status` shows where it looks"
 

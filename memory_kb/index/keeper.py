@@ -174,7 +174,9 @@ class IndexKeeper:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
             return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
-        left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
+        left_out = (
+            f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
+        )
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
 
@@ -204,7 +206,11 @@ class IndexKeeper:
         notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
         regions = tuple(Region(path, str(self._vault.resolve(path))) for path in notes)
         return self._afterwards(
-            lambda: None if not regions or self._is_new(self.index) else self.use(lambda _: self._sync(LONG_PATIENCE, Reach(regions)))
+            lambda: (
+                None
+                if not regions or self._is_new(self.index)
+                else self.use(lambda _: self._sync(LONG_PATIENCE, Reach(regions)))
+            )
         )
 
     def catch_up(self) -> tuple[str, ...]:
@@ -217,7 +223,11 @@ class IndexKeeper:
         except VaultBusy:
             pass
         except (InvalidSettings, OSError, sqlite3.Error) as exc:
-            reason = str(exc) if isinstance(exc, InvalidSettings) else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
+            reason = (
+                str(exc)
+                if isinstance(exc, InvalidSettings)
+                else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
+            )
             return (f"{reason}; the notes themselves are written, and the next search looks into them",)
         return ()
 

@@ -52,7 +52,11 @@ def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
 def _covers(region: Region, other: Region) -> bool:
     if region.path == other.path:
         return region.is_deep or not other.is_deep
-    return region.is_deep and other.path.startswith(region.path) and (region.path != "" or not other.path.startswith(GLOBAL_PREFIX))
+    return (
+        region.is_deep
+        and other.path.startswith(region.path)
+        and (region.path != "" or not other.path.startswith(GLOBAL_PREFIX))
+    )
 
 
 class Batch(NamedTuple):

@@ -32,7 +32,13 @@ class ObserverSignals:
         from watchdog import events
         from watchdog.observers import Observer
 
-        files = (events.FileCreatedEvent, events.FileModifiedEvent, events.FileClosedEvent, events.FileMovedEvent, events.FileDeletedEvent)
+        files = (
+            events.FileCreatedEvent,
+            events.FileModifiedEvent,
+            events.FileClosedEvent,
+            events.FileMovedEvent,
+            events.FileDeletedEvent,
+        )
         folders = (events.DirCreatedEvent, events.DirModifiedEvent, events.DirMovedEvent, events.DirDeletedEvent)
         self._observer = Observer()
         if type(self._observer).__name__ in _UNFIT:
@@ -42,7 +48,10 @@ class ObserverSignals:
         logging.getLogger("watchdog").addHandler(self._losses)
         for handler, place in _handlers(vault, marks):
             self._observer.schedule(
-                cast("FileSystemEventHandler", handler), place, recursive=isinstance(handler, _Tree), event_filter=[*files, *folders]
+                cast("FileSystemEventHandler", handler),
+                place,
+                recursive=isinstance(handler, _Tree),
+                event_filter=[*files, *folders],
             )
         self._observer.start()
 
@@ -94,7 +103,11 @@ class _Tree:
         for path in (event.src_path, event.dest_path):
             inner = os.path.relpath(os.fsdecode(path), self._place) if path else ""
             names = inner.split(os.sep) if inner != "." else []
-            if len(names) == 1 and names[0] in UPHEAVALS and not (event.is_directory and event.event_type == "modified"):
+            if (
+                len(names) == 1
+                and names[0] in UPHEAVALS
+                and not (event.is_directory and event.event_type == "modified")
+            ):
                 self._marks.alarm()
             elif inner and not any(name[:1] == "." for name in names):
                 self._mark(names, event)

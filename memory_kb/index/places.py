@@ -30,14 +30,18 @@ class Places:
         if found is None:
             return entry.line
         named = rf"^[ \t]*[\"']?{re.escape(field)}[\"']?[ \t]*:[^\n]*?" if field else ""
-        place = re.compile(rf"{named}(?<![\w-]){re.escape(value)}(?![\w-])", re.MULTILINE).search(text, found.span.start, found.body.start)
+        place = re.compile(rf"{named}(?<![\w-]){re.escape(value)}(?![\w-])", re.MULTILINE).search(
+            text, found.span.start, found.body.start
+        )
         return text.count("\n", 0, place.end()) + 1 if place else entry.line
 
     def of_link(self, entry: StoredEntry, target: str, anchor: str | None = None) -> int:
         """Return the line of an entry's first link to a target, and to a heading or block of it if one is named."""
         text, found = self._find(entry)
         links: Iterator[Wikilink] = find_wikilinks(text, found.body.start, found.body.end) if found else iter(())
-        place = next((link.whole.start for link in links if link.target == target and anchor in (None, link.anchor)), None)
+        place = next(
+            (link.whole.start for link in links if link.target == target and anchor in (None, link.anchor)), None
+        )
         return text.count("\n", 0, place) + 1 if place is not None else entry.line
 
     def _find(self, entry: StoredEntry) -> tuple[str, Entry | None]:

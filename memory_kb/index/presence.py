@@ -48,7 +48,9 @@ class Presence:
         return self._look_closely(), _states(self._hints, _state)
 
 
-def _states(places: Iterable[str], describe: Callable[[os.stat_result], tuple[int, ...]]) -> tuple[tuple[int, ...] | None, ...]:
+def _states(
+    places: Iterable[str], describe: Callable[[os.stat_result], tuple[int, ...]]
+) -> tuple[tuple[int, ...] | None, ...]:
     found: list[tuple[int, ...] | None] = []
     for place in places:
         try:

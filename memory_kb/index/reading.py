@@ -111,7 +111,12 @@ def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
         text = decode_text(data)
         is_wide = data[:2] in UTF_16_MARKS
         problems.append(
-            (line, f"{IS_UTF_16}, and read as such; save it as UTF-8" if is_wide else f"{NOT_UTF_8} here; its bytes are read as Windows-1252")
+            (
+                line,
+                f"{IS_UTF_16}, and read as such; save it as UTF-8"
+                if is_wide
+                else f"{NOT_UTF_8} here; its bytes are read as Windows-1252",
+            )
         )
     if "\0" in text:
         problems.append((text.count("\n", 0, text.index("\0")) + 1, f"{HAS_NUL}; is it a text file?"))
@@ -125,14 +130,19 @@ def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote
     """
     text, problems = decode(raw.data)
     if raw.is_cut:
-        problems = ((1, f"is {sized(raw.stat.size)}, {IS_CUT}; only its first {sized(len(raw.data))} are indexed"), *problems)
+        problems = (
+            (1, f"is {sized(raw.stat.size)}, {IS_CUT}; only its first {sized(len(raw.data))} are indexed"),
+            *problems,
+        )
     document = parse_document(text, raw.stat.path, default_status)
     may_be_cjk = not raw.stat.path.isascii() or raw.data[:2] in UTF_16_MARKS or _MAYBE_CJK.search(raw.data) is not None
     chunks = _chunk_entries(text, document.entries, location, raw.stat.path, may_be_cjk=may_be_cjk)
     return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
 
 
-def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:
+def _chunk_entries(
+    text: str, entries: Sequence[Entry], location: Location, path: str, *, may_be_cjk: bool
+) -> list[Chunk]:
     chunks: list[Chunk] = []
     line, counted = 1, 0
     name = path.rpartition("/")[2].rpartition(".")[0]
@@ -160,7 +170,21 @@ def _chunk_entries(text: str, entries: Sequence[Entry], location: Location, path
                 terms = f"{terms or ''}\n{text[entry.span.start : entry.body.start]}"
             place = (start, line, end_line, title, is_titled, under, content)
             chunks.append(
-                Chunk(path, len(chunks), part, *head, *place, tags, applies_to, dated, title_terms, terms, metadata, text_tags, entry.fault)
+                Chunk(
+                    path,
+                    len(chunks),
+                    part,
+                    *head,
+                    *place,
+                    tags,
+                    applies_to,
+                    dated,
+                    title_terms,
+                    terms,
+                    metadata,
+                    text_tags,
+                    entry.fault,
+                )
             )
             line, counted = end_line, end
     return chunks
@@ -174,7 +198,9 @@ def search_terms(text: str) -> str | None:
     return " ".join(filter(None, (cjk_terms(text) if has_cjk(text) else "", symbol_terms(text)))) or None
 
 
-def _leading_columns(entry: Entry, location: Location) -> tuple[str, str, str, str, str, str | None, str | None, str, float, int, str | None, int]:
+def _leading_columns(
+    entry: Entry, location: Location
+) -> tuple[str, str, str, str, str, str | None, str | None, str, float, int, str | None, int]:
     """Return the columns that all chunks of an entry share.
 
     They run from `entry_id` to `is_superseded`.

@@ -127,9 +127,7 @@ INSERT_CHUNK = f"INSERT INTO chunks (rowid, {', '.join(Chunk._fields)}) VALUES (
 
 _TEXT_LIST = ", ".join(TEXT_COLUMNS)
 INDEX_ROWS = f"INSERT INTO chunks_fts (rowid, {_TEXT_LIST}) SELECT chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE chunk_rowid BETWEEN ? AND ?"
-UNINDEX_FILE = (
-    f"INSERT INTO chunks_fts (chunks_fts, rowid, {_TEXT_LIST}) SELECT 'delete', chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE source = ?"
-)
+UNINDEX_FILE = f"INSERT INTO chunks_fts (chunks_fts, rowid, {_TEXT_LIST}) SELECT 'delete', chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE source = ?"
 
 
 def create_statements(tokenizer: str) -> str:
@@ -139,4 +137,6 @@ def create_statements(tokenizer: str) -> str:
         >>> "tokenize = 'porter ascii'" in create_statements("porter ascii")
         True
     """
-    return "".join((_META, _FILE_META, _CHUNKS, _TEXTS, _FTS.format(tokenizer=tokenizer.replace("'", "")), _EMBEDDING_CACHE))
+    return "".join(
+        (_META, _FILE_META, _CHUNKS, _TEXTS, _FTS.format(tokenizer=tokenizer.replace("'", "")), _EMBEDDING_CACHE)
+    )

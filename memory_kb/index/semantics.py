@@ -40,7 +40,9 @@ class Semantics:
     that is there already, so that old vectors answer until new ones are complete.
     """
 
-    def __init__(self, choose: Callable[[], Embedder | None], choose_for: Callable[[Space], Embedder | None], machine: Path) -> None:
+    def __init__(
+        self, choose: Callable[[], Embedder | None], choose_for: Callable[[Space], Embedder | None], machine: Path
+    ) -> None:
         self._choose, self._choose_for = choose, choose_for
         self._lock, self._turn = machine / "index.lock", machine / "embed.lock"
         self._lender = Lender(lambda: (folder / DATABASE for folder in find_siblings(machine)))
@@ -118,7 +120,10 @@ class Semantics:
             reasons = self._catch_up(store, embedder)
             found = self._answering(store, embedder)
             if found is None:
-                return Asked(None, reasons or ("no passage has a vector yet, so this is a text search; `memory-kb index` makes them",))
+                return Asked(
+                    None,
+                    reasons or ("no passage has a vector yet, so this is a text search; `memory-kb index` makes them",),
+                )
             shelf, embedder = found
             vector = self._embed_question(shelf.space, embedder, text)
         except ProviderFailed as exc:
@@ -134,7 +139,9 @@ class Semantics:
             reasons += (f"the vectors of {wanted} with {sizes}",)
         missing = store.count_missing(shelf)
         if missing:
-            reasons += (f"{missing:,} passages have no vector yet and are found by their words alone; `memory-kb index` makes them",)
+            reasons += (
+                f"{missing:,} passages have no vector yet and are found by their words alone; `memory-kb index` makes them",
+            )
         return Asked(Question(vector, table), reasons)
 
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:

@@ -61,7 +61,12 @@ class SessionList:
 
 
 def list_sessions(
-    connection: sqlite3.Connection, files: SessionFiles, *, only_open: bool = False, agent: str | None = None, job: str | None = None
+    connection: sqlite3.Connection,
+    files: SessionFiles,
+    *,
+    only_open: bool = False,
+    agent: str | None = None,
+    job: str | None = None,
 ) -> tuple[SessionSeen, ...]:
     """Return the sessions that fit, the one with the newest event first; those without any come last."""
     statement = _STATEMENT.format(**{name: _FIRST.format(name) for name in ("agent", "job", "task")})

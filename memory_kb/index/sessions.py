@@ -84,15 +84,21 @@ class SessionIndex:
         """Read what the session files have more than the index, of all sessions or of one."""
         return self._use(lambda connection: self._sync(connection, session))
 
-    def search(self, query: str, wanted: EventFilter, limit: int, *, with_injected: bool = False) -> tuple[SessionHit, ...]:
+    def search(
+        self, query: str, wanted: EventFilter, limit: int, *, with_injected: bool = False
+    ) -> tuple[SessionHit, ...]:
         """Return the events that fit a query, best first; the newest ones for an empty query."""
         hits, notes = self._use(lambda connection: find(connection, query, wanted, limit, with_injected=with_injected))
         self.notices += notes
         return hits
 
-    def seen(self, *, only_open: bool = False, agent: str | None = None, job: str | None = None) -> tuple[SessionSeen, ...]:
+    def seen(
+        self, *, only_open: bool = False, agent: str | None = None, job: str | None = None
+    ) -> tuple[SessionSeen, ...]:
         """Return the sessions, the one with the newest event first."""
-        return self._use(lambda connection: list_sessions(connection, self._files, only_open=only_open, agent=agent, job=job))
+        return self._use(
+            lambda connection: list_sessions(connection, self._files, only_open=only_open, agent=agent, job=job)
+        )
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do something with the database, once more from nothing where it is damaged."""
@@ -152,7 +158,11 @@ class SessionIndex:
                 stat = path.stat()
                 if known and (stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)) == known[:3]:
                     return total
-                offset = known.offset if known and stat.st_size > known.size and _sample(path, known.offset) == known.sample else 0
+                offset = (
+                    known.offset
+                    if known and stat.st_size > known.size and _sample(path, known.offset) == known.sample
+                    else 0
+                )
                 batch = _read_batch(path, session, offset, stat)
             except FileNotFoundError:
                 return total
@@ -168,7 +178,9 @@ class SessionIndex:
 
 
 def _known(connection: sqlite3.Connection, session: str) -> _Known | None:
-    row = connection.execute("SELECT size, mtime, inode, offset, sample FROM file_meta WHERE session = ?", (session,)).fetchone()
+    row = connection.execute(
+        "SELECT size, mtime, inode, offset, sample FROM file_meta WHERE session = ?", (session,)
+    ).fetchone()
     return _Known(*row) if row else None
 
 
@@ -195,7 +207,8 @@ def _store(connection: sqlite3.Connection, session: str, batch: _Batch) -> None:
     connection.executemany(_INSERT, batch.rows)
     connection.execute(_INDEX_ROWS, (last,))
     connection.execute(
-        "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)", (session, *batch.known)
+        "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)",
+        (session, *batch.known),
     )
 
 

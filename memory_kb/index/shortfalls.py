@@ -11,7 +11,12 @@ from memory_kb.ports import Fault
 from memory_kb.text import printable
 
 #: What problems say of a file whose text is not indexed as it is meant.
-IS_UTF_16, NOT_UTF_8, HAS_NUL, IS_CUT = "is UTF-16", "is not valid UTF-8", "contains NUL bytes", "over index.max_file_bytes"
+IS_UTF_16, NOT_UTF_8, HAS_NUL, IS_CUT = (
+    "is UTF-16",
+    "is not valid UTF-8",
+    "contains NUL bytes",
+    "over index.max_file_bytes",
+)
 
 #: What problems say, and what such are called; those first by which most text is lost to a search.
 _SORTS = (
@@ -52,7 +57,9 @@ def by_loss(problems: Iterable[Problem]) -> tuple[Problem, ...]:
         ['b.md', 'a.md']
     """
     names = [name for _, name in _SORTS]
-    return tuple(sorted(problems, key=lambda problem: names.index(_sort(problem)) if _sort(problem) in names else len(names)))
+    return tuple(
+        sorted(problems, key=lambda problem: names.index(_sort(problem)) if _sort(problem) in names else len(names))
+    )
 
 
 def count_sorts(problems: Iterable[Problem]) -> str:
@@ -85,4 +92,6 @@ def tell_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
     if not more:
         return (f"the frontmatter at {first} cannot be read; only its good lines count",)
     others = f"in {more:,} more place{'' if more == 1 else 's'}"
-    return (f"the frontmatter at {first} and {others} cannot be read; only its good lines count, `memory-kb lint` tells all",)
+    return (
+        f"the frontmatter at {first} and {others} cannot be read; only its good lines count, `memory-kb lint` tells all",
+    )

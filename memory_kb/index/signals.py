@@ -54,7 +54,9 @@ def neighbours(vault: Vault) -> Iterator[Neighbours]:
     for root in vault.roots:
         if root.top_notes:
             is_global = root.prefix == GLOBAL_PREFIX
-            region = Region(GLOBAL_PREFIX, str(root.folder), is_deep=True) if is_global else Region("", str(vault.folder))
+            region = (
+                Region(GLOBAL_PREFIX, str(root.folder), is_deep=True) if is_global else Region("", str(vault.folder))
+            )
             yield Neighbours(root.top_notes[0].parent, frozenset(note.name for note in root.top_notes), region)
         if not root.folder.exists() and root.folder.parent.is_dir():
             yield Neighbours(root.folder.parent, frozenset({root.folder.name}), None)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from memory_kb.entry import Chunk
     from memory_kb.index.vectors import VectorStore
 
-_CANDIDATE = "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part"
+_CANDIDATE = (
+    "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part"
+)
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault"
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
@@ -131,28 +133,44 @@ class SqliteIndex:
         if is_deep and not folder:
             return self.known_files(is_global=False)
         if region.is_file:
-            rows = self._connection.execute("SELECT path, size, mtime, inode, hash FROM file_meta WHERE path = ?", (folder,))
+            rows = self._connection.execute(
+                "SELECT path, size, mtime, inode, hash FROM file_meta WHERE path = ?", (folder,)
+            )
             return map(KnownFile._make, rows)
         # "0" follows the slash in code point order.
         inside = "path >= :folder AND path < :end" if folder else "true"
         direct = "" if is_deep else "AND instr(substr(path, :inner), '/') = 0"
         apart = "AND NOT (path >= :without AND path < :apart)" if without else ""
-        places = {"folder": folder, "end": folder[:-1] + "0", "inner": len(folder) + 1, "without": without, "apart": f"{(without or '')[:-1]}0"}
+        places = {
+            "folder": folder,
+            "end": folder[:-1] + "0",
+            "inner": len(folder) + 1,
+            "without": without,
+            "apart": f"{(without or '')[:-1]}0",
+        }
         cursor = self._connection.execute(
-            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside} {direct} {apart} ORDER BY path", places
+            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside} {direct} {apart} ORDER BY path",
+            places,
         )
         return map(KnownFile._make, cursor)
 
     def cut_files(self) -> list[Problem]:
         rows = self._connection.execute(
-            "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path", (IS_CUT,)
+            "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path",
+            (IS_CUT,),
         )
-        return [Problem(path, line, message) for path, problems in rows for line, message in json.loads(problems) if IS_CUT in message]
+        return [
+            Problem(path, line, message)
+            for path, problems in rows
+            for line, message in json.loads(problems)
+            if IS_CUT in message
+        ]
 
     def faults(self, filters: Filters) -> list[Fault]:
         condition, values = visible(filters, "chunks")
         rows = self._connection.execute(
-            f"SELECT DISTINCT source, fault FROM chunks WHERE fault IS NOT NULL AND {condition} ORDER BY source, fault", values
+            f"SELECT DISTINCT source, fault FROM chunks WHERE fault IS NOT NULL AND {condition} ORDER BY source, fault",
+            values,
         )
         return list(map(Fault._make, rows))
 
@@ -205,7 +223,9 @@ class SqliteIndex:
         return dict(rows.fetchall())
 
     def frequency(self, expression: str) -> int:
-        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)).fetchone()
+        (chunks,) = self._connection.execute(
+            "SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)
+        ).fetchone()
         return int(chunks)
 
     def count_chunks(self) -> int:
@@ -309,19 +329,23 @@ class SqliteIndex:
 
     def keys_of(self, entry: StoredEntry) -> list[int]:
         rows = self._connection.execute(
-            "SELECT rowid FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position", (entry.source, entry.entry_id)
+            "SELECT rowid FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position",
+            (entry.source, entry.entry_id),
         )
         return [key for (key,) in rows]
 
     def contents(self, entry: StoredEntry) -> str:
         rows = self._connection.execute(
-            "SELECT content FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position", (entry.source, entry.entry_id)
+            "SELECT content FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position",
+            (entry.source, entry.entry_id),
         )
         return "\n\n".join(content for (content,) in rows)
 
     def entries_in(self, source: str) -> list[StoredEntry]:
         """Return the entries of a file, in file order."""
-        rows = self._connection.execute(f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source = ? ORDER BY position", (source,))
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source = ? ORDER BY position", (source,)
+        )
         return list(map(StoredEntry._make, rows))
 
     def chunks_of(self, source: str) -> list[Chunk]:
@@ -348,11 +372,15 @@ class SqliteIndex:
 
     def all_contents(self) -> Iterator[tuple[str, int, int, str, str]]:
         """Yield every chunk's source, first line, number within its entry, title and text."""
-        yield from self._connection.execute("SELECT source, line, part, title, content FROM chunks ORDER BY source, position")
+        yield from self._connection.execute(
+            "SELECT source, line, part, title, content FROM chunks ORDER BY source, position"
+        )
 
     def measure(self) -> tuple[int, int]:
         """Return the number of chunks and of the characters in them."""
-        chunks, characters = self._connection.execute("SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks").fetchone()
+        chunks, characters = self._connection.execute(
+            "SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks"
+        ).fetchone()
         return int(chunks), int(characters)
 
 

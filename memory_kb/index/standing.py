@@ -36,4 +36,8 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     for query in read.queries:
         for wanted in query.expect:
             if wanted not in whole and not any(names(wanted, *entry) for entry in entries):
-                yield Problem(queries_path(vault), query.line, f"{query.question!r} expects {wanted!r}, and no entry is called that")
+                yield Problem(
+                    queries_path(vault),
+                    query.line,
+                    f"{query.question!r} expects {wanted!r}, and no entry is called that",
+                )

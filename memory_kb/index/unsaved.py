@@ -28,7 +28,14 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]
     firsts = [chunk for chunk in chunks if chunk.part == 0]
     bodies = [text[entry.body.start : entry.body.end].strip() for entry in parse_document(text, path, status).entries]
     return [
-        StoredMemory(StoredEntry._make(getattr(chunk, name) for name in _COLUMNS), hash_of(data), chunk.job, chunk.task, chunk.learning_type, body)
+        StoredMemory(
+            StoredEntry._make(getattr(chunk, name) for name in _COLUMNS),
+            hash_of(data),
+            chunk.job,
+            chunk.task,
+            chunk.learning_type,
+            body,
+        )
         for chunk, body in zip(firsts, bodies, strict=False)
     ]
 
@@ -44,7 +51,9 @@ def tell_unsaved(path: str, text: str, *, is_memory: bool) -> Told:
         >>> [(entry.title, links) for entry, links in tell_unsaved("a.md", "# Tea\\n\\nAs [[b]].\\n", is_memory=False)]
         [('Tea', (('mentions', 'b'),))]
     """
-    return tuple((one.entry, tuple(links_of(one.entry, one.text))) for one in read_unsaved(path, text, is_memory=is_memory))
+    return tuple(
+        (one.entry, tuple(links_of(one.entry, one.text))) for one in read_unsaved(path, text, is_memory=is_memory)
+    )
 
 
 def lay_over(catalog: Catalog, drafts: Mapping[str, Told]) -> Catalog:
@@ -60,4 +69,19 @@ def lay_over(catalog: Catalog, drafts: Mapping[str, Told]) -> Catalog:
     return replace(catalog, entries=tuple(entries), names=name_entries(entries), links=links)
 
 
-_COLUMNS = ("entry_id", "title", "kind", "type", "scope", "status", "source", "line", "end_line", "tags", "dated", "metadata", "text_tags", "fault")
+_COLUMNS = (
+    "entry_id",
+    "title",
+    "kind",
+    "type",
+    "scope",
+    "status",
+    "source",
+    "line",
+    "end_line",
+    "tags",
+    "dated",
+    "metadata",
+    "text_tags",
+    "fault",
+)

@@ -61,13 +61,19 @@ class VectorStore:
 
     def shelves(self) -> list[Shelf]:
         """Return what files there are."""
-        rows = self._connection.execute("SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff"))
+        rows = self._connection.execute(
+            "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
+        )
         found = [json.loads(value) for (value,) in rows]
         return [Shelf(Space(*space), *rest) for space, *rest in found]
 
     def shelf(self, space: Space) -> Shelf | None:
         """Return the file of a space; one of unknown dimension fits any."""
-        fitting = [shelf for shelf in self.shelves() if shelf.space[:2] == space[:2] and space.dimension in (0, shelf.space.dimension)]
+        fitting = [
+            shelf
+            for shelf in self.shelves()
+            if shelf.space[:2] == space[:2] and space.dimension in (0, shelf.space.dimension)
+        ]
         return max(fitting, key=lambda shelf: shelf.rows, default=None)
 
     def count_missing(self, shelf: Shelf) -> int:
@@ -79,12 +85,16 @@ class VectorStore:
         if table is None:
             return int(after)
         later = json.dumps(table.keys[table.keys > shelf.through].tolist())
-        (there,) = self._connection.execute("SELECT count(*) FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))", (later,)).fetchone()
+        (there,) = self._connection.execute(
+            "SELECT count(*) FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))", (later,)
+        ).fetchone()
         return int(after - there)
 
     def count_chunks(self, at_most: int) -> int:
         """Return the number of chunks, counting no further than needed."""
-        (number,) = self._connection.execute("SELECT count(*) FROM (SELECT 1 FROM chunks LIMIT ?)", (at_most,)).fetchone()
+        (number,) = self._connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM chunks LIMIT ?)", (at_most,)
+        ).fetchone()
         return int(number)
 
     def is_checked(self, shelf: Shelf) -> bool:
@@ -115,11 +125,15 @@ class VectorStore:
             new = [passage for passage in batch if passage.hash in vectors and passage.key not in there]
             if new:
                 self.cache.touch(space, vectors)
-                shelf = self._extend(shelf, [passage.key for passage in new], b"".join(vectors[passage.hash] for passage in new))
+                shelf = self._extend(
+                    shelf, [passage.key for passage in new], b"".join(vectors[passage.hash] for passage in new)
+                )
             for passage in batch:
                 is_whole = is_whole and (passage.hash in vectors or passage.key in there)
                 through = passage.key if is_whole else through
-        self._note(shelf._replace(through=max(last, through) if is_whole else through, checked=max(last, shelf.checked)))
+        self._note(
+            shelf._replace(through=max(last, through) if is_whole else through, checked=max(last, shelf.checked))
+        )
 
     def _begin(self, space: Space) -> tuple[Shelf, VectorTable | None]:
         """Return the file to write to, begun anew if it is lost or mostly holds what is gone."""
@@ -172,11 +186,16 @@ class VectorStore:
             return
         with transaction(self._connection):
             value = json.dumps([list(shelf.space), *shelf[1:]])
-            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(shelf.space), value))
+            self._connection.execute(
+                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(shelf.space), value)
+            )
         self.sweep()
 
     def _new_name(self, space: Space) -> str:
-        name = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in f"{space.provider}-{space.model}-{space.dimension}")
+        name = "".join(
+            sign if sign.isalnum() or sign in "-_." else "-"
+            for sign in f"{space.provider}-{space.model}-{space.dimension}"
+        )
         return f"{name[:80]}-{secrets.token_hex(4)}"
 
     def _extend(self, shelf: Shelf, keys: Sequence[int], rows: bytes) -> Shelf:
@@ -220,7 +239,11 @@ class VectorStore:
         shape = (shelf.rows, shelf.space.dimension)
         try:
             keys: NDArray[np.int64] = np.fromfile(self._folder / f"{shelf.file}.keys", "<i8", shelf.rows)
-            rows = np.memmap(self._folder / f"{shelf.file}.f32", "<f4", "r", shape=shape) if shelf.rows else np.empty(shape, np.float32)
+            rows = (
+                np.memmap(self._folder / f"{shelf.file}.f32", "<f4", "r", shape=shape)
+                if shelf.rows
+                else np.empty(shape, np.float32)
+            )
         except (OSError, ValueError):
             return None
         if len(keys) != shelf.rows:

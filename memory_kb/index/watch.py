@@ -77,7 +77,15 @@ class Audience:
 class Watch:
     """A stretch of watching. It ends when it is stopped or what it watches was replaced."""
 
-    def __init__(self, watched: Watched, find: Callable[[], Vault], audience: Audience, stop: threading.Event, *, poll: bool | None) -> None:
+    def __init__(
+        self,
+        watched: Watched,
+        find: Callable[[], Vault],
+        audience: Audience,
+        stop: threading.Event,
+        *,
+        poll: bool | None,
+    ) -> None:
         self._watched, self._audience, self._stop = watched, audience, stop
         self._setting = watched.settings.watch
         self._presence = Presence(watched.vault, watched.machine, watched.asked, find)
@@ -236,7 +244,9 @@ class Watch:
         for notice in report.notices:
             self._audience.on_notice(notice)
         if batch.cause == "start":
-            self._audience.on_notice(f"watching {self._watched.vault.folder}: {count_files(files)}, {self._hearing.how}")
+            self._audience.on_notice(
+                f"watching {self._watched.vault.folder}: {count_files(files)}, {self._hearing.how}"
+            )
         if batch.cause == "start" or not report.is_empty or problems:
             counts = (report.added, report.changed, report.removed)
             self._audience.on_batch(WatchReport(batch.cause, *counts, problems, report.seconds, generation, files))

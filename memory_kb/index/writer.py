@@ -55,7 +55,9 @@ class SqliteWriter:
         self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             try:
                 self._flush()
@@ -67,7 +69,15 @@ class SqliteWriter:
                 raise
         self._abandon()
 
-    def put(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]], chunks: Sequence[Chunk], *, is_known: bool) -> None:
+    def put(
+        self,
+        file: FileStat,
+        digest: str,
+        problems: Sequence[tuple[int, str]],
+        chunks: Sequence[Chunk],
+        *,
+        is_known: bool,
+    ) -> None:
         """Add a file, replacing what is there of it."""
         if is_known:
             self._unindex(file.path)
@@ -83,7 +93,8 @@ class SqliteWriter:
     def touch(self, file: FileStat) -> None:
         """Note that a file looks different but says the same."""
         self._connection.execute(
-            "UPDATE file_meta SET mtime = ?, size = ?, inode = ? WHERE path = ?", (file.mtime_ns, file.size, file.inode, file.path)
+            "UPDATE file_meta SET mtime = ?, size = ?, inode = ? WHERE path = ?",
+            (file.mtime_ns, file.size, file.inode, file.path),
         )
 
     def remove(self, path: str) -> None:
@@ -94,7 +105,9 @@ class SqliteWriter:
 
     def finish(self, window: SyncWindow) -> None:
         """Record when the disk was read."""
-        self._connection.executemany(_PUT_META, (("synced_from", str(window.start_ns)), ("synced_to", str(window.end_ns))))
+        self._connection.executemany(
+            _PUT_META, (("synced_from", str(window.start_ns)), ("synced_to", str(window.end_ns)))
+        )
 
     def put_meta(self, key: str, value: str) -> None:
         """Record a fact about the index."""

@@ -19,7 +19,16 @@ from memory_kb.filters import EVERYTHING
 from memory_kb.learning.evidence import Verdict
 from memory_kb.learning.lessons import comparable
 from memory_kb.learning.memories import Memory, last_seen, make_memory, plan_fields, with_words
-from memory_kb.learning.remember import TWIN_SIMILARITY, Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry, undated
+from memory_kb.learning.remember import (
+    TWIN_SIMILARITY,
+    Draft,
+    check_draft,
+    moment_of,
+    name_file,
+    not_from_the_future,
+    plan_entry,
+    undated,
+)
 from memory_kb.learning.rules.playbook import plan_feedback
 from memory_kb.learning.twins import find_twin, likeness
 from memory_kb.model import Location
@@ -160,7 +169,9 @@ def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, 
     if offer.doubt == "withdrawn":
         memory = grounds.memory(known.source, known.entry_id) if known else None
         change = _plan_withdrawal(memory, draft.text) if memory and not before.is_said_again(offer) else None
-        return Taken(offer, offer.entry_id, known.source if known else "", "withdrawn", "the person took it back later"), change
+        return Taken(
+            offer, offer.entry_id, known.source if known else "", "withdrawn", "the person took it back later"
+        ), change
     if known:
         return Taken(offer, known.entry_id, known.source, "known"), None
     if grounds.was_made(offer.entry_id):
@@ -202,7 +213,12 @@ def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -
     """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
     seen = plan_sighting(rule, origin, at, reason)
     marked = plan_feedback(rule, "success", at.astimezone(UTC).date(), reason)
-    if seen is None or marked is None or not isinstance(seen.action, SetFields) or not isinstance(marked.action, SetFields):
+    if (
+        seen is None
+        or marked is None
+        or not isinstance(seen.action, SetFields)
+        or not isinstance(marked.action, SetFields)
+    ):
         return seen
     return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
 
@@ -254,7 +270,11 @@ class _Before:
         """Return what became of the first offer that says the same."""
         words = self._words[offer.draft.text]
         found = {number: done for key in self._keys(offer) for number, done in self._by_word.get(key, ())}
-        alike = (found[number] for number in sorted(found) if jaccard(words, self._words[found[number].offer.draft.text]) > TWIN_SIMILARITY)
+        alike = (
+            found[number]
+            for number in sorted(found)
+            if jaccard(words, self._words[found[number].offer.draft.text]) > TWIN_SIMILARITY
+        )
         return next((done for done in alike if _say_the_same(done.offer, offer)), None)
 
     def _keys(self, offer: Offer) -> list[tuple[Location, str, str]]:
@@ -279,7 +299,10 @@ def plan_sighting(memory: Memory, origin: str | None, at: datetime, reason: str)
         >>> plan_sighting(memory, "s1", datetime(2026, 1, 2), "Said again.").action.values
         (('reinforcement_count', 1), ('last_reinforced', '2026-01-02'), ('sources', ['s1']))
     """
-    values: dict[str, Value] = {"reinforcement_count": memory.reinforcement_count + 1, "last_reinforced": last_seen(memory, at)}
+    values: dict[str, Value] = {
+        "reinforcement_count": memory.reinforcement_count + 1,
+        "last_reinforced": last_seen(memory, at),
+    }
     if origin is not None:
         if origin in (*memory.words("sources"), memory.word("session_id")):
             return None

@@ -198,7 +198,9 @@ def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Cha
     # Whoever only reads memories, as hooks do, has no use for plans.
     from memory_kb.notes.plans import set_fields
 
-    new = {name: value for name, value in values.items() if name not in memory.metadata or memory.metadata[name] != value}
+    new = {
+        name: value for name, value in values.items() if name not in memory.metadata or memory.metadata[name] != value
+    }
     if not new:
         return None
     own: dict[str, Value] = {} if memory.metadata.get("id") is not None else {"id": memory.id}

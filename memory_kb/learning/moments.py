@@ -16,7 +16,9 @@ _EVENTS, _EVENT = "source_events", "session_seq"
 def sources_of(offer: Offer) -> frozenset[int]:
     """Return the numbers of the events that a learning comes from."""
     fields = dict(offer.draft.fields)
-    return frozenset(int(word) for word in (*read_words(fields.get(_EVENTS)), str(fields.get(_EVENT, ""))) if word.isdecimal())
+    return frozenset(
+        int(word) for word in (*read_words(fields.get(_EVENTS)), str(fields.get(_EVENT, ""))) if word.isdecimal()
+    )
 
 
 def times_of(events: Iterable[Event], wanted: Collection[int]) -> dict[int, str]:

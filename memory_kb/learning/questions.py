@@ -26,7 +26,11 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 
 def propose_queries(
-    memories: Sequence[Memory], retrievals: Iterable[Retrieval], frequency: Callable[[str], int], known: Sequence[StandingQuery], most: int
+    memories: Sequence[Memory],
+    retrievals: Iterable[Retrieval],
+    frequency: Callable[[str], int],
+    known: Sequence[StandingQuery],
+    most: int,
 ) -> tuple[StandingQuery, ...]:
     """Return questions that are not standing yet, each with the entry that it should find.
 
@@ -45,7 +49,9 @@ def propose_queries(
     ours = (one for one in memories if one.place.scope != "global")
     here = {one.id: one for one in ours if one.is_live and one.is_ours and not one.is_superseded}
     asked = {_plain(one.question) for one in known}
-    covered = {entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)}
+    covered = {
+        entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)
+    }
     found: list[StandingQuery] = []
     for query in (*_from_log(retrievals, here), *_from_notes(here, frequency)):
         is_new = _plain(query.question) not in asked and not covered & set(query.expect)
@@ -100,17 +106,30 @@ def ask_for(memory: Memory, frequency: Callable[[str], int]) -> str | None:
         >>> ask_for(note, lambda word: 1)
         'Uploads retry proxies drop idle sockets'
     """
-    body = _CODE.sub(" ", "\n".join(line for line in memory.text.splitlines() if not line.lstrip().startswith(("#", "|", ">"))))
+    body = _CODE.sub(
+        " ", "\n".join(line for line in memory.text.splitlines() if not line.lstrip().startswith(("#", "|", ">")))
+    )
     sentences = [piece.strip(" 。！？-*") for piece in _SENTENCE.split(body)][:_SENTENCES]
     if has_cjk(body):
         fitting = [piece for piece in sentences if has_cjk(piece)]
-        return min(fitting, key=lambda piece: abs(len(piece) - _SCRIPT_LENGTH), default="")[: 2 * _SCRIPT_LENGTH] or None
-    titles = [memory.word("title") or memory.word("name") or "", *(line for line in memory.text.splitlines() if line.lstrip().startswith("#"))]
-    silent = {word.casefold() for title in titles for word in _WORD.findall(title)} | stop_words([word.lower() for word in _WORD.findall(body)])
+        return (
+            min(fitting, key=lambda piece: abs(len(piece) - _SCRIPT_LENGTH), default="")[: 2 * _SCRIPT_LENGTH] or None
+        )
+    titles = [
+        memory.word("title") or memory.word("name") or "",
+        *(line for line in memory.text.splitlines() if line.lstrip().startswith("#")),
+    ]
+    silent = {word.casefold() for title in titles for word in _WORD.findall(title)} | stop_words(
+        [word.lower() for word in _WORD.findall(body)]
+    )
     best = (0.0, "")
     for sentence in sentences:
         words = _TOKEN.findall(sentence)[:_WORDS]
-        counts = {word: frequency(word) for word in dict.fromkeys(words) if _WORD.fullmatch(word) and word.casefold() not in silent}
+        counts = {
+            word: frequency(word)
+            for word in dict.fromkeys(words)
+            if _WORD.fullmatch(word) and word.casefold() not in silent
+        }
         told = [count for count in counts.values() if count]
         if len(told) >= _FEWEST:
             best = max(best, (sum(1 / count for count in told), " ".join(words)), key=lambda one: one[0])

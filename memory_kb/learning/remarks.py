@@ -84,7 +84,9 @@ def remark(text: str, document: Document, memories: Sequence[Memory], ground: Gr
         if memory.is_live and memory.is_ours:
             yield from _of_text(text, entry, memory, ground)
     yield from (
-        Remark(line_span(text, problem.line), "block", "error", problem.message) for problem in document.problems if problem.message not in complained
+        Remark(line_span(text, problem.line), "block", "error", problem.message)
+        for problem in document.problems
+        if problem.message not in complained
     )
 
 
@@ -120,7 +122,9 @@ def field_span(text: str, entry: Entry, field: str) -> Span:
     if not entry.has_frontmatter:
         return line_span(text, entry.line)
     block = yaml_span(text, entry)
-    found = re.compile(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:[ \t]*", re.MULTILINE).search(text, block.start, block.end)
+    found = re.compile(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:[ \t]*", re.MULTILINE).search(
+        text, block.start, block.end
+    )
     if found is None:
         return line_span(text, entry.line)
     end = text.find("\n", found.end())
@@ -145,7 +149,9 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
             continue
         if not ground.leads(found.target):
             if ground.checks_wikilinks:
-                yield Remark(found.whole, "link", "warning", f"the wikilink to {found.target!r} leads to no entry", found.target)
+                yield Remark(
+                    found.whole, "link", "warning", f"the wikilink to {found.target!r} leads to no entry", found.target
+                )
         elif found.anchor and (missing := ground.lacks(found.target, found.anchor)):
             yield Remark(found.whole, "link", "hint", missing, found.target)
 
@@ -192,7 +198,11 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
         known, is_forgotten = twin
         said = "the same was forgotten before" if is_forgotten else "says the same as"
         yield Remark(
-            head, "twin", "warning", f"{said}{':' if is_forgotten else ''} {short_id(known.id)} ({shorten(known.title, 60)}), {known.place}", known.id
+            head,
+            "twin",
+            "warning",
+            f"{said}{':' if is_forgotten else ''} {short_id(known.id)} ({shorten(known.title, 60)}), {known.place}",
+            known.id,
         )
     if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > ground.rule_tokens:
         message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"
@@ -203,7 +213,11 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
 
 def _head_span(text: str, entry: Entry) -> Span:
     """Return the first line of an entry's text, or of the entry."""
-    start = entry.body.start + len(text[entry.body.start : entry.body.end]) - len(text[entry.body.start : entry.body.end].lstrip())
+    start = (
+        entry.body.start
+        + len(text[entry.body.start : entry.body.end])
+        - len(text[entry.body.start : entry.body.end].lstrip())
+    )
     return line_span(text, text.count("\n", 0, start) + 1) if start < entry.body.end else line_span(text, entry.line)
 
 

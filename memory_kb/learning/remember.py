@@ -86,7 +86,11 @@ def check_draft(draft: Draft) -> Draft:
     secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags, *draft.applies_to))), None)
     if secret:
         raise SecretRefused(secret)
-    if draft.source == UNVERIFIED and kind in INSTRUCTING and dict(draft.fields).keys().isdisjoint(("status", "imported_from")):
+    if (
+        draft.source == UNVERIFIED
+        and kind in INSTRUCTING
+        and dict(draft.fields).keys().isdisjoint(("status", "imported_from"))
+    ):
         draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
     return replace(draft, kind=kind, text=draft.text.removeprefix("\ufeff"))
 
@@ -115,7 +119,9 @@ def not_from_the_future(draft: Draft, now: datetime) -> Draft:
         (('last_reinforced', '2026-01-01'),)
     """
     today = now.astimezone(UTC).date()
-    kept = tuple((name, value) for name, value in draft.fields if name not in _DATES or (parse_date(value) or today) <= today)
+    kept = tuple(
+        (name, value) for name, value in draft.fields if name not in _DATES or (parse_date(value) or today) <= today
+    )
     return draft if len(kept) == len(draft.fields) else replace(draft, fields=kept)
 
 
@@ -185,7 +191,9 @@ def _note_dumper() -> type[yaml.SafeDumper]:
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     NoteDumper.add_representer(str, represent_text)
-    NoteDumper.add_representer(list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True))
+    NoteDumper.add_representer(
+        list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+    )
     return NoteDumper
 
 
@@ -270,7 +278,9 @@ def fingerprint(text: str) -> str:
         >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")
         True
     """
-    return hashlib.sha256(" ".join(undated(text).casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+    return hashlib.sha256(
+        " ".join(undated(text).casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False
+    ).hexdigest()
 
 
 def undated(text: str) -> str:

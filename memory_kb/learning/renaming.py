@@ -70,7 +70,10 @@ def _never(_target: str) -> bool:
 
 
 def plan_renaming(
-    renaming: Renaming, notes: Iterable[NoteText], leads_to: Callable[[str], bool], stays: Callable[[str], bool] = _never
+    renaming: Renaming,
+    notes: Iterable[NoteText],
+    leads_to: Callable[[str], bool],
+    stays: Callable[[str], bool] = _never,
 ) -> tuple[Change, ...]:
     """Plan to rename an entry and to rewrite the links to it; all of it happens, or nothing.
 
@@ -137,16 +140,26 @@ def _rename_in_text(text: str, path: str, renaming: Renaming, names: _NewNames) 
         is_own = path == renaming.path and entry.id == renaming.entry_id
         if entry.fault is not None:
             is_named = is_own and renaming.way != "file"
-            if is_named or _in_body(text, entry, renaming, names.in_text, is_own=False) != text[entry.body.start : entry.body.end]:
+            if (
+                is_named
+                or _in_body(text, entry, renaming, names.in_text, is_own=False)
+                != text[entry.body.start : entry.body.end]
+            ):
                 refuse_broken(entry, path)
             continue
-        text = text[: entry.body.start] + _in_body(text, entry, renaming, names.in_text, is_own=is_own) + text[entry.body.end :]
+        text = (
+            text[: entry.body.start]
+            + _in_body(text, entry, renaming, names.in_text, is_own=is_own)
+            + text[entry.body.end :]
+        )
         if entry.has_frontmatter:
             text = _in_fields(text, entry, renaming, names.in_fields, is_own=is_own)
     return text
 
 
-def _in_body(text: str, entry: Entry, renaming: Renaming, new_name: Callable[[str], str | None], *, is_own: bool) -> str:
+def _in_body(
+    text: str, entry: Entry, renaming: Renaming, new_name: Callable[[str], str | None], *, is_own: bool
+) -> str:
     body = text[entry.body.start : entry.body.end]
     if is_own and renaming.way == "heading":
         start = len(body) - len(body.lstrip())
@@ -159,7 +172,9 @@ def _in_body(text: str, entry: Entry, renaming: Renaming, new_name: Callable[[st
     return rewrite_targets(body, new_name)
 
 
-def _in_fields(text: str, entry: Entry, renaming: Renaming, new_name: Callable[[str], str | None], *, is_own: bool) -> str:
+def _in_fields(
+    text: str, entry: Entry, renaming: Renaming, new_name: Callable[[str], str | None], *, is_own: bool
+) -> str:
     for key, value in _new_values(entry, renaming, new_name, is_own=is_own).items():
         # The block ends where its body began, and setting a value moves that.
         block = yaml_span(text, entry)
@@ -173,12 +188,16 @@ def _with_target(text: str, block: Span, key: str, value: Value, renaming: Renam
     """Return a text in which only the names change that stand in a list; None where that is not told so simply."""
     if key not in ("links", *_ALIASES, *_ID_LISTS):
         return None
-    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(text[block.start : block.end])
+    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(
+        text[block.start : block.end]
+    )
     if held is None:
         return None
     lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
     name = re.compile(rf"{lead}(?P<quote>[\"']?){re.escape(renaming.old)}(?P=quote){end}", re.IGNORECASE)
-    piece = name.sub(lambda found: f"{found['lead']}{emit(renaming.new, found['quote'] or None, is_flow=True)}", held[0])
+    piece = name.sub(
+        lambda found: f"{found['lead']}{emit(renaming.new, found['quote'] or None, is_flow=True)}", held[0]
+    )
     old = text[block.start : block.end]
     new = f"{old[: held.start()]}{piece}{old[held.end() :]}"
     try:
@@ -192,10 +211,18 @@ def _shifted(entry: Entry, shift: int) -> Entry:
     return replace(entry, body=Span(entry.body.start + shift, entry.body.end + shift))
 
 
-def _new_values(entry: Entry, renaming: Renaming, new_name: Callable[[str], str | None], *, is_own: bool) -> Mapping[str, Value]:
+def _new_values(
+    entry: Entry, renaming: Renaming, new_name: Callable[[str], str | None], *, is_own: bool
+) -> Mapping[str, Value]:
     values: dict[str, Value] = {}
     if is_own and renaming.way in ("id", "title"):
-        key = "title" if renaming.way == "title" and entry.metadata.get("title") is not None else "name" if renaming.way == "title" else "id"
+        key = (
+            "title"
+            if renaming.way == "title" and entry.metadata.get("title") is not None
+            else "name"
+            if renaming.way == "title"
+            else "id"
+        )
         values[key] = renaming.new
     if is_own and renaming.way == "alias":
         key = next((key for key in _ALIASES if key in entry.metadata), "")

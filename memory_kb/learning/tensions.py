@@ -29,7 +29,10 @@ def weaken(memory: Memory) -> dict[str, Value]:
     flags: Value = with_words(memory, "flags", _FLAG)
     if is_in_tension(memory):
         return {"flags": flags}
-    return {"importance": min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6))), "flags": flags}
+    return {
+        "importance": min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6))),
+        "flags": flags,
+    }
 
 
 def restore(memory: Memory) -> dict[str, Value]:
@@ -55,7 +58,12 @@ def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -
     for memory in everything:
         against = {link.to for link in memory.links if link.relation == "contradicts"}
         if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
-            values: dict[str, Value] = {**restore(memory), "flags": [flag for flag in memory.words("flags") if flag != _FLAG]}
-            change = plan_fields(memory, values, f"What it stood against was rejected: {', '.join(sorted(against & lost))}.")
+            values: dict[str, Value] = {
+                **restore(memory),
+                "flags": [flag for flag in memory.words("flags") if flag != _FLAG],
+            }
+            change = plan_fields(
+                memory, values, f"What it stood against was rejected: {', '.join(sorted(against & lost))}."
+            )
             if change:
                 yield change

@@ -67,7 +67,9 @@ def find_twin(index: Index, draft: Draft, place: Location, but: str | None = Non
         if entry.entry_id != but and entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
     forgotten = (
-        entry for entry in _similar(index, draft, gone) if entry.entry_id != but and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
+        entry
+        for entry in _similar(index, draft, gone)
+        if entry.entry_id != but and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
     )
     return next((Twin(entry, is_forgotten=True) for entry in forgotten if not _is_superseded(entry)), None)
 
@@ -117,7 +119,9 @@ def _is_turning(word: str) -> bool:
 def _is_superseded(entry: StoredEntry) -> bool:
     """Tell whether another entry took its place: then what it says was outdated, not unwanted."""
     links = json.loads(entry.metadata or "{}").get("links")
-    return isinstance(links, list) and any(isinstance(link, dict) and link.get("relation") == "superseded_by" for link in links)
+    return isinstance(links, list) and any(
+        isinstance(link, dict) and link.get("relation") == "superseded_by" for link in links
+    )
 
 
 def _is_peoples(entry: StoredEntry) -> bool:
@@ -133,7 +137,9 @@ def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
     expression = _shared_words(said) or query.expression
     found = index.chunks(candidate.key for candidate in index.match(expression, _WEIGHTS, filters, _CANDIDATES))
     places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
-    entries = (entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id))
+    entries = (
+        entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id)
+    )
     return [entry for entry in entries if (entry.entry_id, entry.source) in places]
 
 
@@ -150,5 +156,8 @@ def _shared_words(text: str) -> str | None:
     words = tokens(text)
     if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or comparable(undated(text)) != text:
         return None
-    plain = sorted((word for word in words if word.isascii() and word.isalnum() and len(word) >= _LEAST_LETTERS), key=lambda word: (-len(word), word))
+    plain = sorted(
+        (word for word in words if word.isascii() and word.isalnum() and len(word) >= _LEAST_LETTERS),
+        key=lambda word: (-len(word), word),
+    )
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None

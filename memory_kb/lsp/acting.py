@@ -17,7 +17,11 @@ from memory_kb.text import short_id
 from memory_kb.words import LIVE_STATUSES
 
 SOURCE = "memory-kb"
-_WEIGHTS = {"error": DiagnosticSeverity.Error, "warning": DiagnosticSeverity.Warning, "hint": DiagnosticSeverity.Information}
+_WEIGHTS = {
+    "error": DiagnosticSeverity.Error,
+    "warning": DiagnosticSeverity.Warning,
+    "hint": DiagnosticSeverity.Information,
+}
 _CHOICES = {name: field.choices for name, field in FIELDS.items() if field.form == "choice"}
 _UP = {"task": "its job", "job": "the project", "project": "the home"}
 
@@ -51,7 +55,9 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[Diagn
         return
     for one in mine:
         if one.code == "twin" and entry.status in LIVE_STATUSES and _about(one):
-            yield _action(f"Merge with {short_id(_about(one))}", CodeActionKind.QuickFix, page, entry, "merge", _about(one), one)
+            yield _action(
+                f"Merge with {short_id(_about(one))}", CodeActionKind.QuickFix, page, entry, "merge", _about(one), one
+            )
     if entry.status == "proposed" or (entry.status in LIVE_STATUSES and read_words(entry.metadata.get("flags"))):
         yield _action("Approve this entry", CodeActionKind.Refactor, page, entry, "approve")
     if entry.status in LIVE_STATUSES:
@@ -60,7 +66,15 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[Diagn
         yield _action("Retire this entry", CodeActionKind.Refactor, page, entry, "retire")
 
 
-def _action(title: str, kind: CodeActionKind, page: Page, entry: Entry, action: str, other: str = "", about: Diagnostic | None = None) -> CodeAction:
+def _action(
+    title: str,
+    kind: CodeActionKind,
+    page: Page,
+    entry: Entry,
+    action: str,
+    other: str = "",
+    about: Diagnostic | None = None,
+) -> CodeAction:
     data: Mapping[str, Any] = {"action": action, "path": page.path, "id": entry.id, "other": other}
     return CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
 
@@ -73,7 +87,13 @@ def _corrections(page: Page, said: Diagnostic) -> Iterator[CodeAction]:
     start, end = page.ruler.offset(said.range.start), page.ruler.offset(said.range.end)
     for number, word in enumerate(choices_near(page.text[start:end], _CHOICES, field)):
         edit = WorkspaceEdit(changes={page.uri: [TextEdit(said.range, word)]})
-        yield CodeAction(title=f"Change to {word}", kind=CodeActionKind.QuickFix, edit=edit, diagnostics=[said], is_preferred=number == 0)
+        yield CodeAction(
+            title=f"Change to {word}",
+            kind=CodeActionKind.QuickFix,
+            edit=edit,
+            diagnostics=[said],
+            is_preferred=number == 0,
+        )
 
 
 def _about(said: Diagnostic) -> str:

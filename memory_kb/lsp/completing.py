@@ -56,7 +56,12 @@ def find_names(catalog: Catalog, word: str, most: int = _MOST) -> list[Called]:
         return heapq.nlargest(most, catalog.searchable, key=lambda called: called.entry.dated or "")
     parts = wanted.split()
     found = (
-        (0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2, len(names), number, called)
+        (
+            0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2,
+            len(names),
+            number,
+            called,
+        )
         for number, called in enumerate(catalog.searchable)
         for names in [f"{called.found_by}\n{called.entry.source.casefold()}" if "/" in wanted else called.found_by]
         if all(part in names for part in parts)
@@ -66,7 +71,9 @@ def find_names(catalog: Catalog, word: str, most: int = _MOST) -> list[Called]:
 
 def find_entries(catalog: Catalog, word: str) -> list[StoredEntry]:
     """Return the entries that any name goes with a word, each once."""
-    return list({(called.entry.source, called.entry.line): called.entry for called in find_names(catalog, word)}.values())
+    return list(
+        {(called.entry.source, called.entry.line): called.entry for called in find_names(catalog, word)}.values()
+    )
 
 
 def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]:
@@ -78,7 +85,16 @@ def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]
         is_shown = is_closed or is_embed or label.casefold() in (name.casefold(), name.rpartition("/")[2].casefold())
         shown = "" if is_shown else f"|{''.join(sign for sign in label if sign not in UNFIT).strip()}"
         text = f"{name}{shown}{'' if is_closed else ']]'}"
-        yield _item(page, spot.span, label, text, number, CompletionItemKind.Reference, entry, f"{label} {entry.entry_id} {spot.word}")
+        yield _item(
+            page,
+            spot.span,
+            label,
+            text,
+            number,
+            CompletionItemKind.Reference,
+            entry,
+            f"{label} {entry.entry_id} {spot.word}",
+        )
 
 
 def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator[CompletionItem]:
@@ -121,11 +137,16 @@ def _present(text: str, spot: Spot) -> frozenset[str]:
     """Return the fields that a block has already, the line that is being written aside."""
     start = text.rfind("\n", 0, spot.span.start) + 1
     end = text.find("\n", spot.span.end)
-    others = text[spot.block.start : start] + text[spot.block.end if end < 0 else min(end + 1, spot.block.end) : spot.block.end]
+    others = (
+        text[spot.block.start : start]
+        + text[spot.block.end if end < 0 else min(end + 1, spot.block.end) : spot.block.end]
+    )
     try:
         return frozenset(load_mapping(others))
     except InvalidBlock:
-        return frozenset(line.partition(":")[0].strip() for line in others.splitlines() if ":" in line and not line[:1].isspace())
+        return frozenset(
+            line.partition(":")[0].strip() for line in others.splitlines() if ":" in line and not line[:1].isspace()
+        )
 
 
 def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[CompletionItem]:
@@ -133,7 +154,9 @@ def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[C
     if spot.field in _ID_FIELDS:
         for number, entry in enumerate(find_entries(catalog, spot.word)):
             filter_text = f"{entry.title} {entry.entry_id} {spot.word}"
-            yield _item(page, spot.span, entry.title, entry.entry_id, number, CompletionItemKind.Reference, entry, filter_text)
+            yield _item(
+                page, spot.span, entry.title, entry.entry_id, number, CompletionItemKind.Reference, entry, filter_text
+            )
     elif spot.field == "links.":
         yield from _words(page, spot, [f"{key}: " for key in _LINK_KEYS], CompletionItemKind.Property)
     elif spot.field == "tags":
@@ -146,11 +169,20 @@ def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[C
         quote = "" if page.text[: spot.span.start].endswith(("'", '"')) else "'"
         yield from _words(page, spot, [f"{quote}{today.isoformat()}{quote}"], CompletionItemKind.Value)
     elif spot.field != "links":
-        yield from _words(page, spot, [one for one in field.choices if spot.word.casefold() in one], CompletionItemKind.EnumMember)
+        yield from _words(
+            page, spot, [one for one in field.choices if spot.word.casefold() in one], CompletionItemKind.EnumMember
+        )
 
 
 def _item(
-    page: Page, span: Span, label: str, text: str, number: int, kind: CompletionItemKind, entry: StoredEntry | None, find: str
+    page: Page,
+    span: Span,
+    label: str,
+    text: str,
+    number: int,
+    kind: CompletionItemKind,
+    entry: StoredEntry | None,
+    find: str,
 ) -> CompletionItem:
     told = CompletionItemLabelDetails(description=f"{entry.kind}, {entry.scope}") if entry else None
     return CompletionItem(

@@ -142,7 +142,9 @@ class Desk:
         if file.suffix.lower() != ".md":
             return None
         for root in self.vault.roots:
-            inside = file.is_relative_to(root.folder) and not any(part.startswith(".") for part in file.relative_to(root.folder).parts)
+            inside = file.is_relative_to(root.folder) and not any(
+                part.startswith(".") for part in file.relative_to(root.folder).parts
+            )
             if inside or file in root.top_notes:
                 return self.vault.show(file)
         return None
@@ -201,7 +203,11 @@ class Desk:
         if entry is None:
             return [own] if own else []
         paths = dict.fromkeys([*sorted({other.source for other, *_ in catalog.incoming(entry)}), *self.drafts()])
-        found = [Location(page.uri, page.ruler.range(span)) for page in self._pages(paths) for span in find_mentions(page, entry, catalog)]
+        found = [
+            Location(page.uri, page.ruler.range(span))
+            for page in self._pages(paths)
+            for span in find_mentions(page, entry, catalog)
+        ]
         return [*([own] if own else []), *found]
 
     def _pages(self, paths: Iterable[str]) -> Iterable[Page]:
@@ -211,7 +217,10 @@ class Desk:
         """Return the entries whose title or id goes with a query."""
         return [
             SymbolInformation(
-                Location(self.place_of(entry.source).uri, _line_range(entry.line)), entry.title, SymbolKind.String, container_name=entry.source
+                Location(self.place_of(entry.source).uri, _line_range(entry.line)),
+                entry.title,
+                SymbolKind.String,
+                container_name=entry.source,
             )
             for entry in find_entries(self.catalog, query)
         ]

@@ -37,7 +37,9 @@ class Place(NamedTuple):
 PlaceOf = Callable[[str], Place]
 
 
-def make_workspace_edit(made: Composition, place_of: PlaceOf, encoding: str, *, has_operations: bool) -> WorkspaceEdit | None:
+def make_workspace_edit(
+    made: Composition, place_of: PlaceOf, encoding: str, *, has_operations: bool
+) -> WorkspaceEdit | None:
     """Return a composition as an edit; None where the editor cannot make or delete files and it needs that."""
     changes: list[TextDocumentEdit | CreateFile | DeleteFile] = []
     for file in made.files:

@@ -30,7 +30,11 @@ def tell_standing(standing: Standing, links: tuple[int, int], *, with_text: bool
     lines += [f"claims: {_CLAIMS.get(standing.claims, standing.claims)}"] if standing.claims else []
     lines += [f"tags: {', '.join(standing.tags).translate(_SIGNS)}"] if standing.tags else []
     told = "  \n".join(lines)
-    return f"{told}\n\n---\n\n{shorten(standing.text, _MOST_TEXT).translate(_SIGNS)}" if with_text and standing.text.strip() else told
+    return (
+        f"{told}\n\n---\n\n{shorten(standing.text, _MOST_TEXT).translate(_SIGNS)}"
+        if with_text and standing.text.strip()
+        else told
+    )
 
 
 _CLAIMS = {
@@ -60,5 +64,9 @@ def tell_field(name: str) -> str | None:
     field = FIELDS.get(name)
     if field is None:
         return None
-    words = f"\n\n{'One of' if field.form == 'choice' else 'For example'}: {', '.join(field.choices)}" if field.choices else ""
+    words = (
+        f"\n\n{'One of' if field.form == 'choice' else 'For example'}: {', '.join(field.choices)}"
+        if field.choices
+        else ""
+    )
     return f"**{name}**: {field.about}{words}"

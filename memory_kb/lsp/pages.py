@@ -56,7 +56,9 @@ class Page:
             return None
         block = yaml_span(self.text, entry)
         fields = "|".join(map(re.escape, names))
-        found = re.compile(rf"(?:^|[\s{{,-])(?:{fields})[ \t]*:[ \t]*([\"']?)([^\"'\n,}}\r]*?)\1[ \t]*(?=[,}}\r\n#]|\Z)", re.MULTILINE)
+        found = re.compile(
+            rf"(?:^|[\s{{,-])(?:{fields})[ \t]*:[ \t]*([\"']?)([^\"'\n,}}\r]*?)\1[ \t]*(?=[,}}\r\n#]|\Z)", re.MULTILINE
+        )
         for one in found.finditer(self.text, block.start, block.end):
             if one.start(2) <= offset <= one.end(2) and one[2].strip():
                 return one[2].strip(), Span(*one.span(2))

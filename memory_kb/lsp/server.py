@@ -85,7 +85,9 @@ class NoteServer(LanguageServer):
             return
         window, title = self.client_capabilities.window, "memory-kb reads the notes for the first time"
         if not (window and window.work_done_progress):
-            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{title}; answers come when that is done"))
+            self.window_show_message(
+                lsp.ShowMessageParams(lsp.MessageType.Info, f"{title}; answers come when that is done")
+            )
             return
         name = "memory-kb first look"
         await self.work_done_progress.create_async(name)
@@ -114,7 +116,9 @@ class NoteServer(LanguageServer):
         if self.desk.pages.get(uri) is page:
             self._published.add(uri)
             told = [to_diagnostic(page, one) for one in remarks]
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version))
+            self.text_document_publish_diagnostics(
+                lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version)
+            )
             names = self.desk.names_in(page)
             if names != self._names.get(uri):
                 self._names[uri] = names
@@ -180,10 +184,15 @@ class NoteServer(LanguageServer):
     async def resolve(self, action: lsp.CodeAction) -> lsp.CodeAction:
         """Work out what a chosen action changes."""
         data: Any = action.data
-        wanted = {name: data[name] if isinstance(data, dict) else getattr(data, name, "") for name in ("action", "path", "id", "other")}
+        wanted = {
+            name: data[name] if isinstance(data, dict) else getattr(data, name, "")
+            for name in ("action", "path", "id", "other")
+        }
         drafts = self.desk.drafts()
         try:
-            made = await self.desk.ask(lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"]))
+            made = await self.desk.ask(
+                lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"])
+            )
         except MemoryKBError as exc:
             self.tell(str(exc))
         else:
@@ -233,8 +242,14 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         except MemoryKBError:
             return None
         entry = desk.entry_of(subject)
-        links = (len(desk.catalog.links.get((entry.source, entry.line), ())), len(desk.catalog.incoming(entry))) if entry else (0, 0)
-        markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, tell_standing(standing, links, with_text=not subject.is_own))
+        links = (
+            (len(desk.catalog.links.get((entry.source, entry.line), ())), len(desk.catalog.incoming(entry)))
+            if entry
+            else (0, 0)
+        )
+        markup = lsp.MarkupContent(
+            lsp.MarkupKind.Markdown, tell_standing(standing, links, with_text=not subject.is_own)
+        )
         return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
@@ -250,7 +265,11 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
         await desk.ready.wait()
         named = server.subject(params)
-        return await asyncio.to_thread(desk.list_mentions, named[1], with_own=params.context.include_declaration) if named else None
+        return (
+            await asyncio.to_thread(desk.list_mentions, named[1], with_own=params.context.include_declaration)
+            if named
+            else None
+        )
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
@@ -270,7 +289,9 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         if named is None or not named[1].way:
             return None
         page, subject = named
-        return lsp.PrepareRenamePlaceholder(page.ruler.range(subject.span), page.text[subject.span.start : subject.span.end])
+        return lsp.PrepareRenamePlaceholder(
+            page.ruler.range(subject.span), page.text[subject.span.start : subject.span.end]
+        )
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
@@ -281,7 +302,11 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         page, subject = named
         drafts, old = desk.drafts(), page.text[subject.span.start : subject.span.end]
         try:
-            made = await desk.ask(lambda kb: kb.propose_renaming(Named(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts))
+            made = await desk.ask(
+                lambda kb: kb.propose_renaming(
+                    Named(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts
+                )
+            )
         except MemoryKBError as exc:
             server.tell(str(exc))
             return None
@@ -289,7 +314,9 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
-        lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True),
+        lsp.CodeActionOptions(
+            code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True
+        ),
     )
     async def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
         await desk.ready.wait()
@@ -299,7 +326,9 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         place = locate(page.path, is_memory=desk.vault.memory is not None)
         offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
         wanted = [getattr(kind, "value", kind) for kind in params.context.only or ()]
-        offered = [one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))]
+        offered = [
+            one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))
+        ]
         return offered if server.can_resolve else [one if one.edit else await server.resolve(one) for one in offered]
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
@@ -315,7 +344,9 @@ def _keep_notes(server: NoteServer) -> None:
 
     @server.feature(lsp.INITIALIZED)
     async def initialized(_: lsp.InitializedParams) -> None:
-        desk.encoding = str(getattr(server.workspace.position_encoding, "value", server.workspace.position_encoding) or "utf-16")
+        desk.encoding = str(
+            getattr(server.workspace.position_encoding, "value", server.workspace.position_encoding) or "utf-16"
+        )
         _enter(to_fs_path(server.workspace.root_uri or ""), desk)
         server.start(server.begin())
 
@@ -328,7 +359,9 @@ def _keep_notes(server: NoteServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
-        if uri in desk.pages and desk.put(uri, server.workspace.get_text_document(uri).source, params.text_document.version):
+        if uri in desk.pages and desk.put(
+            uri, server.workspace.get_text_document(uri).source, params.text_document.version
+        ):
             server.examine_soon(uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)

@@ -16,7 +16,12 @@ from memory_kb.notes.wikilinks import find_wikilinks, without_code
 from memory_kb.ports import StoredEntry
 
 _TITLES = ("title", "name")
-_KINDS = {"rule": SymbolKind.Constant, "pitfall": SymbolKind.Event, "skill": SymbolKind.Function, "policy": SymbolKind.Constant}
+_KINDS = {
+    "rule": SymbolKind.Constant,
+    "pitfall": SymbolKind.Event,
+    "skill": SymbolKind.Function,
+    "policy": SymbolKind.Constant,
+}
 
 
 class Subject(NamedTuple):
@@ -101,7 +106,13 @@ def list_symbols(page: Page) -> list[DocumentSymbol]:
         title = display_title(entry, body, page.path, is_only=len(entries) == 1)
         own = ruler.range(Span(entry.span.start, entry.span.end))
         detail = f"{entry.kind}, {entry.status}" if entry.has_frontmatter else None
-        symbol = DocumentSymbol(title or "entry", _KINDS.get(entry.kind, SymbolKind.String), own, ruler.range(page.place_of(entry.id)), detail=detail)
+        symbol = DocumentSymbol(
+            title or "entry",
+            _KINDS.get(entry.kind, SymbolKind.String),
+            own,
+            ruler.range(page.place_of(entry.id)),
+            detail=detail,
+        )
         symbol.children = list(_headings(page, entry))
         found.append(symbol)
     return found

@@ -102,9 +102,15 @@ def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: 
         text, cut = cut_text(view.text or "", left)
         left -= len(text)
         values.append(entry_values(view) | {"is_cut": bool(cut)})
-        blocks.append(f"{_head(view.title, view.id, view.kind, view.status, f'{view.path}:{view.line}')}\n{as_block(text)}{cut}")
+        blocks.append(
+            f"{_head(view.title, view.id, view.kind, view.status, f'{view.path}:{view.line}')}\n{as_block(text)}{cut}"
+        )
     notes = "".join(f"\nNote: {as_line(one, 300)}" for one in missing)
-    return quote(f"{len(views)} entries as they stand in their files.{notes}", blocks, {"entries": values, "missing": list(missing)})
+    return quote(
+        f"{len(views)} entries as they stand in their files.{notes}",
+        blocks,
+        {"entries": values, "missing": list(missing)},
+    )
 
 
 def cut_text(text: str, limit: int) -> tuple[str, str]:
@@ -114,7 +120,11 @@ def cut_text(text: str, limit: int) -> tuple[str, str]:
         >>> cut_text("one two", 3)
         ('one', ' Only the first 3 of its 7 characters are shown.')
     """
-    return (text, "") if len(text) <= limit else (text[:limit], f" Only the first {limit:,} of its {len(text):,} characters are shown.")
+    return (
+        (text, "")
+        if len(text) <= limit
+        else (text[:limit], f" Only the first {limit:,} of its {len(text):,} characters are shown.")
+    )
 
 
 def entry_values(view: EntryView) -> dict[str, Any]:
@@ -142,7 +152,10 @@ def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
         "known": f"That was known: {place}.",
     }
     conflicts = learned.run.conflicts if learned.run else ()
-    text = said.get(learned.action) or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
+    text = (
+        said.get(learned.action)
+        or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
+    )
     if learned.is_waiting:
         text += " It comes from an unverified source and is not in use before a person approves it."
     return Answer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
@@ -150,11 +163,17 @@ def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
 
 def tell_run(run: RunReport, done: str, nothing: str) -> Answer:
     """Return what a run changed, or would."""
-    data = {"run": run.run, "changes": [plain(one) for one in run.changes], "conflicts": [plain(one) for one in run.conflicts]}
+    data = {
+        "run": run.run,
+        "changes": [plain(one) for one in run.changes],
+        "conflicts": [plain(one) for one in run.conflicts],
+    }
     head = done if run.changes else nothing
     left = "".join(f"\nLeft alone: {as_line(one.message)}" for one in run.conflicts)
     undo = f" (run {run.run} can be undone)" if run.run else ""
-    changes = "".join(f"\n- {one.action} {as_line(one.path, 200)}: {as_line(one.reason, 200)}" for one in run.changes[:20])
+    changes = "".join(
+        f"\n- {one.action} {as_line(one.path, 200)}: {as_line(one.reason, 200)}" for one in run.changes[:20]
+    )
     return with_diff(f"{head}{undo}{changes}{left}", run.diff, data)
 
 
@@ -169,14 +188,24 @@ def with_diff(text: str, diff: str, data: Mapping[str, Any]) -> Answer:
 def tell_stats(stats: Stats) -> Answer:
     """Return how much the vault holds."""
     rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
-    told = "".join(f"\n{name}: {', '.join(f'{word} {number}' for word, number in counts.items())}" for name, counts in rows.items() if counts)
+    told = "".join(
+        f"\n{name}: {', '.join(f'{word} {number}' for word, number in counts.items())}"
+        for name, counts in rows.items()
+        if counts
+    )
     return Answer(f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}", plain(stats))
 
 
 def tell_steps(steps: Sequence[StepReport]) -> Answer:
     """Return what each step of a consolidation came to."""
-    lines = "\n".join(f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps)
-    data = {"steps": [{"name": step.name, "outcome": step.outcome, "message": step.message, "runs": step.runs} for step in steps]}
+    lines = "\n".join(
+        f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps
+    )
+    data = {
+        "steps": [
+            {"name": step.name, "outcome": step.outcome, "message": step.message, "runs": step.runs} for step in steps
+        ]
+    }
     return with_diff(lines, "".join(step.diff for step in steps), data)
 
 

@@ -99,7 +99,10 @@ def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
         {'type': 'object', 'properties': {'query': {'type': 'string', 'description': 'Words.'}}}
     """
     shown = [one for one in arguments if not one.is_hidden]
-    properties = {one.name: {**_SCHEMAS[one.kind], **({"description": one.description} if one.description else {})} for one in shown}
+    properties = {
+        one.name: {**_SCHEMAS[one.kind], **({"description": one.description} if one.description else {})}
+        for one in shown
+    }
     required = [one.name for one in shown if one.is_required]
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
@@ -125,7 +128,9 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
     given_names = {name for name, value in found.items() if value not in ("", [])}
     missing = [one.name for one in arguments if one.is_required and given_names.isdisjoint((one.name, *one.instead))]
     if missing:
-        raise UsageError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", say_accepted(arguments))
+        raise UsageError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", say_accepted(arguments)
+        )
     return found
 
 
@@ -137,7 +142,9 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
         'it takes query (a text, required) and limit (a whole number)'
     """
     told = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
-    return f"it takes {', '.join(told[:-1])}{' and ' if told[1:] else ''}{told[-1]}" if told else "it takes no arguments"
+    return (
+        f"it takes {', '.join(told[:-1])}{' and ' if told[1:] else ''}{told[-1]}" if told else "it takes no arguments"
+    )
 
 
 def _resolve(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Argument]:
@@ -163,7 +170,9 @@ def _plain(name: str) -> str:
 
 def _read(argument: Argument, value: Any) -> Any:
     try:
-        return {"text": _read_text, "number": _read_number, "flag": _read_flag, "list": _read_list}[argument.kind](value)
+        return {"text": _read_text, "number": _read_number, "flag": _read_flag, "list": _read_list}[argument.kind](
+            value
+        )
     except (ValueError, OverflowError) as exc:
         raise UsageError(f"{argument.name} must be {_MEANT[argument.kind]}, not {_show(value)}") from exc
 
@@ -232,7 +241,9 @@ def _check_texts(value: Any) -> None:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise UsageError("there is half of a surrogate pair in the arguments, which no note can hold", "leave it out") from None
+            raise UsageError(
+                "there is half of a surrogate pair in the arguments, which no note can hold", "leave it out"
+            ) from None
     if size > MAX_CHARACTERS:
         hint = "keep the text in a file, and say what matters"
         raise UsageError(f"the arguments have {size:,} characters; at most {MAX_CHARACTERS:,} are read", hint)

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable
 
 from memory_kb.context.framing import as_line
-from memory_kb.errors import AmbiguousId, Forgotten, InvalidSettings, MemoryKBError, UnknownEntry, UnknownRun, VaultBusy, VaultNotFound
+from memory_kb.errors import (
+    AmbiguousId,
+    Forgotten,
+    InvalidSettings,
+    MemoryKBError,
+    UnknownEntry,
+    UnknownRun,
+    VaultBusy,
+    VaultNotFound,
+)
 
 _MAX = 600
 _OPTION = re.compile(r"--([a-z][a-z-]*)")

@@ -21,7 +21,10 @@ def serve_http(offer: Offer, place: Place, token: str | None) -> int:
         UsageError: other machines could reach it and there is no token, or the place is taken.
     """
     if not place.is_loopback and not token:
-        raise UsageError(f"{place.shown} can be reached by other machines, and there is no token", "set MEMORY_KB_MCP_TOKEN, or pass --token")
+        raise UsageError(
+            f"{place.shown} can be reached by other machines, and there is no token",
+            "set MEMORY_KB_MCP_TOKEN, or pass --token",
+        )
     listening = listen(place)
     import uvicorn
 
@@ -29,9 +32,17 @@ def serve_http(offer: Offer, place: Place, token: str | None) -> int:
 
     service = Service(offer)
     bound = Place(place.host, listening.getsockname()[1])
-    app = service.make_server().streamable_http_app(streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY)
+    app = service.make_server().streamable_http_app(
+        streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
+    )
     server = uvicorn.Server(
-        uvicorn.Config(Gate(app, bound.host, token), log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2)
+        uvicorn.Config(
+            Gate(app, bound.host, token),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
     )
     say(f"listening at http://{bound.shown}{_PATH}")
     service.wake()

@@ -21,18 +21,24 @@ _HANDED = ("done", "artifacts", "needs_testing", "known_issues", "patterns")
 
 def _list(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     names = ("kind", "type", "scope", "tag", "status", "job", "task")
-    return answers.tell_list(kb.list(**{name: given[name] for name in names if given.get(name)}), max(1, min(500, given.get("limit", 50))))
+    return answers.tell_list(
+        kb.list(**{name: given[name] for name in names if given.get(name)}), max(1, min(500, given.get("limit", 50)))
+    )
 
 
 def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     gone = kb.forget(given["id"], delete=given.get("delete", False), dry_run=given.get("dry_run", False))
     text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
     data = answers.entry_values(gone) | {"run": gone.run.run if gone.run else None}
-    return answers.with_diff("This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else "", data)
+    return answers.with_diff(
+        "This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else "", data
+    )
 
 
 def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    return answers.tell_run(kb.undo(given.get("run"), dry_run=given.get("dry_run", False)), "Taken back.", "There is nothing to take back.")
+    return answers.tell_run(
+        kb.undo(given.get("run"), dry_run=given.get("dry_run", False)), "Taken back.", "There is nothing to take back."
+    )
 
 
 def _status(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
@@ -40,7 +46,9 @@ def _status(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
     problems = [{"path": one.path, "line": one.line, "message": one.message} for one in status.problems[:50]]
     data = {"files": status.files, "generation": status.generation, "pending": status.pending, "problems": problems}
     told = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
-    return Answer(f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}", data)
+    return Answer(
+        f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}", data
+    )
 
 
 def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
@@ -53,15 +61,25 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     chosen = kb.rules_select(given.get("labels", ()), given.get("type"))
     names = ("id", "kind", "text", "confidence", "maturity", "score")
     lists = {"rules": chosen.rules, "anti_patterns": chosen.anti_patterns}
-    data: dict[str, Any] = {name: [{key: getattr(one, key) for key in names} for one in rules] for name, rules in lists.items()}
+    data: dict[str, Any] = {
+        name: [{key: getattr(one, key) for key in names} for one in rules] for name, rules in lists.items()
+    }
     data |= {"total_score": chosen.total_score, "token_count": chosen.token_count}
     rules = (*chosen.rules, *chosen.anti_patterns)
-    lines = "\n".join(f"- {answers.tell_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules)
-    return answers.quote("Rules and pitfalls, best first.", [lines], data) if rules else Answer("No rule fits these labels.", data)
+    lines = "\n".join(
+        f"- {answers.tell_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
+    )
+    return (
+        answers.quote("Rules and pitfalls, best first.", [lines], data)
+        if rules
+        else Answer("No rule fits these labels.", data)
+    )
 
 
 def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    run = kb.rules_feedback(given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
+    run = kb.rules_feedback(
+        given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False)
+    )
     return answers.tell_run(run, "Counted.", "Nothing changed.")
 
 
@@ -73,12 +91,21 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
     items = kb.review_list()
     names = ("id", "kind", "status", "title", "path", "flags", "proposes", "of", "reason", "approving", "rejecting")
     data = {"items": [{name: getattr(one, name) for name in names} for one in items[:100]], "total": len(items)}
-    lines = "\n".join(f"- {answers.tell_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}" for one in items[:100])
-    return answers.quote(f"{len(items)} wait for a judgment.", [lines], data) if items else Answer("Nothing waits for a judgment.", data)
+    lines = "\n".join(
+        f"- {answers.tell_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
+        for one in items[:100]
+    )
+    return (
+        answers.quote(f"{len(items)} wait for a judgment.", [lines], data)
+        if items
+        else Answer("Nothing waits for a judgment.", data)
+    )
 
 
 def _review_approve(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    return answers.tell_run(kb.review_approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before.")
+    return answers.tell_run(
+        kb.review_approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before."
+    )
 
 
 def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
@@ -98,7 +125,12 @@ def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     handoff = kb.handoff_latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
         return Answer("There is no handoff.", {"id": None})
-    lists = {"Done": handoff.done, "Artifacts": handoff.artifacts, "Needs testing": handoff.needs_testing, "Known issues": handoff.known_issues}
+    lists = {
+        "Done": handoff.done,
+        "Artifacts": handoff.artifacts,
+        "Needs testing": handoff.needs_testing,
+        "Known issues": handoff.known_issues,
+    }
     parts = [f"{name}:\n{_lines(items)}" for name, items in lists.items() if items]
     head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
     return answers.quote(head, parts, _handoff_values(handoff))
@@ -117,20 +149,34 @@ def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledger_set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
-    return Answer(f"{made.ledger.id}: {made.action}.{notes}", {"id": made.ledger.id, "action": made.action, **made.ledger.as_mapping})
+    return Answer(
+        f"{made.ledger.id}: {made.action}.{notes}",
+        {"id": made.ledger.id, "action": made.action, **made.ledger.as_mapping},
+    )
 
 
 def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     values = kb.ledger_show(given.get("agent") or caller.agent).as_mapping
-    told = {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")} | values["state"] | values["context"]
-    lines = "\n".join(f"- {as_line(str(name))}: {as_line(str(value), 1_000)}" for name, value in told.items() if value not in (None, [], ""))
+    told = (
+        {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
+        | values["state"]
+        | values["context"]
+    )
+    lines = "\n".join(
+        f"- {as_line(str(name))}: {as_line(str(value), 1_000)}"
+        for name, value in told.items()
+        if value not in (None, [], "")
+    )
     return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines], values)
 
 
 def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     report = kb.capture([given["text"]])
     data = {"messages": [answers.plain(one) for one in report.messages]}
-    return Answer("\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep.", data)
+    return Answer(
+        "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep.",
+        data,
+    )
 
 
 def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
@@ -142,12 +188,19 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 
 
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
-    written = kb.session_end(given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary"))
+    written = kb.session_end(
+        given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary")
+    )
     steps = answers.tell_steps([step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts])
     failed = sum(step.outcome == "failed" for step in written.steps)
-    lines = [f"Session {written.session}: {written.action}. {written.correction}".rstrip(), *([steps.text] if steps.text else [])]
+    lines = [
+        f"Session {written.session}: {written.action}. {written.correction}".rstrip(),
+        *([steps.text] if steps.text else []),
+    ]
     if failed:
-        lines.append(f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left.")
+        lines.append(
+            f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left."
+        )
     return Answer("\n".join(lines), {**_written_values(written), **steps.data})
 
 
@@ -156,10 +209,15 @@ def _written_values(written: SessionWritten) -> dict[str, Any]:
 
 
 def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    found = kb.session_search(given.get("query", ""), limit=max(1, min(100, given.get("limit", 10))), session=given.get("session"))
+    found = kb.session_search(
+        given.get("query", ""), limit=max(1, min(100, given.get("limit", 10))), session=given.get("session")
+    )
     names = ("session", "seq", "ts", "type", "role", "tool", "ok")
     data = {"hits": [{name: getattr(hit, name) for name in names} for hit in found.hits], "degraded": found.degraded}
-    lines = "\n".join(f"- {hit.session} {hit.seq} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}" for hit in found.hits)
+    lines = "\n".join(
+        f"- {hit.session} {hit.seq} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}"
+        for hit in found.hits
+    )
     return answers.quote(f"{len(found.hits)} events.", [lines], data) if found.hits else Answer("No event fits.", data)
 
 
@@ -213,14 +271,22 @@ MORE_TOOLS: tuple[Tool, ...] = (
     Tool(
         "rules_feedback",
         "Count how one rule did.",
-        (_ID, Argument("outcome", description="success, failure or mixed.", is_required=True), Argument("reason"), _DRY),
+        (
+            _ID,
+            Argument("outcome", description="success, failure or mixed.", is_required=True),
+            Argument("reason"),
+            _DRY,
+        ),
         _rules_feedback,
         is_destructive=True,
     ),
     Tool(
         "skills_feedback",
         "Count whether a skill worked.",
-        (Argument("name", description="Its id or name.", is_required=True), Argument("outcome", description="success or failure.", is_required=True)),
+        (
+            Argument("name", description="Its id or name.", is_required=True),
+            Argument("outcome", description="success or failure.", is_required=True),
+        ),
         _skills_feedback,
         is_destructive=True,
     ),
@@ -304,7 +370,11 @@ MORE_TOOLS: tuple[Tool, ...] = (
     Tool(
         "session_end",
         "End the session and learn from it.",
-        (Argument("outcome", description="success, failure, mixed or partial."), Argument("summary"), Argument("session")),
+        (
+            Argument("outcome", description="success, failure, mixed or partial."),
+            Argument("summary"),
+            Argument("session"),
+        ),
         _session_end,
         is_destructive=True,
         is_idempotent=True,

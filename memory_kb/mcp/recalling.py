@@ -56,7 +56,9 @@ def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]
         within = [name for name, kind in KINDS.items() if kind.layer in chosen]
         fitting = [name for name in named if name in within or name not in KINDS] if named else within
         if not fitting:
-            raise UsageError(f"nothing of kind {', '.join(named)} is in layer {', '.join(chosen)}", f"there are {', '.join(within)}")
+            raise UsageError(
+                f"nothing of kind {', '.join(named)} is in layer {', '.join(chosen)}", f"there are {', '.join(within)}"
+            )
         named = fitting
     found = {"kind": named, "type": [word for word in wanted if word in TYPES]}
     return {name: words for name, words in found.items() if words}

@@ -77,7 +77,9 @@ def declare(tool: Tool) -> types.Tool:
         idempotent_hint=tool.is_idempotent or tool.is_reading,
         open_world_hint=False,
     )
-    return types.Tool(name=tool.name, description=tool.description, input_schema=make_schema(tool.arguments), annotations=hints)
+    return types.Tool(
+        name=tool.name, description=tool.description, input_schema=make_schema(tool.arguments), annotations=hints
+    )
 
 
 class _Desk:
@@ -105,27 +107,40 @@ class _Desk:
 
     async def list_resources(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         institutional = types.Resource(
-            uri=prompts.INSTITUTIONAL, name="institutional", description="What always holds here, whatever the task.", mime_type="text/markdown"
+            uri=prompts.INSTITUTIONAL,
+            name="institutional",
+            description="What always holds here, whatever the task.",
+            mime_type="text/markdown",
         )
         return types.ListResourcesResult(resources=[institutional])
 
-    async def list_templates(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    async def list_templates(
+        self, _: _Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         entry = types.ResourceTemplate(
-            uri_template=prompts.ENTRY_TEMPLATE, name="entry", description="One entry in full, by its id.", mime_type="text/markdown"
+            uri_template=prompts.ENTRY_TEMPLATE,
+            name="entry",
+            description="One entry in full, by its id.",
+            mime_type="text/markdown",
         )
         return types.ListResourceTemplatesResult(resource_templates=[entry])
 
     async def read_resource(self, _: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         text = await self._serve(lambda kb: prompts.read_resource(kb, uri), _UNKNOWN_RESOURCE)
-        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")])
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")]
+        )
 
     async def list_prompts(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         offered = [
             types.Prompt(
                 name=prompt.name,
                 description=prompt.description,
-                arguments=[types.PromptArgument(name=one.name, description=one.description, required=one.is_required) for one in prompt.arguments],
+                arguments=[
+                    types.PromptArgument(name=one.name, description=one.description, required=one.is_required)
+                    for one in prompt.arguments
+                ],
             )
             for prompt in prompts.PROMPTS
         ]
@@ -137,8 +152,12 @@ class _Desk:
             known = ", ".join(one.name for one in prompts.PROMPTS)
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}; there are {known}")
         caller, given = self._caller(context), dict(params.arguments or {})
-        text = await self._serve(lambda kb: prompt.write(kb, read_arguments(prompt.arguments, given), caller), types.INVALID_PARAMS)
-        return types.GetPromptResult(description=prompt.description, messages=[types.PromptMessage(role="user", content=_text(text))])
+        text = await self._serve(
+            lambda kb: prompt.write(kb, read_arguments(prompt.arguments, given), caller), types.INVALID_PARAMS
+        )
+        return types.GetPromptResult(
+            description=prompt.description, messages=[types.PromptMessage(role="user", content=_text(text))]
+        )
 
     async def _serve(self, work: Callable[[KnowledgeBase], str], code: int) -> str:
         """Read something; an error of the caller's has this code.

@@ -40,7 +40,9 @@ class Service:
         self._is_own_session = not environ.get(_SESSION)
         self.session = environ.setdefault(_SESSION, "") or f"mcp-{uuid.uuid4().hex[:12]}"
         environ[_SESSION] = self.session
-        vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home))
+        vault, home = (
+            os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home)
+        )
         address = Address(vault, home, environ)
         self._lanes = Lanes(address)
         self._watcher = Watcher(address, say)

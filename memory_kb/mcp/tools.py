@@ -51,7 +51,9 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
         word = given["kind"].strip().lower()
         chosen["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
-    return answers.tell_learned(kb.learn(given["text"], tags=given.get("tags", ()), applies_to=applies_to, scope=level or "project", **chosen))
+    return answers.tell_learned(
+        kb.learn(given["text"], tags=given.get("tags", ()), applies_to=applies_to, scope=level or "project", **chosen)
+    )
 
 
 def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
@@ -81,7 +83,13 @@ def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     names = ("outcome", "job", "task")
     chosen = {name: given[name] for name in names if given.get(name)}
-    learned = kb.episode(given["event"], tags=given.get("tags", ()), agent=given.get("agent") or caller.agent, session=caller.session, **chosen)
+    learned = kb.episode(
+        given["event"],
+        tags=given.get("tags", ()),
+        agent=given.get("agent") or caller.agent,
+        session=caller.session,
+        **chosen,
+    )
     return answers.tell_learned(learned, what="Recorded")
 
 
@@ -98,13 +106,18 @@ def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 
 def _tell_skill(done: Any) -> Answer:
     data = {"id": done.id, "name": done.name, "path": done.path, "action": done.action}
-    return Answer(f"Skill {as_line(done.name, 120)}: {done.action} ({answers.tell_id(done.id)}, {as_line(done.path, 200)}).", data)
+    return Answer(
+        f"Skill {as_line(done.name, 120)}: {done.action} ({answers.tell_id(done.id)}, {as_line(done.path, 200)}).", data
+    )
 
 
 def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     found = kb.skills_search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     names = ("id", "name", "description", "tags", "success_count", "failure_count", "path")
-    data = {"skills": [{name: getattr(one, name) for name in names} for one in found.skills], "degraded": found.degraded}
+    data = {
+        "skills": [{name: getattr(one, name) for name in names} for one in found.skills],
+        "degraded": found.degraded,
+    }
     if not found.skills:
         return Answer("No skill fits. create_skill keeps one.", data)
     blocks = [
@@ -118,7 +131,9 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
 def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     agent, names = given.get("agent") or caller.agent, ("used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
-    report = kb.outcome(agent, task.strip(), given["outcome"], **{name: given[name] for name in names if given.get(name)})
+    report = kb.outcome(
+        agent, task.strip(), given["outcome"], **{name: given[name] for name in names if given.get(name)}
+    )
     data = {
         "agent": report.agent,
         "task": report.task,
@@ -128,8 +143,12 @@ def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
         "run": report.run.run,
     }
     moved = [one for one in report.credits if one.after != one.before]
-    lines = "".join(f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved)
-    return Answer(f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}", data)
+    lines = "".join(
+        f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
+    )
+    return Answer(
+        f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}", data
+    )
 
 
 def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
@@ -145,7 +164,9 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "memory_context",
         "Before a task: what is known that matters for it (policies, rules, learnings, pitfalls, skills). Call it first.",
         (
-            Argument("task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")),
+            Argument(
+                "task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")
+            ),
             Argument("labels", "list", "Kinds of work, e.g. testing; they choose the rules."),
             Argument("type", description="One more label, e.g. bug."),
             Argument("files", "list", "Paths the task is about."),
@@ -188,7 +209,9 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("priority", description="critical, high, medium or normal."),
             Argument("applies_to", "list", "Globs of files it is about."),
             Argument("scope", description="project (default) or global; anything else is a glob."),
-            Argument("source", description="user_explicit if the person said it, observed, inferred, external_unverified."),
+            Argument(
+                "source", description="user_explicit if the person said it, observed, inferred, external_unverified."
+            ),
             Argument("agent", is_hidden=True),
             *_JOB,
         ),
@@ -238,7 +261,10 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
     Tool(
         "search_skills",
         "Skills that fit, in the order to try them.",
-        (Argument("query", description="What is to be done; all compete without it."), Argument("limit", "number", "Default 5.")),
+        (
+            Argument("query", description="What is to be done; all compete without it."),
+            Argument("limit", "number", "Default 5."),
+        ),
         _search_skills,
         is_reading=True,
     ),

@@ -10,7 +10,9 @@ from memory_kb.entry import Span
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(?=\S)|[ \t]*$)", re.MULTILINE)
 #: Behind a blank line, which tells it from the last field of a block and the rule that closes it.
-_UNDERLINED = re.compile(r"(?:\A|(?<=\n\n)|(?<=\n\r\n)) {0,3}(?![#>|\-*+=` \t])(\S[^\n]*)\n {0,3}(=+|-+)[ \t]*$", re.MULTILINE)
+_UNDERLINED = re.compile(
+    r"(?:\A|(?<=\n\n)|(?<=\n\r\n)) {0,3}(?![#>|\-*+=` \t])(\S[^\n]*)\n {0,3}(=+|-+)[ \t]*$", re.MULTILINE
+)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE)
 _LAST_MARKS = re.compile(r"[ \t]+#+[ \t]*\Z")
 
@@ -36,14 +38,20 @@ def find_headings(text: str) -> Iterator[Heading]:
     """
     bare = _without_fences(text)
     found = [_heading(text, len(one[1]), one.start(), one.end()) for one in _HEADING.finditer(bare)]
-    found += [_heading(text, 1 if one[2][0] == "=" else 2, one.start(1), one.start(1)) for one in _UNDERLINED.finditer(bare)]
+    found += [
+        _heading(text, 1 if one[2][0] == "=" else 2, one.start(1), one.start(1)) for one in _UNDERLINED.finditer(bare)
+    ]
     yield from sorted((one for one in found if one.words), key=lambda one: one.span)
 
 
 def _heading(text: str, level: int, start: int, words: int) -> Heading:
     end = text.find("\n", start)
     stop = len(text) if end < 0 else end
-    return Heading(level, _LAST_MARKS.sub("", text[words:stop].strip()).strip(), Span(start, start + len(text[start:stop].rstrip())))
+    return Heading(
+        level,
+        _LAST_MARKS.sub("", text[words:stop].strip()).strip(),
+        Span(start, start + len(text[start:stop].rstrip())),
+    )
 
 
 def normal_heading(words: str) -> str:
@@ -73,7 +81,9 @@ def find_anchor(text: str, anchor: str) -> Span | None:
     """
     anchor = anchor.strip()
     if anchor.startswith("^"):
-        line = re.compile(rf"^[^\n]*?(?:^|[ \t\]])\^{re.escape(anchor[1:])}(?=[ \t]*\r?$)", re.MULTILINE | re.IGNORECASE)
+        line = re.compile(
+            rf"^[^\n]*?(?:^|[ \t\]])\^{re.escape(anchor[1:])}(?=[ \t]*\r?$)", re.MULTILINE | re.IGNORECASE
+        )
         found = line.search(_without_fences(text))
         return Span(*found.span()) if found else None
     parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]

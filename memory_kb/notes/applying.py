@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
-from memory_kb.notes.changes import FileEdit, Staged, apply, count_missing, discard, flush_all, mode_of, prune_folders, read_if_there, sync_folders
+from memory_kb.notes.changes import (
+    FileEdit,
+    Staged,
+    apply,
+    count_missing,
+    discard,
+    flush_all,
+    mode_of,
+    prune_folders,
+    read_if_there,
+    sync_folders,
+)
 from memory_kb.notes.decisions import Decision, DecisionLog, FileRecord, RunHead, RunRecord
 from memory_kb.notes.plans import hash_of
 from memory_kb.notes.sheets import Splice
@@ -45,7 +56,9 @@ class Recovered(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-def make_edit(path: str, file: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None, prune: int = 0) -> FileEdit:
+def make_edit(
+    path: str, file: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None, prune: int = 0
+) -> FileEdit:
     """Return the edit of a file, with what is needed to take it back."""
     if before is None:
         return FileEdit(path, file, None, after, mode, count_missing(file))
@@ -93,7 +106,9 @@ def _order(edit: FileEdit) -> int:
     return 0 if edit.before is None else 1 if edit.after is not None else 2
 
 
-def _commit_all(staged: Sequence[Staged], numbers: dict[str, int], gone: set[int], withdraw: Callable[[], None]) -> None:
+def _commit_all(
+    staged: Sequence[Staged], numbers: dict[str, int], gone: set[int], withdraw: Callable[[], None]
+) -> None:
     """Put all prepared files in place, unit by unit."""
     done: list[FileEdit] = []
     waiting: dict[int, list[Staged]] = {}
@@ -113,7 +128,8 @@ def _commit_all(staged: Sequence[Staged], numbers: dict[str, int], gone: set[int
                 withdraw()
                 raise UnreadableInput(f"{exc}; everything is as it was", exc.hint) from exc
             raise UnreadableInput(
-                f"{exc}; part of the run is written", "`memory-kb doctor --fix` completes it when the files can be written"
+                f"{exc}; part of the run is written",
+                "`memory-kb doctor --fix` completes it when the files can be written",
             ) from exc
         else:
             done += committed
@@ -175,7 +191,9 @@ def _finish_unit(unit: list[FileRecord], record: RunRecord, log: DecisionLog, re
     is_forward = "other" not in states.values()
     try:
         edits = [
-            replayed(file, record, log, resolve, is_forward=is_forward) for file in unit if states[file.path] == ("before" if is_forward else "after")
+            replayed(file, record, log, resolve, is_forward=is_forward)
+            for file in unit
+            if states[file.path] == ("before" if is_forward else "after")
         ]
         for edit in sorted(edits, key=_order):
             apply(edit)

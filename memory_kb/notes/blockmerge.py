@@ -46,7 +46,9 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> Text
         return TextMerge(theirs if base == ours else ours)
     held = [load_mapping(text) for text in (base or "", ours, theirs)]
     merged = merge_fields(None if base is None else held[0], held[1], held[2])
-    old, mine, yours = (align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True))
+    old, mine, yours = (
+        align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True)
+    )
     plain = texts.merge(old, mine, yours)
     if merged.unsettled:
         return plain if plain.conflicts else TextMerge(texts.oppose(mine, yours), 1)
@@ -106,7 +108,9 @@ def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
             text = _attempt(drop_key, text, name)
     for name, value in merged.values.items():
         if not is_same(held.get(name, ABSENT), value):
-            text = _attempt(lambda block, key, value=value: set_value(block, Span(0, len(block)), key, value), text, name)
+            text = _attempt(
+                lambda block, key, value=value: set_value(block, Span(0, len(block)), key, value), text, name
+            )
     return text
 
 
@@ -157,4 +161,8 @@ def _says(text: str, merged: MergedFields) -> bool:
     except (yaml.YAMLError, InvalidBlock):
         return False
     count = len(root.value) if isinstance(root, yaml.MappingNode) else 0
-    return count == len(found) and found.keys() == merged.values.keys() and all(is_same(found[name], merged.values[name]) for name in found)
+    return (
+        count == len(found)
+        and found.keys() == merged.values.keys()
+        and all(is_same(found[name], merged.values[name]) for name in found)
+    )

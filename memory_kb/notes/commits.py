@@ -69,7 +69,11 @@ def compose_message(runs: Sequence[RunRecord], paths: frozenset[str], tell: Tell
         subject: the first line, where a person gave one.
     """
     lines = list(_gather(runs, paths, tell))
-    told = [f"{sum(line.group == group for line in lines)} {group}" for group in _GROUPS if any(line.group == group for line in lines)]
+    told = [
+        f"{sum(line.group == group for line in lines)} {group}"
+        for group in _GROUPS
+        if any(line.group == group for line in lines)
+    ]
     if len(lines) == 1:
         told = [f"{lines[0].group} {lines[0].entry.title}"]
     occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))

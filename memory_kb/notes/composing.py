@@ -84,11 +84,17 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
         for number, change in enumerate(changes):
             if number not in refused:
                 try:
-                    steps.append(Step(change, tuple(splice for splice in desk.perform(change) if splice.before != splice.after)))
+                    steps.append(
+                        Step(change, tuple(splice for splice in desk.perform(change) if splice.before != splice.after))
+                    )
                 except CannotSplice as exc:
                     failed[number] = _Refusal(exc.what, exc.code)
         wrong = {} if failed else desk.check()
-        failed |= {number: wrong[change.path] for number, change in enumerate(changes) if change.path in wrong and number not in refused}
+        failed |= {
+            number: wrong[change.path]
+            for number, change in enumerate(changes)
+            if change.path in wrong and number not in refused
+        }
         if not failed:
             break
         refused |= failed
@@ -99,18 +105,32 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
     )
     outcomes = desk.outcomes()
     written = {outcome.path for outcome in outcomes}
-    made = tuple(step for step in steps if (step.splices or _is_of_file(step.change)) and written.intersection((step.change.path, step.change.to)))
+    made = tuple(
+        step
+        for step in steps
+        if (step.splices or _is_of_file(step.change)) and written.intersection((step.change.path, step.change.to))
+    )
     return Composition(made, outcomes, _units(made, written), conflicts, stale)
 
 
 def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
     """Yield the changes whose file is not what they were planned against."""
     made: set[str] = set()
-    hashes = {path: None if data is None else hash_of(data) for path in {change.path for change in changes} for data in (files[path],)}
+    hashes = {
+        path: None if data is None else hash_of(data)
+        for path in {change.path for change in changes}
+        for data in (files[path],)
+    }
     for number, change in enumerate(changes):
         data = files[change.path]
         if change.path not in made and hashes[change.path] != change.planned:
-            there = "is there already" if change.planned is None else "is gone" if data is None else "was changed by somebody else meanwhile"
+            there = (
+                "is there already"
+                if change.planned is None
+                else "is gone"
+                if data is None
+                else "was changed by somebody else meanwhile"
+            )
             yield number, f"{change.path} {there}"
         elif change.to and change.to not in made and files[change.to] is not None:
             yield number, f"{change.to} is there already"
@@ -250,7 +270,9 @@ class _Desk:
 
     def outcomes(self) -> tuple[FileOutcome, ...]:
         """Return the files that differ from what they were."""
-        found = (FileOutcome(path, self._before.get(path), self._data(path), self._like.get(path)) for path in self._now)
+        found = (
+            FileOutcome(path, self._before.get(path), self._data(path), self._like.get(path)) for path in self._now
+        )
         return tuple(outcome for outcome in found if outcome.before != outcome.after)
 
 

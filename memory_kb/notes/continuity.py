@@ -81,7 +81,9 @@ class _Place(NamedTuple):
     inner: Span
 
 
-def plan_continuity(path: str, note: NoteText | None, relevant: Sequence[Summarised], avoid: Sequence[Summarised]) -> Change | None:
+def plan_continuity(
+    path: str, note: NoteText | None, relevant: Sequence[Summarised], avoid: Sequence[Summarised]
+) -> Change | None:
     """Plan to bring the two sections up to date; None where they say so already.
 
     A section that is not there is put at the end. Where there is nothing to say, none is made.
@@ -189,7 +191,10 @@ def find_damage(text: str) -> Damage | None:
             return Damage(line, f"a section ends with `{END}`, without a name")
         if (mark[1] == "end") != bool(held):
             return Damage(
-                line, "this mark ends nothing; delete it" if mark[1] == "end" else f"a section begins here before the one of line {opened} ends"
+                line,
+                "this mark ends nothing; delete it"
+                if mark[1] == "end"
+                else f"a section begins here before the one of line {opened} ends",
             )
         if mark[1] == "end":
             held = ""
@@ -199,15 +204,23 @@ def find_damage(text: str) -> Damage | None:
         held, opened = mark[2] or "-", line
         seen.add(mark[2])
     if held:
-        return Damage(opened, "the section that begins here has no end; put `<!-- memory-kb:end -->` on a line of its own behind it")
+        return Damage(
+            opened,
+            "the section that begins here has no end; put `<!-- memory-kb:end -->` on a line of its own behind it",
+        )
     spans = [mark.span() for mark in marks]
     for trace in _TRACE.finditer(text):
         if not any(start <= trace.start() < end for start, end in spans):
-            return Damage(_line_at(text, trace.start()), "this looks like a mark of memory-kb and is none; mend it or delete it")
+            return Damage(
+                _line_at(text, trace.start()), "this looks like a mark of memory-kb and is none; mend it or delete it"
+            )
     inside = [place.inner for place in _places(text)]
     for heading in _HEADINGS.finditer(text):
         if not any(place.start <= heading.start() < place.end for place in inside):
-            return Damage(_line_at(text, heading.start()), "this section has lost the marks around it; delete it, and it is written anew")
+            return Damage(
+                _line_at(text, heading.start()),
+                "this section has lost the marks around it; delete it, and it is written anew",
+            )
     return None
 
 

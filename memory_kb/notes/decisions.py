@@ -119,17 +119,34 @@ class DecisionLog:
         start = self.size
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            first = {"run": head.run, "time": head.time, "verb": head.verb, "undoes": head.undoes, "occasion": head.occasion}
-            lines: list[Mapping[str, Any]] = [first | {"changes": len(decisions), "files": [file._asdict() for file in head.files]}]
+            first = {
+                "run": head.run,
+                "time": head.time,
+                "verb": head.verb,
+                "undoes": head.undoes,
+                "occasion": head.occasion,
+            }
+            lines: list[Mapping[str, Any]] = [
+                first | {"changes": len(decisions), "files": [file._asdict() for file in head.files]}
+            ]
             for number, one in enumerate(decisions, 1):
-                what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id, "reason": one.reason}
+                what = {
+                    "n": number,
+                    "action": one.action,
+                    "path": one.path,
+                    "to": one.to,
+                    "id": one.entry_id,
+                    "reason": one.reason,
+                }
                 common = {"run": head.run, "time": head.time, "verb": head.verb}
                 lines.append(common | what | {"splices": [self._pack(splice) for splice in one.splices]})
             append(self.file, lines, force=True)
         except OSError as exc:
             self.withdraw(start)
             hint = "check the space on the disk and who owns the folder"
-            raise UnreadableInput(f"the log {self.file} cannot be written: {exc.strerror}; no note was changed", hint) from exc
+            raise UnreadableInput(
+                f"the log {self.file} cannot be written: {exc.strerror}; no note was changed", hint
+            ) from exc
         return start
 
     def end(self, run: str, left: tuple[str, ...], note: str | None = None) -> None:
@@ -154,7 +171,12 @@ class DecisionLog:
             return 0
 
     def _pack(self, splice: Splice) -> Mapping[str, Any]:
-        return {"path": splice.path, "at": splice.at, "before": self._pack_bytes(splice.before), "after": self._pack_bytes(splice.after)}
+        return {
+            "path": splice.path,
+            "at": splice.at,
+            "before": self._pack_bytes(splice.before),
+            "after": self._pack_bytes(splice.after),
+        }
 
     def _pack_bytes(self, data: bytes) -> str | Mapping[str, str]:
         if len(data) > _INLINE:
@@ -175,7 +197,8 @@ class DecisionLog:
             UnreadableInput: they are gone.
         """
         splices = tuple(
-            Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"])) for one in decision.packed
+            Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"]))
+            for one in decision.packed
         )
         return Decision(*decision[:-1], splices)
 
@@ -253,7 +276,16 @@ class DecisionLog:
                     if "end" in line:
                         end = line
                     elif "splices" in line:
-                        decisions.append(LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], tuple(line["splices"])))
+                        decisions.append(
+                            LoggedDecision(
+                                line["action"],
+                                line["path"],
+                                line["reason"],
+                                line["id"],
+                                line["to"],
+                                tuple(line["splices"]),
+                            )
+                        )
                 place += len(raw)
             if head:
                 yield _record(head, decisions, end, count, start)
@@ -262,12 +294,25 @@ class DecisionLog:
 def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the bytes that a line has beside the log."""
     for splice in line.get("splices", ()):
-        yield from (splice[side]["blob"] for side in _SIDES if isinstance(splice[side], dict) and "blob" in splice[side])
+        yield from (
+            splice[side]["blob"] for side in _SIDES if isinstance(splice[side], dict) and "blob" in splice[side]
+        )
 
 
 def _head(line: Mapping[str, Any]) -> RunHead:
-    return RunHead(line["run"], line["time"], line["verb"], tuple(FileRecord(**file) for file in line["files"]), line["undoes"], line.get("occasion"))
+    return RunHead(
+        line["run"],
+        line["time"],
+        line["verb"],
+        tuple(FileRecord(**file) for file in line["files"]),
+        line["undoes"],
+        line.get("occasion"),
+    )
 
 
-def _record(head: RunHead, decisions: list[LoggedDecision], end: Mapping[str, Any] | None, count: int, start: int) -> RunRecord:
-    return RunRecord(head, tuple(decisions), tuple(end["left"]) if end else (), len(decisions) == count, end is not None, start)
+def _record(
+    head: RunHead, decisions: list[LoggedDecision], end: Mapping[str, Any] | None, count: int, start: int
+) -> RunRecord:
+    return RunRecord(
+        head, tuple(decisions), tuple(end["left"]) if end else (), len(decisions) == count, end is not None, start
+    )

@@ -77,7 +77,9 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
         fields, complaints = read_fields(block.metadata)
         line = lines.line_at(block.span.start)
         yaml = text[block.yaml.start : block.yaml.end] if complaints else ""
-        problems.extend(Problem(path, line + 1 + _line_of_field(yaml, found.field), found.message) for found in complaints)
+        problems.extend(
+            Problem(path, line + 1 + _line_of_field(yaml, found.field), found.message) for found in complaints
+        )
         entries.append(_make_entry(text, path, block, end, line, fields, default_status))
     return Document(tuple(entries), tuple(problems))
 
@@ -133,7 +135,11 @@ def _unseparated(text: str, body: Span, path: str) -> Iterator[Problem]:
         if closing is None or not _ENTRY_KEY.search(text, rule.end(), closing.start()):
             continue
         fences, lines = fences or _Fences(text, body.start), lines or _LineCounter(text)
-        block = None if fences.contain(rule.start()) else _read_block(text, Span(*rule.span()), path, [], lines, is_head=False)
+        block = (
+            None
+            if fences.contain(rule.start())
+            else _read_block(text, Span(*rule.span()), path, [], lines, is_head=False)
+        )
         if block:
             message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
             yield Problem(path, lines.line_at(rule.start()), message)
@@ -149,7 +155,9 @@ def _swallowed(text: str, hidden: Span, fence: int, path: str) -> Iterator[Probl
         yield Problem(path, line, message)
 
 
-def _read_block(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter, *, is_head: bool) -> Block | None:
+def _read_block(
+    text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter, *, is_head: bool
+) -> Block | None:
     closing = _CLOSING.search(text, opening.end)
     inner = Span(opening.end, closing.start() if closing else len(text))
     if not is_head and not (closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK))):
@@ -160,9 +168,17 @@ def _read_block(text: str, opening: Span, path: str, problems: list[Problem], li
         metadata = load_mapping(text[inner.start : inner.end])
     except InvalidBlock as exc:
         return _read_broken(
-            text, Block(Span(opening.start, closing.end()), inner, {}), path, problems, lines.line_at(opening.start), exc, is_head=is_head
+            text,
+            Block(Span(opening.start, closing.end()), inner, {}),
+            path,
+            problems,
+            lines.line_at(opening.start),
+            exc,
+            is_head=is_head,
         )
-    if not metadata.keys() & {"id", "kind", "type"} and (not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)):
+    if not metadata.keys() & {"id", "kind", "type"} and (
+        not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)
+    ):
         return None
     return Block(Span(opening.start, closing.end()), inner, metadata)
 
@@ -181,7 +197,9 @@ def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem],
     return Block(Span(opening.start, end), Span(opening.end, end), found.values, line)
 
 
-def _read_broken(text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool) -> Block | None:
+def _read_broken(
+    text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool
+) -> Block | None:
     """Return a block that is no YAML mapping with what can be read of it, or None where it is text.
 
     Away from the start of the file there is more text between rules, and all of it must look like fields.
@@ -193,7 +211,9 @@ def _read_broken(text: str, block: Block, path: str, problems: list[Problem], li
         found = None
     fault = line + 1 + (why.line if found is None or found.line is None else found.line)
     if found or is_meant:
-        problems.append(Problem(path, fault, f"{why}; {'only the lines that can be read count' if found else 'read as plain text'}"))
+        problems.append(
+            Problem(path, fault, f"{why}; {'only the lines that can be read count' if found else 'read as plain text'}")
+        )
     if found is None:
         return None
     if found.length == len(inner):
@@ -303,7 +323,9 @@ def provisional_id(path: str, body: str) -> str:
         >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
         True
     """
-    digest = bytearray(hashlib.sha1(_NAMESPACE + as_read(f"{path}\n{body.strip()}").encode(), usedforsecurity=False).digest()[:16])
+    digest = bytearray(
+        hashlib.sha1(_NAMESPACE + as_read(f"{path}\n{body.strip()}").encode(), usedforsecurity=False).digest()[:16]
+    )
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()

@@ -13,7 +13,15 @@ from memory_kb.notes.repository import Repository
 #: Commits that are looked at, and files that one entry may have stood in.
 MOST_COMMITS, _MOST_FILES = 500, 8
 #: Fields whose change is no news beside others.
-_QUIET = ("reinforcement_count", "last_reinforced", "usage_count", "last_applied", "success_count", "failure_count", "confidence")
+_QUIET = (
+    "reinforcement_count",
+    "last_reinforced",
+    "usage_count",
+    "last_applied",
+    "success_count",
+    "failure_count",
+    "confidence",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,9 @@ class Sought(NamedTuple):
     title: str
 
 
-def trace(repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS) -> tuple[Version, ...]:
+def trace(
+    repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
+) -> tuple[Version, ...]:
     """Return the versions of an entry, the newest first.
 
     Args:
@@ -84,7 +94,11 @@ def _steps(repository: Repository, path: str, sought: Sought, folder: str, most:
             first = record if text is not None else first
         parent = repository.parent(first[0]) if first and sought.has_own_id else None
         others = [name for name in repository.holding(sought.id, parent, folder) if name not in seen] if parent else []
-        fitting = [name for name in others if find_text(decode(repository.blob(parent or "", name) or b""), name, sought) is not None]
+        fitting = [
+            name
+            for name in others
+            if find_text(decode(repository.blob(parent or "", name) or b""), name, sought) is not None
+        ]
         if not fitting or parent is None:
             return
         path, until = fitting[0], parent
@@ -100,7 +114,11 @@ def find_text(text: str, path: str, sought: Sought) -> str | None:
     entries = parse_document(text, path).entries
     for one in entries:
         body = text[one.body.start : one.body.end]
-        is_it = one.id == sought.id if sought.has_own_id else display_title(one, body, path, is_only=len(entries) == 1) == sought.title
+        is_it = (
+            one.id == sought.id
+            if sought.has_own_id
+            else display_title(one, body, path, is_only=len(entries) == 1) == sought.title
+        )
         if is_it or (not sought.has_own_id and len(entries) == 1):
             return text[one.span.start : one.span.end].rstrip()
     return None
@@ -138,4 +156,10 @@ def _say_field(name: str, old: object, new: object) -> str:
     shown = [str(value) for value in (old, new)]
     if any(isinstance(value, (list, dict)) or len(str(value)) > 40 for value in (old, new)):
         return f"{name} changed"
-    return f"{name} {shown[1]}" if old is None else f"{name} taken out" if new is None else f"{name} {shown[0]} -> {shown[1]}"
+    return (
+        f"{name} {shown[1]}"
+        if old is None
+        else f"{name} taken out"
+        if new is None
+        else f"{name} {shown[0]} -> {shown[1]}"
+    )

@@ -223,7 +223,11 @@ def fit(event: Event, limit: int = MAX_TEXT) -> Event:
     """Cut the long texts of an event."""
     content, error = (text and cut(text, limit) for text in (event.content, event.error))
     args = event.args
-    if args is not None and any(len(text) > 1000 for text in strings_of(args)) and sum(map(len, strings_of(args))) > limit:
+    if (
+        args is not None
+        and any(len(text) > 1000 for text in strings_of(args))
+        and sum(map(len, strings_of(args))) > limit
+    ):
         args = map_strings(args, lambda text: cut(text, max(1000, limit // 10)))
         if sum(map(len, strings_of(args))) > limit:
             args = {"value": cut(json.dumps(args, ensure_ascii=False, default=str), limit)}

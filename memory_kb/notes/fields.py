@@ -138,7 +138,9 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
     reader.check_choice("kind", FIELDS["kind"].choices, kind)
     reader.check_choice("type", FIELDS["type"].choices, type_)
     priority = reader.choice("priority", PRIORITIES)
-    default = PRIORITIES[priority] if priority else PRIORITIES[KINDS[kind].priority] if "kind" in meta else DEFAULT_IMPORTANCE
+    default = (
+        PRIORITIES[priority] if priority else PRIORITIES[KINDS[kind].priority] if "kind" in meta else DEFAULT_IMPORTANCE
+    )
     last_reinforced, created_at = reader.day("last_reinforced"), reader.day("created_at")
     dated = parse_date(created_at) or parse_date(meta.get("date")) or parse_date(meta.get("created"))
     fields = Fields(
@@ -237,7 +239,11 @@ class _Reader:
             if to is None:
                 self.complaints.append(Complaint("links", "a link without `to` is ignored"))
             elif relation not in RELATIONS:
-                self.complaints.append(Complaint("links", f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"))
+                self.complaints.append(
+                    Complaint(
+                        "links", f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"
+                    )
+                )
                 found.append(Link(to, "related_to"))
             else:
                 found.append(Link(to, relation))

@@ -8,7 +8,12 @@ from typing import Any
 from memory_kb.notes.fieldlist import FIELDS, Field
 
 _TEXT = {"type": ["string", "number", "boolean", "null"]}
-_WORDS = {"anyOf": [{"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}, "maxItems": 200}, {"type": ["string", "null"]}]}
+_WORDS = {
+    "anyOf": [
+        {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}, "maxItems": 200},
+        {"type": ["string", "null"]},
+    ]
+}
 _DAY = {"type": ["string", "null"], "pattern": r"^\s*\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])($|[T\s])"}
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "text": _TEXT,
@@ -43,14 +48,29 @@ def _shape(field: Field) -> dict[str, Any]:
         return {"anyOf": [{"enum": list(field.choices)}, {"type": "null"}]}
     if field.form == "links":
         relation = {"enum": list(field.choices)}
-        item = {"type": "object", "required": ["to", "relation"], "properties": {"to": {"type": ["string", "number"]}, "relation": relation}}
+        item = {
+            "type": "object",
+            "required": ["to", "relation"],
+            "properties": {"to": {"type": ["string", "number"]}, "relation": relation},
+        }
         return {"type": ["array", "null"], "items": {"anyOf": [item, {"type": "string"}]}}
     if field.form == "cites":
-        item = {"type": "object", "required": ["ref"], "properties": {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")}}
-        return {"anyOf": [{"type": "array", "items": {"anyOf": [item, {"type": "string"}]}}, {"type": ["string", "null"]}]}
+        item = {
+            "type": "object",
+            "required": ["ref"],
+            "properties": {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")},
+        }
+        return {
+            "anyOf": [{"type": "array", "items": {"anyOf": [item, {"type": "string"}]}}, {"type": ["string", "null"]}]
+        }
     shape = dict(_FORMS[field.form])
     if not field.choices:
         return shape
     if field.form == "words":
-        return {"anyOf": [{"type": "array", "items": {"anyOf": [{"enum": list(field.choices)}, _TEXT]}}, {"type": ["string", "null"]}]}
+        return {
+            "anyOf": [
+                {"type": "array", "items": {"anyOf": [{"enum": list(field.choices)}, _TEXT]}},
+                {"type": ["string", "null"]},
+            ]
+        }
     return {"anyOf": [{"enum": list(field.choices)}, shape]}

@@ -64,8 +64,12 @@ def found_vault(folder: str) -> Founded:
     except OSError as exc:
         blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
         if blocked:
-            raise VaultNotFound(f"no vault can be made in {folder}: {blocked} is a file", "rename that file, or choose another folder") from exc
-        raise VaultNotFound(f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to") from exc
+            raise VaultNotFound(
+                f"no vault can be made in {folder}: {blocked} is a file", "rename that file, or choose another folder"
+            ) from exc
+        raise VaultNotFound(
+            f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to"
+        ) from exc
     beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
     return Founded(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
 

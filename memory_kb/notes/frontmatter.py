@@ -31,7 +31,9 @@ _MANY_NESTINGS = 2 * MAX_DEPTH
 _MAX_BITS = 1_024
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
-_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$")
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$"
+)
 
 
 class InvalidBlock(Exception):
@@ -151,11 +153,18 @@ def _check_depth(block: str) -> None:
     for event in yaml.parse(block, yaml_loader()):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise InvalidBlock(f"the frontmatter is nested deeper than {MAX_DEPTH} levels", event.start_mark.line if event.start_mark else 0)
+            raise InvalidBlock(
+                f"the frontmatter is nested deeper than {MAX_DEPTH} levels",
+                event.start_mark.line if event.start_mark else 0,
+            )
 
 
 def _plain_key(key: object) -> str:
-    return _plain_text(key) if isinstance(key, str) else _plain_text(str(_plain_number(key) if isinstance(key, int) else key))
+    return (
+        _plain_text(key)
+        if isinstance(key, str)
+        else _plain_text(str(_plain_number(key) if isinstance(key, int) else key))
+    )
 
 
 def _plain_number(number: int) -> int | str:

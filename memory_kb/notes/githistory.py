@@ -50,7 +50,11 @@ class History:
 
     def find_commit(self, commit: str) -> str | None:
         """Return the whole hash of a commit that is here, or None."""
-        return _line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")) if _HEX.fullmatch(commit) else None
+        return (
+            _line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+            if _HEX.fullmatch(commit)
+            else None
+        )
 
     def is_whole(self) -> bool:
         """Tell whether there is a repository, and none of its commits were left out on purpose."""
@@ -82,10 +86,14 @@ class History:
         """Return the next name of a file: since the last commit, else in the commit that took it away."""
         if path in self._moved:
             return self._moved[path]
-        deleted = _line(self._ask("log", "-1", "--no-renames", "--diff-filter=D", "--format=%H", "--", f":(literal){path}"))
+        deleted = _line(
+            self._ask("log", "-1", "--no-renames", "--diff-filter=D", "--format=%H", "--", f":(literal){path}")
+        )
         if not deleted:
             return None
-        told = self._ask("show", "--format=", "--first-parent", "--no-ext-diff", "--name-status", "-M", "-z", "--relative", deleted)
+        told = self._ask(
+            "show", "--format=", "--first-parent", "--no-ext-diff", "--name-status", "-M", "-z", "--relative", deleted
+        )
         return _renames(told or b"").get(path)
 
     @functools.cached_property

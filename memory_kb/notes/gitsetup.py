@@ -79,7 +79,9 @@ def take_lines(text: str) -> str:
     return text[:start] + text[end:]
 
 
-def install(repository: Repository, folder: Path, command: tuple[str, ...], *, is_memory: bool, dry_run: bool = False) -> GitSetup:
+def install(
+    repository: Repository, folder: Path, command: tuple[str, ...], *, is_memory: bool, dry_run: bool = False
+) -> GitSetup:
     """Write the attributes of a vault's folder and the driver of its repository; a second time nothing changes.
 
     Raises:
@@ -94,7 +96,10 @@ def install(repository: Repository, folder: Path, command: tuple[str, ...], *, i
         done.append(f"{'made' if old is None else 'wrote'} {file}")
         if not dry_run:
             apply(FileEdit(_NAME, file, old, new, mode=mode_of(file)))
-    wanted = {f"{_SECTION}.name": "memory-kb: entry by entry, field by field", f"{_SECTION}.driver": driver_command(command)}
+    wanted = {
+        f"{_SECTION}.name": "memory-kb: entry by entry, field by field",
+        f"{_SECTION}.driver": driver_command(command),
+    }
     for name, value in wanted.items():
         if repository.config(name) != value:
             done.append(f"set {name}")
@@ -132,6 +137,10 @@ def _is_named_elsewhere(repository: Repository, own: Path) -> bool:
             told += repository.git("ls-files", "-z", *more)
         except GitFailed:
             return False
-    files = {repository.top / os.fsdecode(name) for name in told.split(b"\0") if os.fsdecode(name).rpartition("/")[2] == _NAME}
+    files = {
+        repository.top / os.fsdecode(name)
+        for name in told.split(b"\0")
+        if os.fsdecode(name).rpartition("/")[2] == _NAME
+    }
     others = (file for file in files if Path(os.path.realpath(file)) != Path(os.path.realpath(own)))
     return any(b"merge=memory-kb" in (read_if_there(str(file), file) or b"") for file in others)

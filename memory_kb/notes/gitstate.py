@@ -42,7 +42,16 @@ def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence
 
     Files below the folders of `leave_out`, relative to `folder`, do not count as changed.
     """
-    asked = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--", ":/", *(f":(exclude){name}" for name in leave_out)]
+    asked = [
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=normal",
+        "--",
+        ":/",
+        *(f":(exclude){name}" for name in leave_out),
+    ]
     status = _ask(folder, environ, asked)
     if status is None:
         return None
@@ -56,7 +65,9 @@ def _ask(folder: Path, environ: Mapping[str, str], arguments: Sequence[str]) -> 
     return None if told is None else told.decode("utf-8", "replace")
 
 
-def ask_git(folder: Path, environ: Mapping[str, str], arguments: Sequence[str], seconds: float = _SECONDS) -> bytes | None:
+def ask_git(
+    folder: Path, environ: Mapping[str, str], arguments: Sequence[str], seconds: float = _SECONDS
+) -> bytes | None:
     """Return what git answers in a folder, or None where it fails, is missing or takes too long."""
     variables = {name: value for name, value in environ.items() if name not in _HOOK_VARIABLES}
     path = variables.get("PATH") or os.environ.get("PATH", os.defpath)

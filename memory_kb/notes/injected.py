@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 BEGIN, END = "<!-- memory-kb:begin -->", "<!-- memory-kb:end -->"
 _COMMAND = re.compile(r"(?:^|[;&|(]\s*|\s)(?:\S*/)?(?:memory-kb|mkb|python\S* -m memory_kb)(?=\s|$)")
-_OWN_TOOLS = re.compile(r"memory[-_]kb|^memory_(?:learn|recall|context|episode|procedure|outcome|stats|consolidate)$", re.IGNORECASE)
+_OWN_TOOLS = re.compile(
+    r"memory[-_]kb|^memory_(?:learn|recall|context|episode|procedure|outcome|stats|consolidate)$", re.IGNORECASE
+)
 # Blocks with an end of their own, then headings whose block goes on to the end of the text.
 _BLOCKS = re.compile(
     r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)"

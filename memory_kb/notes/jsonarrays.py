@@ -93,7 +93,9 @@ def iterate(pieces: Iterable[str], keys: tuple[str, ...] = (), most: int = MAX_O
             window.at += 1
             sign = window.sign()
         elif number:
-            yield Element(number, wrong="the array is not closed" if not sign else f"not valid JSON after element {number}")
+            yield Element(
+                number, wrong="the array is not closed" if not sign else f"not valid JSON after element {number}"
+            )
             return
         if sign == "]":
             return
@@ -135,7 +137,9 @@ def _decode(window: _Window, number: int, most: int) -> Element:
             if held > most:
                 return Element(number, wrong=f"element {number} is longer than {most:,} characters")
             if not window.more(max(size, held)):
-                return Element(number, wrong=f"not valid JSON after element {number - 1}" if number > 1 else "not valid JSON")
+                return Element(
+                    number, wrong=f"not valid JSON after element {number - 1}" if number > 1 else "not valid JSON"
+                )
         except RecursionError:
             return Element(number, wrong=f"element {number} is nested too deeply")
         else:

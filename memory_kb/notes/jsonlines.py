@@ -25,7 +25,9 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
         OSError: they cannot be written.
     """
     data = b"".join(map(dump, lines))
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
+    descriptor = os.open(
+        path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600
+    )
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
@@ -92,7 +94,9 @@ def read(path: Path, *marks: bytes, start: int = 0, until: str | None = None) ->
     return (found for _, found in read_raw(path, *marks, start=start, until=until))
 
 
-def read_raw(path: Path, *marks: bytes, start: int = 0, until: str | None = None) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+def read_raw(
+    path: Path, *marks: bytes, start: int = 0, until: str | None = None
+) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
         stream = path.open("rb")
@@ -145,7 +149,9 @@ def replace(path: Path, lines: Iterable[bytes]) -> None:
         OSError: it cannot be written; the file is as it was.
     """
     part = path.with_name(f"{path.name}.tmp")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
+    descriptor = os.open(
+        part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600
+    )
     with os.fdopen(descriptor, "wb") as stream:
         stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
         stream.flush()

@@ -48,7 +48,9 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         is_new = not wanted.exists()
         machine = prepare_machine(wanted)
         if is_new and vault.memory is None:
-            (machine / PLAIN_MARK).write_text("The notes beside this folder are a plain folder, not the inside of a vault.\n", encoding="utf-8")
+            (machine / PLAIN_MARK).write_text(
+                "The notes beside this folder are a plain folder, not the inside of a vault.\n", encoding="utf-8"
+            )
         return machine
     except OSError:
         pass
@@ -64,7 +66,10 @@ def _prepare_named(folder: Path) -> Path:
     try:
         return prepare_machine(folder)
     except OSError as exc:
-        raise VaultNotFound(f"no folder for the index: {folder} cannot be made ({exc.strerror})", "set index.path in your own configuration") from exc
+        raise VaultNotFound(
+            f"no folder for the index: {folder} cannot be made ({exc.strerror})",
+            "set index.path in your own configuration",
+        ) from exc
 
 
 def _name_of(machine: Path) -> str:

@@ -17,7 +17,14 @@ from memory_kb.notes.textmerge import MARKER_SIZE, CannotMerge, GitTexts
 _CONFLICTS, _USAGE = 1, 129
 
 
-def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = MARKER_SIZE, environ: Mapping[str, str] | None = None) -> int:
+def merge_file(
+    base: str,
+    ours: str,
+    theirs: str,
+    path: str,
+    marker_size: int = MARKER_SIZE,
+    environ: Mapping[str, str] | None = None,
+) -> int:
     """Merge three files, the result in the place of `ours`; return 0, or 1 where people must choose.
 
     `path` is what the file is called in the repository.

@@ -58,7 +58,9 @@ class OutcomeLog:
         Raises:
             OSError: it cannot be written.
         """
-        line: dict[str, Any] = {name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")}
+        line: dict[str, Any] = {
+            name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")
+        }
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         jsonlines.append(self.file, [line], force=True)
@@ -82,8 +84,19 @@ class OutcomeLog:
             if not isinstance(agent, str) or not isinstance(task, str) or not isinstance(entries, dict):
                 continue
             marks = {name: mark for name, value in entries.items() if (mark := _read_mark(value))}
-            session, run = (value if isinstance(value, str) else None for value in (line.get("session"), line.get("run")))
-            yield Outcome(str(line.get("ts")), agent, task, str(line.get("outcome")), marks, session, run, is_done=line.get("done") is True)
+            session, run = (
+                value if isinstance(value, str) else None for value in (line.get("session"), line.get("run"))
+            )
+            yield Outcome(
+                str(line.get("ts")),
+                agent,
+                task,
+                str(line.get("outcome")),
+                marks,
+                session,
+                run,
+                is_done=line.get("done") is True,
+            )
 
 
 def _read_mark(value: object) -> Mark | None:

@@ -81,7 +81,9 @@ class ProjectFiles:
             if not stat.S_ISREG(told.st_mode):
                 return CitedFile(path, "unreadable", reason="is no plain file")
             if told.st_size > MAX_BYTES:
-                return CitedFile(path, "unreadable", reason=f"has {told.st_size:,} bytes; files up to {MAX_BYTES:,} are looked into")
+                return CitedFile(
+                    path, "unreadable", reason=f"has {told.st_size:,} bytes; files up to {MAX_BYTES:,} are looked into"
+                )
             with open(place, "rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
@@ -97,7 +99,11 @@ class ProjectFiles:
         parts = path.split("/")
         for end in range(1, len(parts)):
             folder = os.path.join(self._top, *parts[:end])
-            if os.path.isdir(folder) and not os.listdir(folder) and os.path.exists(os.path.join(self._top, ".gitmodules")):
+            if (
+                os.path.isdir(folder)
+                and not os.listdir(folder)
+                and os.path.exists(os.path.join(self._top, ".gitmodules"))
+            ):
                 return True
         return self._git.is_skipped(path)
 

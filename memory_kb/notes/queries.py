@@ -70,13 +70,23 @@ def parse_queries(text: str, path: str) -> Queries:
     head, rest = text.partition("\n")[::2]
     if head.strip() == "---":
         text = "\n" + rest
-    is_list = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "").lstrip().startswith(("-", "["))
+    is_list = (
+        next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+        .lstrip()
+        .startswith(("-", "["))
+    )
     block = "queries:\n" + "".join(f" {line}" for line in text.splitlines(keepends=True)) if is_list else text
     try:
         listed = load_mapping(block, _SCALE).get("queries") if text.strip() else None
     except InvalidBlock as exc:
-        message = str(exc).replace("the frontmatter", "the file").replace("not a mapping of keys to values", "no list of queries")
-        return Queries((), (Problem(path, max(1, exc.line + (0 if is_list else 1)), f"{message}; no query of it is asked"),))
+        message = (
+            str(exc)
+            .replace("the frontmatter", "the file")
+            .replace("not a mapping of keys to values", "no list of queries")
+        )
+        return Queries(
+            (), (Problem(path, max(1, exc.line + (0 if is_list else 1)), f"{message}; no query of it is asked"),)
+        )
     if listed is None:
         return Queries(())
     if not isinstance(listed, list):
@@ -88,7 +98,9 @@ def parse_queries(text: str, path: str) -> Queries:
         found = _read(item, line, path, problems)
         queries += [found] if found else []
     if len(listed) > _MOST_QUERIES:
-        problems.append(Problem(path, lines[_MOST_QUERIES], f"has more than {_MOST_QUERIES:,} queries; the rest is not asked"))
+        problems.append(
+            Problem(path, lines[_MOST_QUERIES], f"has more than {_MOST_QUERIES:,} queries; the rest is not asked")
+        )
     return Queries(tuple(queries), tuple(problems))
 
 
@@ -100,7 +112,9 @@ def _lines_of_items(block: str, count: int, added: int) -> list[int]:
 
     root = yaml.compose(block, yaml_loader())
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
-    nodes: list[yaml.Node] = next((value.value for key, value in pairs if key.value == "queries" and isinstance(value, yaml.SequenceNode)), [])
+    nodes: list[yaml.Node] = next(
+        (value.value for key, value in pairs if key.value == "queries" and isinstance(value, yaml.SequenceNode)), []
+    )
     lines = [node.start_mark.line + 1 - added for node in nodes]
     return lines if len(lines) == count else [1] * count
 
@@ -134,7 +148,9 @@ def _number(item: dict[str, Any], name: str, most: int, line: int, path: str, pr
     if value is None:
         return None
     if type(value) is not int or not 0 < value <= most:
-        problems.append(Problem(path, line, f"{name} {str(value)[:40]} is no number from 1 to {most:,}; read as not given"))
+        problems.append(
+            Problem(path, line, f"{name} {str(value)[:40]} is no number from 1 to {most:,}; read as not given")
+        )
         return None
     return int(value)
 

@@ -144,9 +144,16 @@ class Repository:
         Raises:
             UsageError: there is none.
         """
-        told = None if revision.startswith("-") else self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        told = (
+            None
+            if revision.startswith("-")
+            else self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        )
         if not told:
-            raise UsageError(f"{revision!r} is no revision of {self.top}", "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}")
+            raise UsageError(
+                f"{revision!r} is no revision of {self.top}",
+                "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}",
+            )
         return told.decode().strip()
 
     def merge_base(self, one: str, other: str) -> str:
@@ -157,7 +164,10 @@ class Repository:
         """
         told = self._try("merge-base", one, other)
         if not told:
-            raise GitFailed(f"{one[:12]} and {other[:12]} have no commit in common", "fetch the whole history: git fetch --unshallow")
+            raise GitFailed(
+                f"{one[:12]} and {other[:12]} have no commit in common",
+                "fetch the whole history: git fetch --unshallow",
+            )
         return told.decode().split()[0]
 
     def staged_tree(self) -> str:
@@ -199,7 +209,9 @@ class Repository:
         A merge stands for what it brought, so that each commit follows on the next of the list.
         """
         form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
-        told = self._try("log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, start, "--", path)
+        told = self._try(
+            "log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, start, "--", path
+        )
         found = []
         for record in (told or b"").split(b"\x01")[1:]:
             words = [os.fsdecode(word) for word in record.split(b"\0")]

@@ -80,7 +80,9 @@ class RetrievalLog:
         Raises:
             OSError: it cannot be written.
         """
-        self._append(*({"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted))
+        self._append(
+            *({"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted)
+        )
 
     def _append(self, *lines: Mapping[str, Any]) -> None:
         try:
@@ -96,7 +98,9 @@ class RetrievalLog:
                 continue
             if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
                 texts = {name: str(line[name]) for name in _TEXTS if line.get(name) is not None}
-                yield Retrieval(**{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True)
+                yield Retrieval(
+                    **{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True
+                )
 
     def credits(self, session: str | None = None) -> Iterator[Credit]:
         """Yield what was counted, oldest first: for a session, or for all."""
@@ -132,5 +136,8 @@ def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
     from memory_kb.credentials import redact
 
     query, task = retrieval.query, retrieval.task
-    texts = {"query": query and redact(query[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY], "task": task and redact(task).text}
+    texts = {
+        "query": query and redact(query[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY],
+        "task": task and redact(task).text,
+    }
     return {name: text for name, text in texts.items() if text is not None}

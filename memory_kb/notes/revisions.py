@@ -75,7 +75,10 @@ def settings_file(repository: Repository, revision: str, vault: Vault, past: Pas
 def prune(machine: Path, keep: Path | None = None, most: int = MOST_KEPT) -> None:
     """Drop the revisions that were longest out of use, until so many are left."""
     with contextlib.suppress(OSError):
-        found = sorted((place for place in (machine / FOLDER).iterdir() if not place.name.startswith(".")), key=lambda place: -place.stat().st_mtime)
+        found = sorted(
+            (place for place in (machine / FOLDER).iterdir() if not place.name.startswith(".")),
+            key=lambda place: -place.stat().st_mtime,
+        )
         for place in found[most:]:
             if place != keep:
                 shutil.rmtree(place, ignore_errors=True)
@@ -85,7 +88,9 @@ def _write(repository: Repository, revision: str, vault: Vault, folder: Path) ->
     folder.mkdir(parents=True)
     if vault.memory:
         (folder / "memory").mkdir()
-    blobs = list(choose(list(repository.files(revision, prefix_of(repository, vault))), is_memory=vault.memory is not None))
+    blobs = list(
+        choose(list(repository.files(revision, prefix_of(repository, vault))), is_memory=vault.memory is not None)
+    )
     for start in range(0, len(blobs), _BATCH):
         batch = blobs[start : start + _BATCH]
         for blob, data in zip(batch, repository.contents([blob.object for blob in batch]), strict=True):

@@ -56,7 +56,11 @@ class SessionFiles:
     def ids(self) -> list[str]:
         """Return the sessions there are, in order of their names."""
         try:
-            return sorted(entry.name.removesuffix(_SUFFIX) for entry in os.scandir(self.folder) if entry.name.endswith(_SUFFIX) and entry.is_file())
+            return sorted(
+                entry.name.removesuffix(_SUFFIX)
+                for entry in os.scandir(self.folder)
+                if entry.name.endswith(_SUFFIX) and entry.is_file()
+            )
         except FileNotFoundError:
             return []
 

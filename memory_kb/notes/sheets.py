@@ -145,9 +145,15 @@ def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[st
     entry = find_entry(text, path, entry_id)
     if not entry.has_frontmatter:
         fields = {"id": entry.id, "kind": entry.kind} | dict(values)
-        return "".join((newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text))
+        return "".join(
+            (newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text)
+        )
     held = entry.metadata
-    new = {key: value for key, value in dict(values).items() if key not in held or held[key] != value or type(held[key]) is not type(value)}
+    new = {
+        key: value
+        for key, value in dict(values).items()
+        if key not in held or held[key] != value or type(held[key]) is not type(value)
+    }
     return set_values(text, yaml_span(text, entry), new) if new else text
 
 

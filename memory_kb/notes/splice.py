@@ -67,7 +67,11 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
         raise CannotSplice("the frontmatter is not a mapping")
     for key_node, value_node in root.value:
         if key_node.value == key:
-            if isinstance(value, dict) and isinstance(value_node, yaml.MappingNode) and _is_below(block, value_node, value):
+            if (
+                isinstance(value, dict)
+                and isinstance(value_node, yaml.MappingNode)
+                and _is_below(block, value_node, value)
+            ):
                 return _set_below(block, value_node, value)
             return _replace(block, value_node, value, is_flow=bool(root.flow_style))
     if root.flow_style:
@@ -109,7 +113,11 @@ def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str
         # A block list or text ends a line of its own; what replaces it goes behind the key.
         colon = block.rindex(":", 0, start) + 1
         indent = re.match(r"[ \t]*", block[block.rfind("\n", 0, colon) + 1 :])
-        below = _emit_below(value, indent[0] if indent else "", _newline(block)) if isinstance(value, dict) else f" {emitted}"
+        below = (
+            _emit_below(value, indent[0] if indent else "", _newline(block))
+            if isinstance(value, dict)
+            else f" {emitted}"
+        )
         return f"{block[:colon]}{below}{block[end:]}"
     return block[:start] + emitted + block[end:]
 
@@ -139,7 +147,11 @@ def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> st
         >>> emit("yes"), emit("a, b"), emit("a, b", is_flow=True), emit(["x", "2026-01-01"])
         ("'yes'", 'a, b', "'a, b'", "[x, '2026-01-01']")
     """
-    return _emit_scalar(value, style, is_flow=is_flow) if isinstance(value, str | int | float) else _emit(value, None, is_flow=is_flow)
+    return (
+        _emit_scalar(value, style, is_flow=is_flow)
+        if isinstance(value, str | int | float)
+        else _emit(value, None, is_flow=is_flow)
+    )
 
 
 # The same few words, counts and dates are written into entry after entry.

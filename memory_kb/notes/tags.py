@@ -14,7 +14,9 @@ _ELSEWHERE = re.compile(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\
 _HEX = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
 _GREY = re.compile(r"(.)\1+\Z|((.)\3(.)\4(.)\5)\Z", re.IGNORECASE)
 _TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+\Z")
-_OF_COLOURS = re.compile(r"colou?r|background|palette|\bhex\b|\brgb|\bfill\b|\bstroke\b|\bcss\b|\bborder\b|\btheme\b", re.IGNORECASE)
+_OF_COLOURS = re.compile(
+    r"colou?r|background|palette|\bhex\b|\brgb|\bfill\b|\bstroke\b|\bcss\b|\bborder\b|\btheme\b", re.IGNORECASE
+)
 #: Directives of C, C# and the like, which people paste without marking them as code.
 _DIRECTIVES = frozenset(("include", "define", "undef", "ifdef", "ifndef", "elif", "endif", "pragma", "if", "else"))
 _DIRECTIVES_WITH = re.compile(r"(?:import|error|warning|line|region|endregion|using|load|require)[ \t]*[\"'<\d]")

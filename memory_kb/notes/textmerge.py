@@ -88,5 +88,9 @@ class GitTexts:
         """
         newline = "\r\n" if "\r\n" in ours + theirs else "\n"
         sides = [text if not text or text.endswith("\n") else text + newline for text in (ours, theirs)]
-        marks = (f"{'<' * self.size} ours{newline}", f"{'=' * self.size}{newline}", f"{'>' * self.size} theirs{newline}")
+        marks = (
+            f"{'<' * self.size} ours{newline}",
+            f"{'=' * self.size}{newline}",
+            f"{'>' * self.size} theirs{newline}",
+        )
         return f"{marks[0]}{sides[0]}{marks[1]}{sides[1]}{marks[2]}"

@@ -26,7 +26,16 @@ from memory_kb.notes.textmerge import TextMerge
 _BOM = "\ufeff"
 #: Fields that are kept by the machine: a change of these alone does not bring back what was taken out.
 _KEPT_FIELDS = frozenset(
-    {"reinforcement_count", "last_reinforced", "usage_count", "success_count", "failure_count", "last_applied", "confidence", "maturity"}
+    {
+        "reinforcement_count",
+        "last_reinforced",
+        "usage_count",
+        "success_count",
+        "failure_count",
+        "last_applied",
+        "confidence",
+        "maturity",
+    }
 )
 
 
@@ -136,7 +145,9 @@ def _choose(base: Any, ours: Any, theirs: Any) -> Any:
 
 def _merge_bare(base: str, ours: str, theirs: str, path: str, texts: Texts) -> FileMerge:
     files = [_cut(text, path) for text in (base, ours, theirs)]
-    is_broken = any(entry.fault is not None for text in (base, ours, theirs) for entry in parse_document(text, path).entries)
+    is_broken = any(
+        entry.fault is not None for text in (base, ours, theirs) for entry in parse_document(text, path).entries
+    )
     if not is_broken and all(files[1:]) and any(piece.block is not None for file in files[1:] for piece in file):
         merger = _Merger(files, texts)
         whole = merger.merge(_choose(*(_lead(text, path) for text in (base, ours, theirs))), newline_of(ours))
@@ -160,11 +171,24 @@ def _cut_entry(text: str, entry: Entry) -> Piece:
     opening, block, closing = "", None, ""
     if entry.has_frontmatter:
         span = yaml_span(text, entry)
-        opening, block, closing = text[entry.span.start : span.start], text[span.start : span.end], text[span.end : entry.body.start]
+        opening, block, closing = (
+            text[entry.span.start : span.start],
+            text[span.start : span.end],
+            text[span.end : entry.body.start],
+        )
     body = text[entry.body.start : entry.body.end]
     bare = body.rstrip()
     title = entry.title or first_heading(bare) or ""
-    return Piece(entry.id if entry.has_own_id else None, title, opening, block, closing, bare, body[len(bare) :], str(entry.created_at or ""))
+    return Piece(
+        entry.id if entry.has_own_id else None,
+        title,
+        opening,
+        block,
+        closing,
+        bare,
+        body[len(bare) :],
+        str(entry.created_at or ""),
+    )
 
 
 class _Merger:
@@ -208,14 +232,25 @@ class _Merger:
         anchor = 1 if is_plain_first and not (self._theirs and self._theirs[0].block is None) else 0
         for number in range(len(self._theirs)):
             anchor = places.get(number, anchor)
-            while number not in places and anchor + 1 < len(order) and (order[anchor + 1][0][0], order[anchor + 1][0][2]) == (None, None):
+            while (
+                number not in places
+                and anchor + 1 < len(order)
+                and (order[anchor + 1][0][0], order[anchor + 1][0][2]) == (None, None)
+            ):
                 anchor += 1  # what we put there stands before what they did
             if number not in places:
                 order[anchor].append((of_theirs.get(number), None, number))
         files = (self._base, self._ours, self._theirs)
         flat = [one for slot in order for one in slot]
-        trios = [_Trio(*(None if place is None else file[place] for place, file in zip(one, files, strict=True))) for one in flat]
-        return [trio for is_new, run in itertools.groupby(trios, _is_of_one_side) for trio in (_by_age(list(run)) if is_new else run)]
+        trios = [
+            _Trio(*(None if place is None else file[place] for place, file in zip(one, files, strict=True)))
+            for one in flat
+        ]
+        return [
+            trio
+            for is_new, run in itertools.groupby(trios, _is_of_one_side)
+            for trio in (_by_age(list(run)) if is_new else run)
+        ]
 
     def _merge_entry(self, trio: _Trio, newline: str) -> Iterator[_Part]:
         base, ours, theirs = trio
@@ -235,7 +270,9 @@ class _Merger:
         if left.text == base.text:
             return
         if left.body == base.body and _is_only_bookkeeping(base.block, left.block):
-            self._notices.append(f"{left.id or left.title}: taken out by one side, only counted by the other; it stays out")
+            self._notices.append(
+                f"{left.id or left.title}: taken out by one side, only counted by the other; it stays out"
+            )
             return
         self._conflicts += 1
         text = self._texts.oppose(*(f"{side.text}{newline}" if side else "" for side in (ours, theirs)))
@@ -265,7 +302,10 @@ class _Merger:
             return TextMerge("" if is_taken_away else f"{one.opening}{one.block or ''}{one.closing}")
         merged = merge_blocks(old_block, ours.block, theirs.block, self._texts)
         old = base or ours
-        opening, closing = _choose(old.opening, ours.opening, theirs.opening), _choose(old.closing, ours.closing, theirs.closing)
+        opening, closing = (
+            _choose(old.opening, ours.opening, theirs.opening),
+            _choose(old.closing, ours.closing, theirs.closing),
+        )
         return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
 
 
@@ -333,7 +373,9 @@ def _link_ids(base: Mapping[int, Piece], left: dict[int, Piece], found: dict[int
         for number, piece in left.items():
             wanted.setdefault((piece.id, piece.text if with_text else ""), []).append(number)
         for place, piece in base.items():
-            numbers = wanted.get((piece.id, piece.text if with_text else "")) if piece.id and place not in found else None
+            numbers = (
+                wanted.get((piece.id, piece.text if with_text else "")) if piece.id and place not in found else None
+            )
             if numbers:
                 found[place] = numbers.pop(0)
                 del left[found[place]]

@@ -14,7 +14,15 @@ from memory_kb.notes.plans import hash_of
 from memory_kb.reports import Conflict, RunView
 
 _UNDO = "undo "
-_DONE = {"create": "created", "write": "wrote", "set": "set fields of", "edit": "edited", "replace": "replaced", "move": "moved", "remove": "removed"}
+_DONE = {
+    "create": "created",
+    "write": "wrote",
+    "set": "set fields of",
+    "edit": "edited",
+    "replace": "replaced",
+    "move": "moved",
+    "remove": "removed",
+}
 
 
 class UndoPlan(NamedTuple):
@@ -115,7 +123,9 @@ def _summary(run: RunRecord) -> str:
 
 def _kept(run: RunRecord) -> tuple[LoggedDecision, ...]:
     """Return the changes of a run that were really made."""
-    return tuple(one for one in run.decisions if one.path not in run.left and (one.to is None or one.to not in run.left))
+    return tuple(
+        one for one in run.decisions if one.path not in run.left and (one.to is None or one.to not in run.left)
+    )
 
 
 def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve) -> UndoPlan:
@@ -133,7 +143,9 @@ def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, re
         edits += planned
         conflicts += reasons
     written = {edit.path for edit in edits}
-    decisions = tuple(_inverse(log.unpack(one)) for one in reversed(_kept(record)) if one.path in written or one.to in written)
+    decisions = tuple(
+        _inverse(log.unpack(one)) for one in reversed(_kept(record)) if one.path in written or one.to in written
+    )
     kept = tuple(frozenset(unit & written) for unit in units if unit & written)
     return UndoPlan(tuple(_within(one, written) for one in decisions), tuple(edits), kept, tuple(conflicts))
 
@@ -181,7 +193,11 @@ def _last_change(path: str, found: str | None, record: RunRecord, runs: Sequence
     One that took another back made nothing of its own: what it found had been there before the other.
     """
     by_name = {run.head.run: run for run in runs}
-    made = [run for run in runs if run.start > record.start and any(one.path == path and one.after == found for one in run.files)]
+    made = [
+        run
+        for run in runs
+        if run.start > record.start and any(one.path == path and one.after == found for one in run.files)
+    ]
     while made:
         last = made.pop()
         undone = by_name.get(last.head.undoes or "")
@@ -193,7 +209,9 @@ def _last_change(path: str, found: str | None, record: RunRecord, runs: Sequence
 
 def _inverse(decision: Decision) -> Decision:
     action = decision.action.removeprefix(_UNDO) if decision.action.startswith(_UNDO) else _UNDO + decision.action
-    return decision._replace(action=action, reason=f"Taken back: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices))))
+    return decision._replace(
+        action=action, reason=f"Taken back: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices)))
+    )
 
 
 def _within(decision: Decision, written: set[str]) -> Decision:

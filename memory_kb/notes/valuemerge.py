@@ -145,7 +145,9 @@ def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> A
 
 
 def _refs(*sides: Sequence[Any]) -> list[list[str]]:
-    return [[item["ref"] for item in side if isinstance(item, dict) and isinstance(item.get("ref"), str)] for side in sides]
+    return [
+        [item["ref"] for item in side if isinstance(item, dict) and isinstance(item.get("ref"), str)] for side in sides
+    ]
 
 
 def _key(item: Any) -> str:

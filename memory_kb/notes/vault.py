@@ -65,7 +65,9 @@ class Vault(NamedTuple):
         """Return the file that a path in output stands for."""
         if path == HOME_NOTE and self.home_note:
             return self.home_note
-        root, inner = (self.home, path.removeprefix(GLOBAL_PREFIX)) if path.startswith(GLOBAL_PREFIX) else (self.folder, path)
+        root, inner = (
+            (self.home, path.removeprefix(GLOBAL_PREFIX)) if path.startswith(GLOBAL_PREFIX) else (self.folder, path)
+        )
         file = root / inner
         if "\\x" in inner and not file.exists():
             # A name that is not UTF-8, which output spells with its bytes in hexadecimal.
@@ -153,7 +155,9 @@ def find_vault(
     try:
         place = _named_folder(Path(named).expanduser()) if named else _enclosing_folder(cwd)
     except (OSError, RuntimeError, ValueError) as exc:
-        raise VaultNotFound(f"the vault {str(named)[:80]} cannot be opened: {getattr(exc, 'strerror', None) or exc}") from exc
+        raise VaultNotFound(
+            f"the vault {str(named)[:80]} cannot be opened: {getattr(exc, 'strerror', None) or exc}"
+        ) from exc
     memory = place / "memory"
     is_memory = is_memory_folder(memory)
     named_home = home or environ.get("MEMORY_KB_HOME")
@@ -172,7 +176,9 @@ def _named_folder(folder: Path) -> Path:
     place = Path(os.path.realpath(folder))
     if not place.is_dir():
         if place.exists():
-            raise VaultNotFound(f"the vault {folder} is not a folder", f"name the folder it is in: --vault {folder.parent}")
+            raise VaultNotFound(
+                f"the vault {folder} is not a folder", f"name the folder it is in: --vault {folder.parent}"
+            )
         raise VaultNotFound(f"the vault {folder} does not exist", f"`memory-kb init {folder}` makes a new one")
     return place.parent if _is_inside(place) else place
 

@@ -63,7 +63,9 @@ def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem], reach: Re
         yield from walk_root(vault, root, ignore, problems, reach)
 
 
-def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
+def walk_root(
+    vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE
+) -> Iterator[FileStat]:
     """Return the files of a root in code point order of their paths.
 
     That is the order of SQLite's binary collation, so that disk and index can be merged without
@@ -76,7 +78,9 @@ def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Pr
     return _merge(top, inside) if top else inside
 
 
-def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
+def walk_region(
+    vault: Vault, region: Region, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE
+) -> Iterator[FileStat]:
     """Return those files of a region that a walk of everything finds.
 
     The region of a memory vault's own folder has the notes beside `memory/`; the home with all
@@ -125,7 +129,9 @@ def _explain_link(location: str, path: str, folder: Path, problems: list[Problem
     try:
         target = os.path.realpath(location, strict=True)
     except OSError as exc:
-        reason = "is a symbolic link that leads in a circle" if exc.errno == errno.ELOOP else "is a symbolic link to nothing"
+        reason = (
+            "is a symbolic link that leads in a circle" if exc.errno == errno.ELOOP else "is a symbolic link to nothing"
+        )
         problems.append(Problem(path, 1, f"{reason}; skipped"))
         return
     root = os.path.realpath(folder)
@@ -134,7 +140,11 @@ def _explain_link(location: str, path: str, folder: Path, problems: list[Problem
     if inside and os.path.commonpath([location, target]) == target:
         problems.append(Problem(path, 1, "is a symbolic link that leads in a circle; skipped"))
     elif not inside:
-        problems.append(Problem(path, 1, "is a symbolic link out of the vault; skipped (copy the note here, or make its folder a vault)"))
+        problems.append(
+            Problem(
+                path, 1, "is a symbolic link out of the vault; skipped (copy the note here, or make its folder a vault)"
+            )
+        )
 
 
 class _Walker:
@@ -146,7 +156,13 @@ class _Walker:
         self._met_link = False
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
-        others = (vault.home, vault.folder) if root.prefix == "" else (vault.folder,) if root.prefix == GLOBAL_PREFIX else (vault.home,)
+        others = (
+            (vault.home, vault.folder)
+            if root.prefix == ""
+            else (vault.folder,)
+            if root.prefix == GLOBAL_PREFIX
+            else (vault.home,)
+        )
         self._skipped = {str(other) for other in others if other != root.folder}
 
     def files(self) -> Iterator[FileStat]:
@@ -244,7 +260,13 @@ class _Walker:
                     if name[0] == ".":
                         continue
                     # The common cases without a call: an ordinary note or folder with an ordinary name.
-                    if name.endswith(".md") and name.isascii() and entry.is_file(follow_symlinks=False) and name not in _NOT_NOTES and not only_note:
+                    if (
+                        name.endswith(".md")
+                        and name.isascii()
+                        and entry.is_file(follow_symlinks=False)
+                        and name not in _NOT_NOTES
+                        and not only_note
+                    ):
                         path = prefix + name
                         if not ignored(path):
                             try:
@@ -252,7 +274,12 @@ class _Walker:
                             except FileNotFoundError:
                                 continue
                             found.append(FileStat.of(path, entry.path, state))
-                    elif not only_note and name.isascii() and name[-3:].lower() != ".md" and entry.is_dir(follow_symlinks=False):
+                    elif (
+                        not only_note
+                        and name.isascii()
+                        and name[-3:].lower() != ".md"
+                        and entry.is_dir(follow_symlinks=False)
+                    ):
                         path = prefix + name
                         if path + "/" != GLOBAL_PREFIX and self._is_open(path, entry.path):
                             found.append((path + "/", entry.path))
@@ -278,10 +305,16 @@ class _Walker:
                 _explain_link(entry.path, path, self._root.folder, self._problems)
         elif entry.is_dir(follow_symlinks=False):
             if path + "/" == GLOBAL_PREFIX:
-                self._problems.append(Problem(path, 1, "a folder of this name stands for the global home in output; skipped, rename it"))
+                self._problems.append(
+                    Problem(path, 1, "a folder of this name stands for the global home in output; skipped, rename it")
+                )
             if not only_note and self._is_open(path, entry.path):
                 found.append((path + "/", entry.path))
-        elif not (only_note and name != "MEMORY.md") and not (self._is_memory and name in _NOT_NOTES) and not self._is_ignored(path):
+        elif (
+            not (only_note and name != "MEMORY.md")
+            and not (self._is_memory and name in _NOT_NOTES)
+            and not self._is_ignored(path)
+        ):
             file = self._stat(entry, path)
             if file:
                 found.append(file)

@@ -10,12 +10,16 @@ from memory_kb.entry import Span
 from memory_kb.notes.codespans import find_code
 
 #: What stands in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
-_SHELL_SIGN = r"!?[ \t]*(?:-[A-Za-z]{1,2}[ \t]|[\"']?\$)|[^\[\]\n]*?[ \t](?:[=!]=|=~|=|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|&&)[ \t]"
+_SHELL_SIGN = (
+    r"!?[ \t]*(?:-[A-Za-z]{1,2}[ \t]|[\"']?\$)|[^\[\]\n]*?[ \t](?:[=!]=|=~|=|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|&&)[ \t]"
+)
 _SHELL_TEST = rf"(?=[ \t][^\[\]\n]*[ \t]\]\])[ \t]+(?:{_SHELL_SIGN})"
 _NUMBERS = r"-?[\d.]+[ \t]*,[-\d \t,.:]*\]\]"
 _SUBSCRIPT = r"(?<=[A-Za-z0-9_)]\[\[)(?:[-\d:., \t]+|\"[^\"\n]*\"|'[^'\n]*')\]\]"
 #: The target in the first group, then heading or block, then what is shown.
-WIKILINK = re.compile(rf"\[\[(?!{_SHELL_TEST}|{_NUMBERS}|{_SUBSCRIPT})([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
+WIKILINK = re.compile(
+    rf"\[\[(?!{_SHELL_TEST}|{_NUMBERS}|{_SUBSCRIPT})([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]"
+)
 _ATTACHMENT = re.compile(
     r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
     re.IGNORECASE,
@@ -65,12 +69,18 @@ def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterato
         while code and code.end <= found.start() - start:
             code = next(hidden, None)
         named = found[1]
-        if not named.strip() or (code and code.start <= found.start() - start) or _is_escaped(text, found.start(), start):
+        if (
+            not named.strip()
+            or (code and code.start <= found.start() - start)
+            or _is_escaped(text, found.start(), start)
+        ):
             continue
         begin = found.start(1) + len(named) - len(named.lstrip())
         is_embed = found.start() > start and text[found.start() - 1] == "!"
         whole = Span(found.start() - is_embed, found.end())
-        yield Wikilink(named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed)
+        yield Wikilink(
+            named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed
+        )
 
 
 def _is_escaped(text: str, place: int, start: int) -> bool:

@@ -22,7 +22,9 @@ def find_siblings(folder: Path) -> Iterator[Path]:
         return
     trees = [common.parent] if common.name == ".git" else []
     with contextlib.suppress(OSError):
-        trees += [told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))]
+        trees += [
+            told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))
+        ]
     inner = folder.relative_to(top)
     yield from (tree / inner for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees) if tree != top)
 

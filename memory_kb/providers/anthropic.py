@@ -21,14 +21,18 @@ USUAL_ADDRESS = "https://api.anthropic.com"
 USUAL_MODEL = "claude-haiku-5-5"
 
 
-def anthropic_llm(model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None) -> Llm:
+def anthropic_llm(
+    model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None
+) -> Llm:
     """Return a model of Anthropic, or of the server at `base_url`.
 
     Raises:
         ProviderFailed: its package is not installed.
     """
     if importlib.util.find_spec("anthropic") is None:
-        raise ProviderFailed("llm.provider is anthropic, but its package is not installed", "pip install 'memory-kb[anthropic]'")
+        raise ProviderFailed(
+            "llm.provider is anthropic, but its package is not installed", "pip install 'memory-kb[anthropic]'"
+        )
     name = model or USUAL_MODEL
 
     def ask(client: anthropic.Anthropic, question: Question) -> Reply:
@@ -52,7 +56,13 @@ def anthropic_llm(model: str | None, base_url: str | None, *, key: str, log: Spe
         "set llm.model to a model your key may use",
     )
     is_free = is_loopback(base_url)
-    return RemoteLlm(Model("anthropic", name, is_free), Calls(service, timing), log, lambda: _open_client(base_url or USUAL_ADDRESS, key), ask)
+    return RemoteLlm(
+        Model("anthropic", name, is_free),
+        Calls(service, timing),
+        log,
+        lambda: _open_client(base_url or USUAL_ADDRESS, key),
+        ask,
+    )
 
 
 def _format_of(question: Question) -> dict[str, Any]:
@@ -60,11 +70,17 @@ def _format_of(question: Question) -> dict[str, Any]:
         return {}
     import anthropic
 
-    return {"output_config": {"format": {"type": "json_schema", "schema": anthropic.transform_schema(dict(question.schema))}}}
+    return {
+        "output_config": {
+            "format": {"type": "json_schema", "schema": anthropic.transform_schema(dict(question.schema))}
+        }
+    }
 
 
 def _open_client(address: str, key: str) -> tuple[anthropic.Anthropic, httpx2.Client]:
     import anthropic
 
     line = open_line(address, {"x-api-key": key})
-    return anthropic.Anthropic(api_key=key, base_url=address, http_client=line, max_retries=0, open_telemetry=False), line
+    return anthropic.Anthropic(
+        api_key=key, base_url=address, http_client=line, max_retries=0, open_telemetry=False
+    ), line

@@ -52,7 +52,9 @@ def find_limit() -> AbstractContextManager[None] | None:
         with contextlib.suppress(OSError):
             library = ctypes.CDLL(str(file))
             for before, behind in _AFFIXES:
-                get, set_ = (getattr(library, f"{before}openblas_{verb}_num_threads{behind}", None) for verb in ("get", "set"))
+                get, set_ = (
+                    getattr(library, f"{before}openblas_{verb}_num_threads{behind}", None) for verb in ("get", "set")
+                )
                 if get and set_:
                     return OneCore(get, set_)
     return None

@@ -148,7 +148,9 @@ class Calls:
                 raise ProviderFailed(str(self._final), self._final.hint)
             left = self._until - self._timing.clock()
             if left > 0 and self._last is not None:
-                raise ProviderFailed(f"{self._last}; it is asked again in {left:.0f} s", self._last.hint, is_passing=True)
+                raise ProviderFailed(
+                    f"{self._last}; it is asked again in {left:.0f} s", self._last.hint, is_passing=True
+                )
 
     def _note_success(self) -> None:
         with self._lock:

@@ -73,7 +73,9 @@ def choose_embedder_for(space: Space, settings: EmbeddingSettings, environ: Mapp
     return embedder if embedder is not None and embedder.space == space else None
 
 
-def _older_openai(space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]) -> Embedder | None:
+def _older_openai(
+    space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]
+) -> Embedder | None:
     from memory_kb.providers.openai import OpenAIEmbedder
 
     key = _key(_OPENAI_KEYS, environ)
@@ -83,7 +85,9 @@ def _older_openai(space: Space, settings: EmbeddingSettings, base_url: str | Non
     return OpenAIEmbedder(space.model, base_url, asked, key=key, expects=space.dimension)
 
 
-def _older_gemini(space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]) -> Embedder | None:
+def _older_gemini(
+    space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]
+) -> Embedder | None:
     from memory_kb.providers.gemini import GeminiEmbedder
 
     key = _key(_GEMINI_KEYS, environ)
@@ -120,7 +124,9 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog)
         case "anthropic":
             from memory_kb.providers.anthropic import anthropic_llm
 
-            return anthropic_llm(settings.model, base_url, key=_need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm"), log=log)
+            return anthropic_llm(
+                settings.model, base_url, key=_need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm"), log=log
+            )
         case "offline":
             from memory_kb.providers.offline import OfflineLlm
 
@@ -183,7 +189,9 @@ def _key(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
 def _need_key(names: tuple[str, ...], environ: Mapping[str, str], provider: str, setting: str) -> str:
     key = _key(names, environ)
     if key is None:
-        raise ProviderFailed(f"{setting}.provider is {provider}, but there is no key for it", f"set {' or '.join(names)}")
+        raise ProviderFailed(
+            f"{setting}.provider is {provider}, but there is no key for it", f"set {' or '.join(names)}"
+        )
     return key
 
 
@@ -198,10 +206,18 @@ def _address(url: str | None, setting: str) -> str | None:
         return None
     try:
         parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+        is_usable = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and url.isprintable()
+            and " " not in url
+        )
     except ValueError:
         is_usable = False
     if not is_usable:
         shown = place_of(url) if "@" in url else url
-        raise ProviderFailed(f"{setting}.base_url is no address: {shown[:60]}", "it looks like http://localhost:11434/v1")
+        raise ProviderFailed(
+            f"{setting}.base_url is no address: {shown[:60]}", "it looks like http://localhost:11434/v1"
+        )
     return url.rstrip("/")

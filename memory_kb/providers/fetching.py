@@ -31,7 +31,9 @@ _CONFIGURATION = re.compile(
     r"(?:\d+_\w+/)?(?:config|modules|sentence_\w+_config|config_sentence_transformers|tokenizer_config)\.json|\d+_Dense/model\.safetensors"
 )
 _TOKENIZER = re.compile(rf"{_FIRST}tokenizer\.json")
-_WORDS = re.compile(rf"{_FIRST}(?:tokenizer\.json|special_tokens_map\.json|added_tokens\.json|vocab\.(?:txt|json)|merges\.txt|[^/]+\.model)")
+_WORDS = re.compile(
+    rf"{_FIRST}(?:tokenizer\.json|special_tokens_map\.json|added_tokens\.json|vocab\.(?:txt|json)|merges\.txt|[^/]+\.model)"
+)
 _TENSORS = re.compile(rf"{_FIRST}model(?:-\d+-of-\d+\.safetensors|\.safetensors(?:\.index\.json)?)")
 _ONNX = re.compile(rf"{_FIRST}(?:onnx/)?model\.onnx(?:[._]data)?")
 
@@ -54,7 +56,9 @@ def fetch_model(
         VaultBusy: another process is fetching.
     """
     if not is_name(name):
-        raise ProviderFailed(f"{name!r} is no name of a model", "names look like sentence-transformers/all-MiniLM-L6-v2")
+        raise ProviderFailed(
+            f"{name!r} is no name of a model", "names look like sentence-transformers/all-MiniLM-L6-v2"
+        )
     hub = Hub(environ.get("HF_ENDPOINT") or base_url, environ.get("HF_TOKEN"))
     target = folder / name
     fetch = _Fetch(hub, name if "/" in name else f"{DEFAULT_OWNER}/{name}", target, progress)
@@ -67,7 +71,10 @@ def fetch_model(
             exc.hint = f"run the command again, it goes on where it stopped; without a network, copy the model's folder to {target} by hand"
         raise
     except OSError as exc:
-        raise ProviderFailed(f"{exc.filename or target} cannot be written: {exc.strerror or exc}", "set MEMORY_KB_MODELS to another folder") from exc
+        raise ProviderFailed(
+            f"{exc.filename or target} cannot be written: {exc.strerror or exc}",
+            "set MEMORY_KB_MODELS to another folder",
+        ) from exc
     return target
 
 
@@ -83,7 +90,10 @@ class _Fetch:
         """Fetch what is needed and give the folder its name."""
         listing = self._hub.list_files(self._model)
         if not any(_TOKENIZER.fullmatch(file.path) for file in listing.files):
-            raise ProviderFailed(f"{self._model} has no tokenizer.json, so it is no model for texts that can be used here", "choose another model")
+            raise ProviderFailed(
+                f"{self._model} has no tokenizer.json, so it is no model for texts that can be used here",
+                "choose another model",
+            )
         configuration = [file for file in listing.files if _CONFIGURATION.fullmatch(file.path)]
         if self._is_current(listing, configuration):
             return
@@ -109,7 +119,9 @@ class _Fetch:
         free, missing = shutil.disk_usage(self._partial).free, self._total - there
         if missing > free:
             needed = f"{missing / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB free"
-            raise ProviderFailed(f"{self._model} does not fit on the disk: {needed}", "set MEMORY_KB_MODELS to a folder on another disk")
+            raise ProviderFailed(
+                f"{self._model} does not fit on the disk: {needed}", "set MEMORY_KB_MODELS to a folder on another disk"
+            )
 
     def _fetch(self, listing: Listing, file: RemoteFile) -> None:
         """Bring one file into the partial folder, unless it is there or in the finished one."""
@@ -133,7 +145,9 @@ class _Fetch:
             self._stream_all(listing, file, part)
         if not is_same(part, file):
             part.unlink(missing_ok=True)
-            raise ProviderFailed(f"{self._hub.host} sent a damaged {file.path} of {self._model}; it was thrown away", "try again later")
+            raise ProviderFailed(
+                f"{self._hub.host} sent a damaged {file.path} of {self._model}; it was thrown away", "try again later"
+            )
         part.replace(place)
 
     def _stream_all(self, listing: Listing, file: RemoteFile, part: Path) -> None:
@@ -162,7 +176,9 @@ class _Fetch:
                 start += len(block)
                 self._tell(min(start, file.size))
         if start < file.size:
-            raise ProviderFailed(f"{self._hub.host} broke off after {start:,} of {file.size:,} bytes of {file.path}", is_passing=True)
+            raise ProviderFailed(
+                f"{self._hub.host} broke off after {start:,} of {file.size:,} bytes of {file.path}", is_passing=True
+            )
 
     def _tell(self, more: int) -> None:
         if self._progress and self._total:
@@ -210,5 +226,8 @@ def is_same(place: Path, file: RemoteFile) -> bool:
         if file.sha256:
             return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
         if file.git_sha1:
-            return hashlib.sha1(f"blob {file.size}\0".encode() + stream.read(), usedforsecurity=False).hexdigest() == file.git_sha1
+            return (
+                hashlib.sha1(f"blob {file.size}\0".encode() + stream.read(), usedforsecurity=False).hexdigest()
+                == file.git_sha1
+            )
     return True

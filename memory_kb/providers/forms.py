@@ -60,7 +60,11 @@ def find_mistake(value: object, schema: Mapping[str, Any], where: str = "the ans
         'the answer.tags[1] is no string'
     """
     if "enum" in schema:
-        return None if any(value == option and type(value) is type(option) for option in schema["enum"]) else f"{where} is none of {schema['enum']}"
+        return (
+            None
+            if any(value == option and type(value) is type(option) for option in schema["enum"])
+            else f"{where} is none of {schema['enum']}"
+        )
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
     if names and not any(_is_of(value, name) for name in names):
@@ -127,7 +131,9 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
         closed["items"] = strict(closed["items"])
     if "properties" in closed:
         required = closed.get("required", ())
-        closed["properties"] = {name: _nullable(strict(part), name in required) for name, part in closed["properties"].items()}
+        closed["properties"] = {
+            name: _nullable(strict(part), name in required) for name, part in closed["properties"].items()
+        }
         closed["required"] = list(closed["properties"])
         closed["additionalProperties"] = False
     return closed
@@ -149,7 +155,10 @@ def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
         return {
             name: _without_nulls(part, properties.get(name, {}))
             for name, part in value.items()
-            if part is not None or name in required or name not in properties or find_mistake(None, properties[name]) is None
+            if part is not None
+            or name in required
+            or name not in properties
+            or find_mistake(None, properties[name]) is None
         }
     if isinstance(value, list):
         return [_without_nulls(item, schema.get("items", {})) for item in value]

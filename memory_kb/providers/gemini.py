@@ -29,7 +29,9 @@ _TASKS: dict[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIE
 def service_of(base_url: str | None, key: str, setting: str) -> Service:
     """Return who is asked; `setting` is the group of settings that chose it."""
     name = "Gemini" if base_url is None else f"the server at {place_of(base_url)}"
-    return Service(name, key, "check GOOGLE_API_KEY or GEMINI_API_KEY", f"set {setting}.model to a model your key may use")
+    return Service(
+        name, key, "check GOOGLE_API_KEY or GEMINI_API_KEY", f"set {setting}.model to a model your key may use"
+    )
 
 
 def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Client]:
@@ -45,7 +47,9 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
     line = open_line(address, {"x-goog-api-key": key})
     # Clients for asynchronous calls, which are never made, would load all certificates twice.
     empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    options = HttpOptions(base_url=address, api_version="v1beta", httpx_client=line, async_client_args={"verify": empty, "ssl": empty})
+    options = HttpOptions(
+        base_url=address, api_version="v1beta", httpx_client=line, async_client_args={"verify": empty, "ssl": empty}
+    )
     # It would warn of two keys in the environment, though it is given one.
     logger = logging.getLogger("google_genai._api_client")
     was_disabled, logger.disabled = logger.disabled, True
@@ -110,7 +114,13 @@ class GeminiEmbedder:
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         client, pace = self._connection.get(), self._paces[purpose]
         deadline = self._calls.deadline(pace)
-        return embed_all(texts, _TOKENS_PER_TEXT, self._limits, lambda batch: self._ask(client, batch, purpose, deadline), self._calls)
+        return embed_all(
+            texts,
+            _TOKENS_PER_TEXT,
+            self._limits,
+            lambda batch: self._ask(client, batch, purpose, deadline),
+            self._calls,
+        )
 
     def close(self) -> None:
         self._calls.close()
@@ -128,7 +138,9 @@ class GeminiEmbedder:
                 model=self._model,
                 contents=list(contents),
                 config=EmbedContentConfig(
-                    task_type=_TASKS[purpose], output_dimensionality=self._asked, http_options=HttpOptions(timeout=max(1, int(1000 * seconds)))
+                    task_type=_TASKS[purpose],
+                    output_dimensionality=self._asked,
+                    http_options=HttpOptions(timeout=max(1, int(1000 * seconds))),
                 ),
             )
             return [item.values or [] for item in answer.embeddings or []]

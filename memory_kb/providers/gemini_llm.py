@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 USUAL_MODEL = "gemini-3.8-flash"
 
 
-def gemini_llm(model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None) -> Llm:
+def gemini_llm(
+    model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None
+) -> Llm:
     """Return a model of Gemini, or of the server at `base_url`."""
     name = (model or USUAL_MODEL).removeprefix("models/")
 
@@ -36,9 +38,15 @@ def gemini_llm(model: str | None, base_url: str | None, *, key: str, log: SpendL
                 http_options=HttpOptions(timeout=max(1, int(1000 * question.seconds))),
             ),
         )
-        parts = [part for choice in (answer.candidates or [])[:1] if choice.content for part in choice.content.parts or []]
+        parts = [
+            part for choice in (answer.candidates or [])[:1] if choice.content for part in choice.content.parts or []
+        ]
         text = "".join(part.text for part in parts if part.text and not part.thought)
-        is_cut = bool(answer.candidates) and answer.candidates is not None and answer.candidates[0].finish_reason == FinishReason.MAX_TOKENS
+        is_cut = (
+            bool(answer.candidates)
+            and answer.candidates is not None
+            and answer.candidates[0].finish_reason == FinishReason.MAX_TOKENS
+        )
         counts = answer.usage_metadata
         if counts is None or counts.prompt_token_count is None:
             return Reply(text, None, is_cut)
@@ -46,4 +54,10 @@ def gemini_llm(model: str | None, base_url: str | None, *, key: str, log: SpendL
         return Reply(text, Usage(counts.prompt_token_count, written), is_cut)
 
     is_free = is_loopback(base_url)
-    return RemoteLlm(Model("gemini", name, is_free), Calls(service_of(base_url, key, "llm"), timing), log, lambda: open_client(base_url, key), ask)
+    return RemoteLlm(
+        Model("gemini", name, is_free),
+        Calls(service_of(base_url, key, "llm"), timing),
+        log,
+        lambda: open_client(base_url, key),
+        ask,
+    )

@@ -51,7 +51,10 @@ class Hub:
     def __init__(self, base_url: str, token: str | None) -> None:
         address = urlsplit(base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
-            raise ProviderFailed(f"{place_of(base_url) or base_url[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://...")
+            raise ProviderFailed(
+                f"{place_of(base_url) or base_url[:60]!r} is no address of a model hub",
+                "set HF_ENDPOINT to https://...",
+            )
         self._base, self._token = base_url.rstrip("/"), token
         self.host = place_of(base_url)
         self._opener = urllib.request.build_opener(_Redirects)
@@ -73,7 +76,8 @@ class Hub:
         for path in [file.path for file in files] + [revision]:
             if not is_inside(path):
                 raise ProviderFailed(
-                    f"{model} lists a file that would lie outside of its folder: {path[:80]!r}; nothing was fetched", "do not use this model"
+                    f"{model} lists a file that would lie outside of its folder: {path[:80]!r}; nothing was fetched",
+                    "do not use this model",
                 )
         return Listing(revision, files)
 
@@ -83,7 +87,9 @@ class Hub:
         Raises:
             ProviderFailed: the hub does not give it.
         """
-        answer = self._open(f"{self._base}/{quote(model)}/resolve/{quote(revision, safe='')}/{quote(path)}", model, start)
+        answer = self._open(
+            f"{self._base}/{quote(model)}/resolve/{quote(revision, safe='')}/{quote(path)}", model, start
+        )
         if answer.status != 206:
             return answer, 0
         place = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", ""))
@@ -134,10 +140,14 @@ class Hub:
         if status == 404:
             return ProviderFailed(f"{self.host} has no model {model}", spelling)
         if status == 401 and not self._token:
-            return ProviderFailed(f"{self.host} has no model {model}, or shows it only to those who sign in", f"{spelling}, or set HF_TOKEN")
+            return ProviderFailed(
+                f"{self.host} has no model {model}, or shows it only to those who sign in",
+                f"{spelling}, or set HF_TOKEN",
+            )
         if status in (401, 403):
             return ProviderFailed(
-                f"{self.host} does not give you {model} (status {status})", f"check HF_TOKEN, and the model's terms at {self.host}/{model}"
+                f"{self.host} does not give you {model} (status {status})",
+                f"check HF_TOKEN, and the model's terms at {self.host}/{model}",
             )
         return ProviderFailed(f"{self.host} refused to give {model} (status {status})", "check HF_ENDPOINT")
 
@@ -179,4 +189,8 @@ def is_inside(path: str) -> bool:
         [True, False, False, False, False, False, False]
     """
     parts = path.split("/")
-    return not set(path) & set("\\:\0") and all(part not in ("", ".", "..") for part in parts) and str(PurePosixPath(path)) == path
+    return (
+        not set(path) & set("\\:\0")
+        and all(part not in ("", ".", "..") for part in parts)
+        and str(PurePosixPath(path)) == path
+    )

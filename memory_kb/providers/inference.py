@@ -89,4 +89,6 @@ class Model:
         # What overflows on the way ends at the right limit, as the tanh of infinity is 1.
         with np.errstate(all="ignore"):
             states = self._engine.states([window.tokens for window in group])
-            return np.stack([pool(rows, self._pooling, window.skipped) for rows, window in zip(states, group, strict=True)])
+            return np.stack(
+                [pool(rows, self._pooling, window.skipped) for rows, window in zip(states, group, strict=True)]
+            )

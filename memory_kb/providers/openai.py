@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 USUAL_ADDRESS = "https://api.openai.com/v1"
 USUAL_MODEL = "text-embedding-3-small"
 #: Dimension, and dollars for a million tokens.
-_KNOWN = {"text-embedding-3-small": (1536, 0.02), "text-embedding-3-large": (3072, 0.13), "text-embedding-ada-002": (1536, 0.10)}
+_KNOWN = {
+    "text-embedding-3-small": (1536, 0.02),
+    "text-embedding-3-large": (3072, 0.13),
+    "text-embedding-ada-002": (1536, 0.10),
+}
 _TOKENS_PER_TEXT = 8_191
 #: Servers without a key still want a header.
 _NO_KEY = "none"
@@ -97,7 +101,9 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         client, pace = self._connection.get(), self._paces[purpose]
         deadline = self._calls.deadline(pace)
-        return embed_all(texts, _TOKENS_PER_TEXT, self._limits, lambda batch: self._ask(client, batch, pace, deadline), self._calls)
+        return embed_all(
+            texts, _TOKENS_PER_TEXT, self._limits, lambda batch: self._ask(client, batch, pace, deadline), self._calls
+        )
 
     def close(self) -> None:
         self._calls.close()
@@ -106,12 +112,16 @@ class OpenAIEmbedder:
     def _ask(self, client: openai.OpenAI, texts: Sequence[str], pace: Pace, deadline: float | None) -> Vectors:
         def request(seconds: float) -> object:
             wanted: dict[str, Any] = self._wanted
-            return client.embeddings.create(input=list(texts), model=self._model, encoding_format=self._format, timeout=seconds, **wanted)
+            return client.embeddings.create(
+                input=list(texts), model=self._model, encoding_format=self._format, timeout=seconds, **wanted
+            )
 
         try:
             answer = self._calls.call(request, pace, deadline)
         except Refused as refused:
-            if self._format == "float" or not any(word in refused.refusal.said for word in ("encoding_format", "base64")):
+            if self._format == "float" or not any(
+                word in refused.refusal.said for word in ("encoding_format", "base64")
+            ):
                 raise
             self._format = "float"
             answer = self._calls.call(request, pace, deadline)
@@ -136,7 +146,12 @@ def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
         elif set(numbers) - {0, None}:  # some servers number none of them
             raise ValueError("the vectors are not numbered")  # noqa: TRY301 - told like any other
         found = [item.embedding for item in data]
-        rows = [np.frombuffer(base64.b64decode(row), "<f4") if isinstance(row, str) else np.array(row, np.float32) for row in found]
+        rows = [
+            np.frombuffer(base64.b64decode(row), "<f4") if isinstance(row, str) else np.array(row, np.float32)
+            for row in found
+        ]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
     except (AttributeError, TypeError, ValueError, binascii.Error) as exc:
-        raise ProviderFailed(f"{name} answered with something other than vectors", "check embeddings.base_url; it usually ends in /v1") from exc
+        raise ProviderFailed(
+            f"{name} answered with something other than vectors", "check embeddings.base_url; it usually ends in /v1"
+        ) from exc

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 USUAL_MODEL = "gpt-5.4-mini"
 
 
-def openai_llm(model: str | None, base_url: str | None, *, key: str | None, log: SpendLog, timing: Timing | None = None) -> Llm:
+def openai_llm(
+    model: str | None, base_url: str | None, *, key: str | None, log: SpendLog, timing: Timing | None = None
+) -> Llm:
     """Return a model of OpenAI, or of the server at `base_url`.
 
     It is asked through chat completions, which is what every compatible server understands.
@@ -47,7 +49,12 @@ def openai_llm(model: str | None, base_url: str | None, *, key: str | None, log:
 
 def _format_of(question: Question) -> dict[str, Any]:
     if question.level == "schema":
-        return {"response_format": {"type": "json_schema", "json_schema": {"name": "form", "strict": True, "schema": strict(question.schema)}}}
+        return {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "form", "strict": True, "schema": strict(question.schema)},
+            }
+        }
     return {"response_format": {"type": "json_object"}} if question.level == "object" else {}
 
 

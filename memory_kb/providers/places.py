@@ -52,7 +52,9 @@ def models_folder(environ: Mapping[str, str], home: Path | None = None) -> Path 
     elif sys.platform == "win32" and environ.get("LOCALAPPDATA"):
         data = Path(environ["LOCALAPPDATA"])
     elif home is not None:
-        data = home / {"win32": "AppData/Local", "darwin": "Library/Application Support"}.get(sys.platform, ".local/share")
+        data = home / {"win32": "AppData/Local", "darwin": "Library/Application Support"}.get(
+            sys.platform, ".local/share"
+        )
     return data / "memory-kb" / "models" if data else None
 
 
@@ -69,7 +71,11 @@ def is_path(name: str) -> bool:
         >>> [is_path(name) for name in ("~/models/e5", "./e5", "/srv/e5", "C:\\\\e5", "BAAI/e5", "e5")]
         [True, True, True, True, False, False]
     """
-    return name in (".", "..", "~") or name.startswith(("/", "\\", "./", ".\\", "../", "..\\", "~/", "~\\")) or name[1:2] == ":"
+    return (
+        name in (".", "..", "~")
+        or name.startswith(("/", "\\", "./", ".\\", "../", "..\\", "~/", "~\\"))
+        or name[1:2] == ":"
+    )
 
 
 def is_name(name: str) -> bool:
@@ -80,7 +86,11 @@ def is_name(name: str) -> bool:
         [True, True, False, False, False, False, False]
     """
     parts = name.split("/")
-    return len(parts) <= 2 and not name.endswith(PARTIAL) and all(part.strip(".") and set(part) <= _ALLOWED for part in parts)
+    return (
+        len(parts) <= 2
+        and not name.endswith(PARTIAL)
+        and all(part.strip(".") and set(part) <= _ALLOWED for part in parts)
+    )
 
 
 def _expand(path: str, home: Path | None) -> Path:
@@ -91,7 +101,11 @@ def _list_models(folder: Path | None) -> list[Path]:
     """Return what may be models: folders with a configuration, those of an owner a level deeper."""
     if folder is None:
         return []
-    found = {file.parent for pattern in ("*/config.json", "*/modules.json", "*/*/modules.json") for file in folder.glob(pattern)}
+    found = {
+        file.parent
+        for pattern in ("*/config.json", "*/modules.json", "*/*/modules.json")
+        for file in folder.glob(pattern)
+    }
     return sorted(place for place in found if not place.name.endswith(PARTIAL))
 
 
@@ -124,7 +138,9 @@ def _cached(cache: Path | None, name: str) -> Iterator[Path]:
     if "/" not in name:
         folders += [cache / f"models--{DEFAULT_OWNER}--{name}", *sorted(cache.glob(f"models--*--{name}"))]
     for folder in folders:
-        yield from sorted(filter(Path.is_dir, folder.glob("snapshots/*")), key=lambda place: place.stat().st_mtime, reverse=True)
+        yield from sorted(
+            filter(Path.is_dir, folder.glob("snapshots/*")), key=lambda place: place.stat().st_mtime, reverse=True
+        )
 
 
 def _is_whole(folder: Path) -> bool:

@@ -109,7 +109,9 @@ def to_length_one(rows: Floats) -> Floats:
     return unit
 
 
-def join_windows(rows: Floats, texts: NDArray[np.int64], weights: NDArray[np.float32], count: int, dimension: int) -> Floats:
+def join_windows(
+    rows: Floats, texts: NDArray[np.int64], weights: NDArray[np.float32], count: int, dimension: int
+) -> Floats:
     """Return a vector for each of `count` texts: the weighted mean of its windows, of length 1.
 
     `texts` says of which text each row is a window. Only the first numbers of each are kept.

@@ -145,7 +145,10 @@ def read_recipe(folder: Path) -> Recipe:
             raise ProviderFailed(f"{modules} points outside of its folder: {path}", "do not use this model")
         parts.append((kind, folder / path))
     if parts[0][0] != "Transformer":
-        raise ProviderFailed(f"{modules} begins with {parts[0][0]}, not with a transformer", "choose a model made of a transformer and pooling")
+        raise ProviderFailed(
+            f"{modules} begins with {parts[0][0]}, not with a transformer",
+            "choose a model made of a transformer and pooling",
+        )
     return _read_parts(folder, parts[0][1], parts[1:])
 
 
@@ -159,19 +162,33 @@ def _read_parts(folder: Path, first: Path, rest: list[tuple[str, Path]]) -> Reci
         elif kind == "Dense":
             dense = _read_dense(_Config(place / "config.json"))
             if dense.inputs != width:
-                raise ProviderFailed(f"{place / 'config.json'} takes {dense.inputs} numbers, but gets {width}", "fetch the model again")
+                raise ProviderFailed(
+                    f"{place / 'config.json'} takes {dense.inputs} numbers, but gets {width}", "fetch the model again"
+                )
             steps.append(dense)
             width = dense.outputs
         elif kind == "Normalize":
             steps.append(None)
         elif kind != "Dropout":
-            raise ProviderFailed(f"{folder / 'modules.json'} has a module that is not known here: {kind}", "choose another model")
+            raise ProviderFailed(
+                f"{folder / 'modules.json'} has a module that is not known here: {kind}", "choose another model"
+            )
     own = [folder / "modules.json", first / "config.json", *_sentence_configs(first), folder / _PROMPTS_FILE]
     files = [*own, *[place / "config.json" for kind, place in rest if kind in ("Pooling", "Dense")]]
     max_tokens, is_lowered = _read_limits(first, shape)
     prompts, cut = _read_prompts(folder / _PROMPTS_FILE)
     dimension = min(width, cut or width)
-    return Recipe(first, tuple(file for file in files if file.exists()), shape, max_tokens, is_lowered, pooling, tuple(steps), prompts, dimension)
+    return Recipe(
+        first,
+        tuple(file for file in files if file.exists()),
+        shape,
+        max_tokens,
+        is_lowered,
+        pooling,
+        tuple(steps),
+        prompts,
+        dimension,
+    )
 
 
 def _sentence_configs(folder: Path) -> list[Path]:
@@ -222,15 +239,23 @@ def _read_pooling(config: _Config) -> Pooling:
         modes = [mode for key, mode in _POOLING_KEYS.items() if config.get(bool, key, default=False)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes or any(mode not in known for mode in modes):
-        raise ProviderFailed(f"{config.file} asks for a pooling that is not known here: {modes!r}", f"known are {', '.join(known)}")
+        raise ProviderFailed(
+            f"{config.file} asks for a pooling that is not known here: {modes!r}", f"known are {', '.join(known)}"
+        )
     return Pooling(tuple(modes), config.get(bool, "include_prompt", default=True))
 
 
 def _read_dense(config: _Config) -> Dense:
     activation = config.get(str, "activation_function", default="Tanh").rpartition(".")[2]
     source = config.get(str, "module_input_name", default="sentence_embedding")
-    if activation not in _DENSE_ACTIVATIONS or source != "sentence_embedding" or config.get(bool, "use_residual", default=False):
-        raise ProviderFailed(f"{config.file} describes a dense layer of a kind that is not known here", "choose another model")
+    if (
+        activation not in _DENSE_ACTIVATIONS
+        or source != "sentence_embedding"
+        or config.get(bool, "use_residual", default=False)
+    ):
+        raise ProviderFailed(
+            f"{config.file} describes a dense layer of a kind that is not known here", "choose another model"
+        )
     inputs, outputs = config.get(int, "in_features"), config.get(int, "out_features")
     return Dense(config.file.parent, inputs, outputs, config.get(bool, "bias", default=True), activation)
 
@@ -241,7 +266,10 @@ def _read_limits(folder: Path, shape: Shape) -> tuple[int, bool]:
     limit, is_lowered = 0, False
     for file in _sentence_configs(folder):
         config = _Config(file)
-        limit, is_lowered = config.get(int, "max_seq_length", default=0), config.get(bool, "do_lower_case", default=False)
+        limit, is_lowered = (
+            config.get(int, "max_seq_length", default=0),
+            config.get(bool, "do_lower_case", default=False),
+        )
     file = folder / "tokenizer_config.json"
     if limit <= 0 and file.exists():
         limit = int(min(_Config(file).get(float, "model_max_length", default=room), room))
@@ -255,7 +283,9 @@ def _read_prompts(file: Path) -> tuple[Prompts, int]:
     config = _Config(file)
     prompts = _Config(file, config.get(dict, "prompts", default={}))
     named = {str(name): prompts.get(str, name, default="") for name in prompts.values}
-    return choose_prompts(named, config.get(str, "default_prompt_name", default="")), config.get(int, "truncate_dim", default=0)
+    return choose_prompts(named, config.get(str, "default_prompt_name", default="")), config.get(
+        int, "truncate_dim", default=0
+    )
 
 
 def choose_prompts(named: Mapping[str, str], usual: str) -> Prompts:

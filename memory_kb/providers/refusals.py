@@ -20,7 +20,9 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 #: What some servers say with a status that means something else.
-_TOO_LARGE = re.compile(r"input length exceeds|input is too large|request too large|maximum context length", re.IGNORECASE)
+_TOO_LARGE = re.compile(
+    r"input length exceeds|input is too large|request too large|maximum context length", re.IGNORECASE
+)
 #: Ollama computed a vector that is no number.
 _NOT_A_NUMBER = re.compile(r"unsupported value: (?:NaN|[+-]?Inf)")
 _NO_QUOTA = re.compile(r"insufficient_quota|billing|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
@@ -80,12 +82,18 @@ def read_refusal(exc: BaseException, now: float) -> Refusal:
     import httpx2
 
     chain = list(_chain(exc))
-    failed = next((link for link in chain if isinstance(link, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError))), None)
+    failed = next(
+        (link for link in chain if isinstance(link, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError))),
+        None,
+    )
     if failed is not None:
         return Refusal("unreachable", None, str(failed) or "it does not take up the line")
     if any(isinstance(link, (TimeoutError, httpx2.TimeoutException)) for link in chain):
         return Refusal("timeout", None, "no answer in time")
-    status = next((value for value in (getattr(exc, "status_code", None), getattr(exc, "code", None)) if isinstance(value, int)), None)
+    status = next(
+        (value for value in (getattr(exc, "status_code", None), getattr(exc, "code", None)) if isinstance(value, int)),
+        None,
+    )
     if status is not None:
         return _read_answer(exc, status, now)
     transport = next((link for link in chain if isinstance(link, (httpx2.HTTPError, OSError))), None)
@@ -148,7 +156,11 @@ def _is_quota(status: int, everything: str) -> bool:
     """
     if "quotaId" in everything:
         return "PerDay" in everything or '"quotaValue": "0"' in everything
-    return "RESOURCE_EXHAUSTED" not in everything and (status == 429 or "credit balance" in everything) and bool(_NO_QUOTA.search(everything))
+    return (
+        "RESOURCE_EXHAUSTED" not in everything
+        and (status == 429 or "credit balance" in everything)
+        and bool(_NO_QUOTA.search(everything))
+    )
 
 
 def _retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -23,7 +23,9 @@ class Session:
         try:
             import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
         except ImportError as exc:
-            raise ProviderFailed("a model in ONNX form needs the package onnxruntime", "pip install 'memory-kb[local]'") from exc
+            raise ProviderFailed(
+                "a model in ONNX form needs the package onnxruntime", "pip install 'memory-kb[local]'"
+            ) from exc
         options = onnxruntime.SessionOptions()
         # Batches run side by side, which is faster than running one on all cores.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -31,12 +33,16 @@ class Session:
         try:
             self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{file} cannot be run: {' '.join(str(exc).split())[:200]}", "fetch the model again") from exc
+            raise ProviderFailed(
+                f"{file} cannot be run: {' '.join(str(exc).split())[:200]}", "fetch the model again"
+            ) from exc
         self._file, self._padding = file, padding
         self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = [value.name for value in self._session.get_outputs() if len(value.shape) == 3]
         if "input_ids" not in self._inputs or self._inputs - _KNOWN or not outputs:
-            raise ProviderFailed(f"{file} is not the export of a text encoder", "export the model again, for feature extraction")
+            raise ProviderFailed(
+                f"{file} is not the export of a text encoder", "export the model again, for feature extraction"
+            )
         self._output = outputs[0]
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
@@ -54,5 +60,7 @@ class Session:
         try:
             (states,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
         except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{self._file} failed: {' '.join(str(exc).split())[:200]}", "fetch the model again") from exc
+            raise ProviderFailed(
+                f"{self._file} failed: {' '.join(str(exc).split())[:200]}", "fetch the model again"
+            ) from exc
         return [row[: len(text)].astype(np.float32, copy=False) for row, text in zip(states, texts, strict=True)]

@@ -176,7 +176,9 @@ class SpendLog:
             os.close(descriptor)
 
     def _unwritable(self, exc: OSError) -> ProviderFailed:
-        return ProviderFailed(f"the language model was not asked: {self._file}, where its cost is noted, cannot be written ({exc.strerror})")
+        return ProviderFailed(
+            f"the language model was not asked: {self._file}, where its cost is noted, cannot be written ({exc.strerror})"
+        )
 
 
 def _dollars(line: bytes) -> float:

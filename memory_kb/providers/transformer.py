@@ -75,7 +75,9 @@ class Transformer:
         self._type = tensors.get("embeddings.token_type_embeddings.weight", -1, shape.width)[0] if has_types else None
         self._norm = load_pair(tensors, "embeddings.LayerNorm", shape.width)
         self._layers = load_layers(shape, tensors)
-        self._nearness = tensors.get("encoder.relative_attention_bias.weight", -1, shape.heads) if shape.family == "mpnet" else None
+        self._nearness = (
+            tensors.get("encoder.relative_attention_bias.weight", -1, shape.heads) if shape.family == "mpnet" else None
+        )
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
         """Return a vector for every token of every text; texts of one length belong side by side.
@@ -101,7 +103,9 @@ class Transformer:
     def _embed(self, tokens: NDArray[np.int64], lengths: Sequence[int]) -> Floats:
         """Return what the first layer is given."""
         if tokens.max() >= len(self._words):
-            raise ProviderFailed(f"the tokenizer knows words that the model does not (number {tokens.max()})", "fetch the model again")
+            raise ProviderFailed(
+                f"the tokenizer knows words that the model does not (number {tokens.max()})", "fetch the model again"
+            )
         places = np.concatenate([np.arange(self._shape.first, self._shape.first + length) for length in lengths])
         if self._shape.first:
             # A padding token that a text spells out takes part without a position of its own.
@@ -123,7 +127,9 @@ class Transformer:
         limit = math.sqrt(float((squares[0] * squares[1]).max()))
         for run in runs:
             stop = run.start + run.texts * run.length
-            queries, keys, values = parts[run.start : stop].reshape(run.texts, run.length, 3, count, width).transpose(2, 0, 3, 1, 4)
+            queries, keys, values = (
+                parts[run.start : stop].reshape(run.texts, run.length, 3, count, width).transpose(2, 0, 3, 1, 4)
+            )
             target = mixed[run.start : stop].reshape(run.texts, run.length, count, width).transpose(0, 2, 1, 3)
             bias = None if self._nearness is None else spread(self._nearness[find_buckets(run.length)])
             step = max(1, _SCORES // (run.texts * count * run.length))
@@ -237,7 +243,9 @@ def find_buckets(length: int) -> NDArray[np.int64]:
     half = _BUCKETS // 2
     exact = half // 2
     distance = np.abs(np.arange(1 - length, length))
-    far = exact + (np.log(np.maximum(distance, 1).astype(np.float32) / exact) / math.log(_FAR / exact) * (half - exact)).astype(np.int64)
+    far = exact + (
+        np.log(np.maximum(distance, 1).astype(np.float32) / exact) / math.log(_FAR / exact) * (half - exact)
+    ).astype(np.int64)
     bucket = np.where(distance < exact, distance, np.minimum(far, half - 1))
     bucket[length:] += half
     return bucket

@@ -40,7 +40,9 @@ class Tensors:
         for file in files:
             self._arrays |= _map_file(file)
         marks = [
-            name.removesuffix("embeddings.word_embeddings.weight") for name in self._arrays if name.endswith("embeddings.word_embeddings.weight")
+            name.removesuffix("embeddings.word_embeddings.weight")
+            for name in self._arrays
+            if name.endswith("embeddings.word_embeddings.weight")
         ]
         self._prefix = min(marks, key=len) if marks else ""
 
@@ -53,10 +55,16 @@ class Tensors:
         older = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
         array = self._arrays.get(self._prefix + name, self._arrays.get(self._prefix + older))
         if array is None:
-            raise ProviderFailed(f"{self._files[0]} has no tensor {name}", "its configuration and its weights are of different models")
-        if len(array.shape) != len(shape) or any(want not in (-1, has) for want, has in zip(shape, array.shape, strict=True)):
+            raise ProviderFailed(
+                f"{self._files[0]} has no tensor {name}", "its configuration and its weights are of different models"
+            )
+        if len(array.shape) != len(shape) or any(
+            want not in (-1, has) for want, has in zip(shape, array.shape, strict=True)
+        ):
             wanted = " x ".join(str(length) if length >= 0 else "any" for length in shape)
-            raise ProviderFailed(f"{self._files[0]}: {name} is {' x '.join(map(str, array.shape))}, not {wanted}", _AGAIN)
+            raise ProviderFailed(
+                f"{self._files[0]}: {name} is {' x '.join(map(str, array.shape))}, not {wanted}", _AGAIN
+            )
         return array
 
     def get(self, name: str, *shape: int) -> Floats:
@@ -83,7 +91,11 @@ def _map_file(file: Path) -> dict[str, NDArray[Any]]:
             content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         start = 8 + int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : min(start, _HEADER_LIMIT)])
-        return {name: _view(content, start, row) for name, row in header.items() if name != "__metadata__" and row["dtype"] in _TYPES}
+        return {
+            name: _view(content, start, row)
+            for name, row in header.items()
+            if name != "__metadata__" and row["dtype"] in _TYPES
+        }
     except OSError as exc:
         raise ProviderFailed(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:

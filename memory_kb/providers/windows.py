@@ -41,7 +41,9 @@ class Windows:
         self._room = recipe.max_tokens - len(self._before) - len(self._after)
         self._padding = recipe.shape.padding
         if self._room < 1:
-            raise ProviderFailed(f"{recipe.folder} reads only {recipe.max_tokens} tokens at once", "choose another model")
+            raise ProviderFailed(
+                f"{recipe.folder} reads only {recipe.max_tokens} tokens at once", "choose another model"
+            )
 
     def cut(self, texts: Sequence[str], prompt: str) -> Iterator[Window]:
         """Yield the windows of all texts, each with the prompt before it."""
@@ -77,7 +79,9 @@ def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as exc:  # the package raises nothing narrower
-        raise ProviderFailed(f"{file} is not a tokenizer: {' '.join(str(exc).split())[:200]}", "fetch the model again") from exc
+        raise ProviderFailed(
+            f"{file} is not a tokenizer: {' '.join(str(exc).split())[:200]}", "fetch the model again"
+        ) from exc
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if is_lowered:

@@ -22,7 +22,17 @@ C = TypeVar("C")
 #: Seconds in which a server must take up the line.
 CONNECT_SECONDS = 5.0
 _SENT = frozenset(
-    {"accept", "accept-encoding", "anthropic-version", "authorization", "connection", "content-length", "content-type", "host", "user-agent"}
+    {
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "authorization",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+    }
 )
 
 
@@ -71,7 +81,9 @@ def open_line(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
     try:
         target = httpx2.URL(base_url)
     except httpx2.InvalidURL as exc:
-        raise ProviderFailed(f"{place_of(base_url)[:60]} is no address", "check base_url in your configuration") from exc
+        raise ProviderFailed(
+            f"{place_of(base_url)[:60]} is no address", "check base_url in your configuration"
+        ) from exc
 
     def check(request: httpx2.Request) -> None:
         if (request.url.scheme, request.url.netloc) != (target.scheme, target.netloc):
@@ -82,7 +94,9 @@ def open_line(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
         timeout = request.extensions.get("timeout", {})
         timeout["connect"] = min(CONNECT_SECONDS, timeout.get("connect") or CONNECT_SECONDS)
 
-    return httpx2.Client(trust_env=not is_loopback(base_url), verify=target.scheme == "https", event_hooks={"request": [check]})
+    return httpx2.Client(
+        trust_env=not is_loopback(base_url), verify=target.scheme == "https", event_hooks={"request": [check]}
+    )
 
 
 class Connection(Generic[C]):

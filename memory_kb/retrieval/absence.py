@@ -60,8 +60,14 @@ def explain_absence(case: Case) -> Absence:
         return _outside(case, trace)
     best = max(mine, key=lambda item: item.score)
     if not any(item.candidate.key in case.keys for item in trace.kept):
-        scopes = ", ".join(sorted(case.index.scopes_of([case.entry.entry_id], case.request.filters)[case.entry.entry_id]))
-        return Absence("shadowed", f"the same id stands at a more specific scope, which is shown instead (scopes: {scopes})", score=best.score)
+        scopes = ", ".join(
+            sorted(case.index.scopes_of([case.entry.entry_id], case.request.filters)[case.entry.entry_id])
+        )
+        return Absence(
+            "shadowed",
+            f"the same id stands at a more specific scope, which is shown instead (scopes: {scopes})",
+            score=best.score,
+        )
     return _ranked(case, trace, best)
 
 
@@ -78,7 +84,11 @@ def _filtered(case: Case) -> Iterator[Absence]:
             yield Absence("hidden", f"its {name} is {word}, which is found only with --{name} {word}")
     open_filters = Filters(statuses=(entry.status,), kinds=(entry.kind,), learning_types=LEARNING_TYPES)
     if not case.index.candidates(case.keys, open_filters._replace(learning_types=filters.learning_types)):
-        step, asked = ("filtered", "--learning-type leaves it out") if filters.learning_types else ("hidden", "only --learning-type proxy shows it")
+        step, asked = (
+            ("filtered", "--learning-type leaves it out")
+            if filters.learning_types
+            else ("hidden", "only --learning-type proxy shows it")
+        )
         yield Absence(step, f"it is a proxy learning, and {asked}" if step == "hidden" else asked)
     for flag, one in (
         ("--type", open_filters._replace(types=filters.types)),
@@ -97,7 +107,10 @@ def _outside(case: Case, trace: Trace) -> Absence:
     query, index, keys = trace.found.query, case.index, case.keys
     near = _describe_nearness(case, trace)
     if query is None:
-        return Absence("outside-pool", near or f"more than {CANDIDATES} entries fit the file, and it is not among the newest of them")
+        return Absence(
+            "outside-pool",
+            near or f"more than {CANDIDATES} entries fit the file, and it is not among the newest of them",
+        )
     for phrase in query.phrases:
         if not index.ranks(phrase, WEIGHTS, keys):
             return Absence("phrase", f"it does not say {phrase}")
@@ -137,7 +150,9 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
         f"relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({best.candidate.scope})",
         explain_prominence(best),
     )
-    place = next(number for number, place in enumerate(trace.places, 1) if any(chunk.key in keys for chunk in place.group.chunks))
+    place = next(
+        number for number, place in enumerate(trace.places, 1) if any(chunk.key in keys for chunk in place.group.chunks)
+    )
     ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
     rank = next(rank for rank, group in enumerate(ordered, 1) if any(chunk.key in keys for chunk in group.chunks))
     shown = count_fitting(ordered[:limit], case.request.max_chars)

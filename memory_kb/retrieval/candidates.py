@@ -78,7 +78,9 @@ def fuse(sides: Sides, keys: Sequence[int], ranking: Ranking) -> dict[int, float
 
 def _by_rank(side: Mapping[int, float]) -> dict[int, float]:
     """Return reciprocal ranks in place of scores, 1 for the best; equal scores share a rank."""
-    ranks = {score: rank for rank, score in enumerate(sorted({score for score in side.values() if score > 0}, reverse=True))}
+    ranks = {
+        score: rank for rank, score in enumerate(sorted({score for score in side.values() if score > 0}, reverse=True))
+    }
     return {key: (RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) for key, score in side.items() if score > 0}
 
 

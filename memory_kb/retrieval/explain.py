@@ -14,13 +14,17 @@ def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, P
     `place` is its rank before variety counted, with its place in its entry; None beyond the candidates.
     """
     best, candidate = group.best, group.best.candidate
-    lines = [f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"]
+    lines = [
+        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"
+    ]
     if candidate.is_superseded:
         lines[0] += " x 0.5 (superseded by a newer entry)"
     if best.vector is not None and best.bm25 is not None:
         lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
     if text:
-        parts = f"own words {text.own:.2f} + neighbouring passages {text.context:.2f} + words side by side {text.pairs:.2f}"
+        parts = (
+            f"own words {text.own:.2f} + neighbouring passages {text.context:.2f} + words side by side {text.pairs:.2f}"
+        )
         name = "relevance" if best.vector is None else "words"
         lines.append(f"{name}: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
     lines.append(explain_prominence(best))
@@ -29,9 +33,13 @@ def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, P
     else:
         before, own = place
         if own.share < 1:
-            lines.append(f"crowd: passage {own.number} of the same entry; beyond {FREE} of them it competes with a score of {own.score:.4f}")
+            lines.append(
+                f"crowd: passage {own.number} of the same entry; beyond {FREE} of them it competes with a score of {own.score:.4f}"
+            )
         if before != rank:
-            lines.append(f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same")
+            lines.append(
+                f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
+            )
     if len(group.chunks) > 1:
         lines.append(f"text: {len(group.chunks)} neighbouring passages that match, shown as one")
     return tuple(lines)

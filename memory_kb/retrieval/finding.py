@@ -82,7 +82,9 @@ def read_query(index: Index, request: Request) -> TextQuery:
 
 
 def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:
-    notes = (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
+    notes = (
+        (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
+    )
     if question is None:
         return Found(query, _match(index, request, query), notes)
     from memory_kb.retrieval.nearness import begin, find_near, score_nearness

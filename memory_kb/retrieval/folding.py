@@ -56,7 +56,11 @@ def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], folding: Fol
         chunk = chunks[key]
         for neighbour in (key - 1, key + 1):
             place = place_of.get(neighbour)
-            if place is not None and scored.score >= max(least, folding.share * groups[place].best.score) and _fits(chunk, groups[place]):
+            if (
+                place is not None
+                and scored.score >= max(least, folding.share * groups[place].best.score)
+                and _fits(chunk, groups[place])
+            ):
                 group = groups[place]
                 joined = (chunk, *group.chunks) if key < group.chunks[0].key else (*group.chunks, chunk)
                 groups[place] = Group(group.best, joined)

@@ -87,7 +87,10 @@ def measure(query: StandingQuery, hits: Sequence[Shown]) -> Outcome:
         {'b': None, 'c': None}
     """
     top = tuple(dict.fromkeys(hit.id for hit in hits))
-    ranks = {wanted: next((place for place, hit in enumerate(hits, 1) if names(wanted, hit.id, hit.path)), None) for wanted in query.expect}
+    ranks = {
+        wanted: next((place for place, hit in enumerate(hits, 1) if names(wanted, hit.id, hit.path)), None)
+        for wanted in query.expect
+    }
     return Outcome(query, ranks, top)
 
 
@@ -102,7 +105,10 @@ def summarize(name: str, outcomes: Iterable[Outcome]) -> Row:
     asked = [outcome for outcome in outcomes if outcome.query.expect]
     count = max(1, len(asked))
     counted = {cut: [one.count(cut) for one in asked] for cut in CUTS}
-    recall = {cut: round(sum(found / len(one.ranks) for found, one in zip(counted[cut], asked, strict=True)) / count, 4) for cut in CUTS}
+    recall = {
+        cut: round(sum(found / len(one.ranks) for found, one in zip(counted[cut], asked, strict=True)) / count, 4)
+        for cut in CUTS
+    }
     hits = {cut: round(sum(map(bool, counted[cut])) / count, 4) for cut in CUTS}
     return Row(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
 
@@ -128,7 +134,12 @@ def grep(query: StandingQuery, files: Sequence[File]) -> Outcome:
     found = [one[3] for one in sorted(counted, key=lambda one: one[:3])]
     ranks = {
         wanted: next(
-            (place for place, file in enumerate(found, 1) if file.path == wanted or any(names(wanted, one, file.path) for one in file.ids)), None
+            (
+                place
+                for place, file in enumerate(found, 1)
+                if file.path == wanted or any(names(wanted, one, file.path) for one in file.ids)
+            ),
+            None,
         )
         for wanted in query.expect
     }

@@ -117,7 +117,11 @@ def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, float]:
 
     places = np.searchsorted(nearness.keys, keys)
     places = np.minimum(places, len(nearness.keys) - 1)
-    found = zip(keys, nearness.keys[places].tolist(), nearness.scores[places].tolist(), strict=True) if len(nearness.keys) else ()
+    found = (
+        zip(keys, nearness.keys[places].tolist(), nearness.scores[places].tolist(), strict=True)
+        if len(nearness.keys)
+        else ()
+    )
     return {key: score for key, there, score in found if key == there}
 
 
@@ -210,7 +214,9 @@ def trust(cosines: Floats, better: Floats) -> float:
     first, mean = min(_TRUST_TOP, len(cosines)), cosines.mean()
     top = np.argpartition(-cosines, first - 1)[:first]
     known = better[top][np.isfinite(better[top])] - mean
-    share = (float(known.sum()) / max(float(cosines[top].max() - mean), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (len(known) + _TRUST_PSEUDO)
+    share = (float(known.sum()) / max(float(cosines[top].max() - mean), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (
+        len(known) + _TRUST_PSEUDO
+    )
     return float(np.clip((share - _TRUST_LOW) / (_TRUST_HIGH - _TRUST_LOW), 0.0, 1.0))
 
 
@@ -223,7 +229,9 @@ def lift_literal(nearness: Mapping[int, float], bonus: Mapping[int, float], best
         >>> lift_literal({1: 0.1, 2: 0.5}, {1: 1.0}, 0.5)
         {1: 0.5, 2: 0.5}
     """
-    return {key: score + min(1.0, bonus.get(key, 0.0) / _LITERAL) ** 2 * (best - score) for key, score in nearness.items()}
+    return {
+        key: score + min(1.0, bonus.get(key, 0.0) / _LITERAL) ** 2 * (best - score) for key, score in nearness.items()
+    }
 
 
 def best_first(scores: Floats, at_least: int) -> Iterator[NDArray[np.int64]]:

@@ -122,7 +122,9 @@ def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
     return _make_query([word.lstrip("-") for word in text.split()], most=most)
 
 
-def _make_query(words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = (), most: int = MAX_TERMS) -> TextQuery:
+def _make_query(
+    words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = (), most: int = MAX_TERMS
+) -> TextQuery:
     """Return the query for some words.
 
     It has their distinct terms without stop words, and neighbouring terms as pairs.

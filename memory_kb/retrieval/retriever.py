@@ -64,7 +64,14 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     scored = score_candidates(found.candidates, sides, ranking, today)
     chunks = index.chunks(item.candidate.key for item in scored)
     kept = _without_shadowed(index, scored, chunks, request.filters)
-    kept.sort(key=lambda item: (-item.score, -item.relevance, chunks[item.candidate.key].source, chunks[item.candidate.key].position))
+    kept.sort(
+        key=lambda item: (
+            -item.score,
+            -item.relevance,
+            chunks[item.candidate.key].source,
+            chunks[item.candidate.key].position,
+        )
+    )
     places = thin(fold(kept, chunks, BY_WORDS if found.nearness is None else BY_BOTH))
     limit = len(places) if request.by_entry else request.limit
     return Trace(found, texts, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
@@ -78,7 +85,9 @@ def _lift(found: Found, texts: Mapping[int, TextScore]) -> Mapping[int, float] |
     return lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
 
 
-def _without_shadowed(index: Index, pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], filters: Filters) -> list[Scored]:
+def _without_shadowed(
+    index: Index, pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], filters: Filters
+) -> list[Scored]:
     """Leave out what a more specific scope says again under the same id."""
     scopes = index.scopes_of({chunk.entry_id for chunk in chunks.values()}, filters)
     found = ((scored, chunks[scored.candidate.key]) for scored in pool)
@@ -133,7 +142,9 @@ def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
     return len(groups)
 
 
-def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, tuple[int, Place]]) -> Hit:
+def _make_hit(
+    rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, tuple[int, Place]]
+) -> Hit:
     first, best = group.chunks[0], group.best
     return Hit(
         rank=rank,
@@ -155,7 +166,9 @@ def _make_hit(rank: int, group: Group, request: Request, texts: Mapping[int, Tex
             scope=best.scope,
         ),
         text=group.text,
-        explanation=explain(group, texts.get(best.candidate.key), rank, places.get(best.candidate.key)) if request.explain else (),
+        explanation=explain(group, texts.get(best.candidate.key), rank, places.get(best.candidate.key))
+        if request.explain
+        else (),
     )
 
 

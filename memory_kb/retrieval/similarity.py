@@ -142,7 +142,12 @@ def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold:
     for place in sorted(chosen):
         mine, size = sets[place], sizes[place]
         for other, count in enumerate(sizes):
-            if count < threshold * size or size < threshold * count or other == place or (other < place and other in chosen):
+            if (
+                count < threshold * size
+                or size < threshold * count
+                or other == place
+                or (other < place and other in chosen)
+            ):
                 continue
             similarity = jaccard(mine, sets[other])
             if similarity >= threshold and similarity:
@@ -162,7 +167,9 @@ def overlap_pairs(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[
 def _pairs(sets: Sequence[frozenset[str]], threshold: float, measure: _Measure, *, is_strict: bool) -> Iterator[Pair]:
     if not 0 < threshold <= 1:
         raise ValueError(f"the threshold {threshold} is not above 0 and at most 1")
-    possible = itertools.combinations(range(len(sets)), 2) if len(sets) <= _FEW else _candidates(sets, threshold, measure)
+    possible = (
+        itertools.combinations(range(len(sets)), 2) if len(sets) <= _FEW else _candidates(sets, threshold, measure)
+    )
     for one, other in possible:
         similarity = measure.of(sets[one], sets[other])
         if similarity > threshold or (similarity == threshold and not is_strict):
@@ -195,10 +202,16 @@ def _candidates(sets: Sequence[frozenset[str]], threshold: float, measure: _Meas
         least = measure.least_size(threshold, size)
         shared = float(measure.least_shared(threshold, size, np.array([max(1, math.ceil(least - _SLACK))]))[0])
         skipped = max(0, math.ceil(shared - _SLACK) - 1)
-        listed = [postings[starts[word] : filled[word]] for word in asked[: len(asked) - skipped] if filled[word] > starts[word]]
+        listed = [
+            postings[starts[word] : filled[word]]
+            for word in asked[: len(asked) - skipped]
+            if filled[word] > starts[word]
+        ]
         if listed:
             found, times = _count(np.concatenate(listed), here)
-            enough = (times + skipped >= measure.least_shared(threshold, size, sizes[found]) - _SLACK) & (sizes[found] >= least - _SLACK)
+            enough = (times + skipped >= measure.least_shared(threshold, size, sizes[found]) - _SLACK) & (
+                sizes[found] >= least - _SLACK
+            )
             for there in found[enough].tolist():
                 one, other = order[there], order[here]
                 yield (one, other) if one < other else (other, one)

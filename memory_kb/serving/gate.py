@@ -26,12 +26,19 @@ class Gate:
 
     async def __call__(self, scope: _Scope, receive: Any, send: _Send) -> None:
         """Let a request through, or refuse it."""
-        refusal = self.judge({name: value.decode("latin-1") for name, value in scope["headers"]}) if scope["type"] == "http" else None
+        refusal = (
+            self.judge({name: value.decode("latin-1") for name, value in scope["headers"]})
+            if scope["type"] == "http"
+            else None
+        )
         if refusal is None:
             await self._app(scope, receive, send)
             return
         status, reason = refusal
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), *([(b"www-authenticate", b"Bearer")] if status == 401 else [])]
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            *([(b"www-authenticate", b"Bearer")] if status == 401 else []),
+        ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": f"{reason}\n".encode()})
 

@@ -81,8 +81,15 @@ class Lane:
         kb = self._kb
         if kb is None:
             return ()
-        named = {str(kb.machine): ".memory-kb", str(kb.vault.home): "~global", str(kb.vault.folder): "the vault", os.path.expanduser("~"): "~"}
-        return tuple(sorted(((folder, name) for folder, name in named.items() if len(folder) > 1), key=lambda one: -len(one[0])))
+        named = {
+            str(kb.machine): ".memory-kb",
+            str(kb.vault.home): "~global",
+            str(kb.vault.folder): "the vault",
+            os.path.expanduser("~"): "~",
+        }
+        return tuple(
+            sorted(((folder, name) for folder, name in named.items() if len(folder) > 1), key=lambda one: -len(one[0]))
+        )
 
     def _do(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         return work(self._fresh())

@@ -52,7 +52,9 @@ def listen(place: Place) -> socket.socket:
     try:
         return _bind(place)
     except OSError as exc:
-        raise UsageError(f"cannot listen at {place.shown}: {exc.strerror or exc}", "name another, or port 0 for any that is free") from exc
+        raise UsageError(
+            f"cannot listen at {place.shown}: {exc.strerror or exc}", "name another, or port 0 for any that is free"
+        ) from exc
 
 
 def _bind(place: Place) -> socket.socket:

@@ -24,7 +24,9 @@ _PAUSE_SECONDS = 0.5
 class Watcher:
     """A watch over a vault in a thread of its own, by one server at a time."""
 
-    def __init__(self, address: Address, say: Callable[[str], None], on_batch: Callable[[WatchReport], None] | None = None) -> None:
+    def __init__(
+        self, address: Address, say: Callable[[str], None], on_batch: Callable[[WatchReport], None] | None = None
+    ) -> None:
         self._address, self._say, self._on_batch = address, say, on_batch
         self._stop = Stop()
         self._ended = threading.Event()

@@ -127,7 +127,9 @@ class Authoring(Examining):
             self._usage = _Usage(state, shown, last, told)
         return self._usage
 
-    def rename(self, wanted: str, new: str, *, title: bool = False, file: bool = False, dry_run: bool = False) -> RunReport:
+    def rename(
+        self, wanted: str, new: str, *, title: bool = False, file: bool = False, dry_run: bool = False
+    ) -> RunReport:
         """Call an entry otherwise, and rewrite every link that uses the old name; all or nothing.
 
         Args:
@@ -144,7 +146,9 @@ class Authoring(Examining):
         if title and file:
             raise UsageError("one thing is renamed at a time", "leave out --title or --file")
         found, way = self._find(wanted), "file" if file else "title" if title else "id"
-        return self._carry_out_whole_files(lambda: self._plan_renaming(Named(found.path, found.id, way), new, {}), dry_run=dry_run)
+        return self._carry_out_whole_files(
+            lambda: self._plan_renaming(Named(found.path, found.id, way), new, {}), dry_run=dry_run
+        )
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
@@ -177,7 +181,9 @@ class Authoring(Examining):
         catalog = self.catalog(drafts)
         mine = self._at(path, entry_id, drafts)
         stem = path.rpartition("/")[2].removesuffix(".md")
-        old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(mine.title)
+        old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(
+            mine.title
+        )
         name = check_name(new, way)
         taken = catalog.resolve(name)
         if name == old:
@@ -193,7 +199,12 @@ class Authoring(Examining):
         linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target)}
         paths = dict.fromkeys([path, *sorted(linking), *drafts])
         kept = catalog.kept_names(path, entry_id, way)
-        return plan_renaming(renaming, [self._draft_note(one, drafts) for one in paths], leads_to, lambda target: target.casefold() in kept)
+        return plan_renaming(
+            renaming,
+            [self._draft_note(one, drafts) for one in paths],
+            leads_to,
+            lambda target: target.casefold() in kept,
+        )
 
     def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
         """Return the entries that link to one, those by lists of ids among them."""
@@ -204,7 +215,9 @@ class Authoring(Examining):
         linking = [found for one in named for found in catalog.incoming(one)]
         if renaming.way == "id":
             quoted = f'"{renaming.old}"'
-            linking += [(one, "sources", renaming.old) for one in catalog.entries if one.metadata and quoted in one.metadata]
+            linking += [
+                (one, "sources", renaming.old) for one in catalog.entries if one.metadata and quoted in one.metadata
+            ]
         return linking
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
@@ -242,7 +255,10 @@ class Authoring(Examining):
         from memory_kb.learning.rules.review import plan_approval
 
         ground = self._ground()
-        return plan_approval([memory], replace(ground, read=lambda path: self._draft_note(path, drafts) if path in drafts else ground.read(path)))
+        return plan_approval(
+            [memory],
+            replace(ground, read=lambda path: self._draft_note(path, drafts) if path in drafts else ground.read(path)),
+        )
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         from memory_kb.learning.intake import plan_intake
@@ -250,11 +266,20 @@ class Authoring(Examining):
 
         offer = offer_by_hand(memory, self._clock())
         if offer is None:
-            raise UsageError(f"{memory.id} cannot be promoted from {memory.place.scope}", "only live entries rise, and the home is the top")
-        intake = self._reading(lambda index: plan_intake([offer], index, self._folder_of, self._clock(), self._was_made))
+            raise UsageError(
+                f"{memory.id} cannot be promoted from {memory.place.scope}",
+                "only live entries rise, and the home is the top",
+            )
+        intake = self._reading(
+            lambda index: plan_intake([offer], index, self._folder_of, self._clock(), self._was_made)
+        )
         (taken,) = intake.taken
         if taken.action not in ("created", "reinforced"):
-            raise UsageError(f"{taken.id or memory.id} is there already" if taken.action == "known" else f"not promoted: {taken.message}")
+            raise UsageError(
+                f"{taken.id or memory.id} is there already"
+                if taken.action == "known"
+                else f"not promoted: {taken.message}"
+            )
         return intake.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
@@ -304,5 +329,8 @@ class Authoring(Examining):
         from memory_kb.notes.composing import compose, paths_of
         from memory_kb.notes.plans import encode
 
-        files = {path: encode(drafts[path]) if path in drafts else read_if_there(path, self.vault.resolve(path)) for path in paths_of(plan)}
+        files = {
+            path: encode(drafts[path]) if path in drafts else read_if_there(path, self.vault.resolve(path))
+            for path in paths_of(plan)
+        }
         return compose(plan, files)

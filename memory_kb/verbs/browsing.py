@@ -56,7 +56,10 @@ def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple
     """
     older = [*(version.text or "" for version in versions[1:]), ""]
     found = [Past(one.time, made=one) for one in made]
-    found += [Past(one.time, version=one, diff=_difference(before, one.text or "")) for one, before in zip(versions, older, strict=False)]
+    found += [
+        Past(one.time, version=one, diff=_difference(before, one.text or ""))
+        for one, before in zip(versions, older, strict=False)
+    ]
     return tuple(sorted(found, key=lambda one: _moment(one.time), reverse=True))
 
 
@@ -98,7 +101,9 @@ class Browsing(Versioning):
         """From now on read without a look at the files while a watcher keeps the index, or with one again."""
         self._keeper.trusts_watcher = is_trusted
 
-    def browse(self, *, order: str = "newest", offset: int = 0, limit: int = 50, **filters: Unpack[FilterWords]) -> Browsed:
+    def browse(
+        self, *, order: str = "newest", offset: int = 0, limit: int = 50, **filters: Unpack[FilterWords]
+    ) -> Browsed:
         """Return some of the entries that pass the filters of `search`, and how many there are.
 
         Raises:

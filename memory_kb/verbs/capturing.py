@@ -51,7 +51,9 @@ class Capturing(Keeping):
 
         place = make_place("project", job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
         heard = tuple(hear(events))
@@ -64,7 +66,9 @@ class Capturing(Keeping):
         from memory_kb.notes.sessionlog import SessionFiles
 
         if not session:
-            raise UsageError("there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."')
+            raise UsageError(
+                "there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."'
+            )
         files = SessionFiles(self.machine)
         return files.read(find_id(session, files.ids()))
 

@@ -24,7 +24,9 @@ _CITES, _LAST_DAY = "cites", "valid_until"
 class Claims(Rules, Indexing):
     """The verbs cite and verify, and what `lint` says of claims."""
 
-    def cite(self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False) -> CitedReport:
+    def cite(
+        self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False
+    ) -> CitedReport:
         """Record what an entry is about in the project's files, with a hash of the cited text.
 
         Args:
@@ -38,14 +40,25 @@ class Claims(Rules, Indexing):
             UsageError: a reference cannot be recorded, or the entry is global.
             UnknownEntry: there is no such entry.
         """
-        from memory_kb.learning.freshness.citations import MOST_CITATIONS, cited_items, read_citations, suggest_references
+        from memory_kb.learning.freshness.citations import (
+            MOST_CITATIONS,
+            cited_items,
+            read_citations,
+            suggest_references,
+        )
         from memory_kb.learning.freshness.claims import CitedReport, plan_citing
         from memory_kb.learning.freshness.verdicts import Unrecordable, record
 
         found, project = self._find(wanted), self._project_files()
         if found.place.scope == "global":
-            raise UsageError(f"{found.id} is global and cannot cite the files of one project", "keep what is about this project in its own vault")
-        named = [self._record(reference, project) for reference in ((references,) if isinstance(references, str) else references)]
+            raise UsageError(
+                f"{found.id} is global and cannot cite the files of one project",
+                "keep what is about this project in its own vault",
+            )
+        named = [
+            self._record(reference, project)
+            for reference in ((references,) if isinstance(references, str) else references)
+        ]
         known = {one.reference for one in (*read_citations(found)[0], *named)}
         suggested: list[Citation] = []
         refused: list[str] = []
@@ -65,9 +78,17 @@ class Claims(Rules, Indexing):
 
         run = self._carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
         left = () if from_text else tuple(one.reference.text for one in suggested)
-        return CitedReport(found.id, tuple(one.reference.text for one in citations), left, tuple(refused) if not references else (), run)
+        return CitedReport(
+            found.id,
+            tuple(one.reference.text for one in citations),
+            left,
+            tuple(refused) if not references else (),
+            run,
+        )
 
-    def verify(self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False) -> ClaimsReport:
+    def verify(
+        self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False
+    ) -> ClaimsReport:
         """Look whether what entries cite still says what it said.
 
         Args:
@@ -95,15 +116,22 @@ class Claims(Rules, Indexing):
             renewal = plan_renewal(memories, project, today)
             notices = renewal.notices
             run = self._carry_out(
-                "verify", lambda fresh: plan_renewal(_same(memories, fresh), self._project_files(), today).changes, renewal.changes, dry_run=dry_run
+                "verify",
+                lambda fresh: plan_renewal(_same(memories, fresh), self._project_files(), today).changes,
+                renewal.changes,
+                dry_run=dry_run,
             )
         elif flag:
             run = self._carry_out(
-                "verify", lambda fresh: plan_flags(_same(memories, fresh), lambda one: assess(one, project, today)), dry_run=dry_run
+                "verify",
+                lambda fresh: plan_flags(_same(memories, fresh), lambda one: assess(one, project, today)),
+                dry_run=dry_run,
             )
         if run.run:
             memories = _same(memories, self._claiming(_CITES))
-        claims = tuple(view_claim(one, assess(one, project, today), project) for one in memories if "cites" in one.metadata)
+        claims = tuple(
+            view_claim(one, assess(one, project, today), project) for one in memories if "cites" in one.metadata
+        )
         return ClaimsReport(claims, run, notices)
 
     def _verify_claims(self, *, dry_run: bool = False) -> RunReport:
@@ -145,14 +173,19 @@ class Claims(Rules, Indexing):
             return record(self._as_file(parse_reference(text), project), project)
         except (InvalidReference, Unrecordable) as exc:
             raise UsageError(
-                f"{text[:200]!r} cannot be cited: {exc}", "name a file from the project's top: src/x.py, src/x.py#L10-L20, src/x.py::name"
+                f"{text[:200]!r} cannot be cited: {exc}",
+                "name a file from the project's top: src/x.py, src/x.py#L10-L20, src/x.py::name",
             ) from exc
 
     def _as_file(self, reference: Reference, project: ProjectFiles) -> Reference:
         """Return a reference; a file that is called like a commit which is not here is that file."""
         from memory_kb.learning.freshness.citations import Reference
 
-        is_file = bool(reference.commit) and project.find_commit(reference.text) is None and project.read(reference.text).state != "missing"
+        is_file = (
+            bool(reference.commit)
+            and project.find_commit(reference.text) is None
+            and project.read(reference.text).state != "missing"
+        )
         return Reference(reference.text) if is_file else reference
 
     def _claiming(self, *words: str) -> list[Memory]:

@@ -32,7 +32,13 @@ class Compacting(Keeping):
     """The verbs compact and contradictions."""
 
     def compact(
-        self, scope: str | None = None, job: str | None = None, task: str | None = None, *, threshold: float | None = None, dry_run: bool = False
+        self,
+        scope: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        *,
+        threshold: float | None = None,
+        dry_run: bool = False,
     ) -> CompactReport:
         """Merge what is said twice, and move what is retired out of the live files (S3-52).
 
@@ -54,7 +60,10 @@ class Compacting(Keeping):
         from memory_kb.learning.upkeep.compact import CompactReport, plan_compaction
 
         if threshold is not None and not 0 < threshold <= 1:
-            raise UsageError(f"the threshold {threshold} is not above 0 and at most 1", "0.4 merges paraphrases; leave it out to merge near copies")
+            raise UsageError(
+                f"the threshold {threshold} is not above 0 and at most 1",
+                "0.4 merges paraphrases; leave it out to merge near copies",
+            )
         is_meant = _choose(scope, job, task)
         planned: list[Compaction] = []
 
@@ -68,7 +77,9 @@ class Compacting(Keeping):
         gone = sum(change.action in ("move", "create") for change in run.changes)
         return CompactReport(first.before, first.before - gone, first.retired, first.repeated, first.merged, run)
 
-    def contradictions(self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False) -> ContradictionsReport:
+    def contradictions(
+        self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False
+    ) -> ContradictionsReport:
         """Tell which entries contradict each other, why, and what is to become of them (S3-63).
 
         With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
@@ -150,7 +161,9 @@ class Compacting(Keeping):
 
         return Surroundings(self._clock(), self._folder_of, note_of, body_of, meanings)
 
-    def _memories_with_meanings(self, is_meant: Callable[[Location], bool]) -> tuple[tuple[Memory, ...], Meanings | None]:
+    def _memories_with_meanings(
+        self, is_meant: Callable[[Location], bool]
+    ) -> tuple[tuple[Memory, ...], Meanings | None]:
         """Return the entries at the places meant, and their vectors where there are any."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
@@ -174,7 +187,9 @@ def replan_whole(path: str, planned: Sequence[Change], fresh: Sequence[Change]) 
 
     groups = dict.fromkeys(change.together for change in planned if change.path == path and change.together)
     there = {change.together for change in fresh if change.path == path}
-    same = {together for together in groups if together in there and rest_of(planned, together) == rest_of(fresh, together)}
+    same = {
+        together for together in groups if together in there and rest_of(planned, together) == rest_of(fresh, together)
+    }
     anew = [change for change in fresh if change.path == path and (change.together is None or change.together in same)]
     return [*anew, *(change for change in planned if change.path == path and change.together in groups.keys() - same)]
 

@@ -86,7 +86,9 @@ class Consulting(Weighing, Lifecycle):
         except ProviderFailed as exc:
             return _Door(None, explain_failure(exc), meter, done, again, dry_run)
 
-    def _run_batch(self, scopes: Sequence[Scope], session: Finished, door: _Door) -> tuple[list[ScopeReport], RunReport | None]:
+    def _run_batch(
+        self, scopes: Sequence[Scope], session: Finished, door: _Door
+    ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
         memories = self._memories_for(scopes, session) if door.llm else ()
         consulted = [self._consult(scope, session, memories, door) for scope in scopes]
@@ -99,9 +101,14 @@ class Consulting(Weighing, Lifecycle):
             return [one.report for one in consulted], None
         try:
             with self._writing(*{offer.place.scope for offer in offers}):
-                intake, run = self._take_in("extract", offers, again=door.again, dry_run=door.dry_run, gate=self._gate_for(offers))
+                intake, run = self._take_in(
+                    "extract", offers, again=door.again, dry_run=door.dry_run, gate=self._gate_for(offers)
+                )
         except MemoryKBError as exc:
-            failed = [replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report for one in consulted]
+            failed = [
+                replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report
+                for one in consulted
+            ]
             return failed, None
         taken = iter(intake.taken)
         reports = [replace(one.report, kept=tuple(_tell(next(taken)) for _ in one.offers)) for one in consulted]
@@ -144,7 +151,9 @@ class Consulting(Weighing, Lifecycle):
         from memory_kb.providers.metering import estimate
         from memory_kb.text import count_tokens
 
-        return Used(*estimate(self.settings.llm, count_tokens(question.prompt) + count_tokens(json.dumps(question.schema))))
+        return Used(
+            *estimate(self.settings.llm, count_tokens(question.prompt) + count_tokens(json.dumps(question.schema)))
+        )
 
     def _put(self, scope: Scope, questions: Sequence[Question], session: Finished, door: _Door) -> _Consulted:
         """Put the questions of a scope to the model."""
@@ -167,11 +176,17 @@ class Consulting(Weighing, Lifecycle):
             offers += make_offers(question, sifted.found, session, self._clock())
             outcome, seq = "done" if sifted.found else "quiet", session.conversation.seq
             counts = len(sifted.found), len(sifted.dropped)
-            marks.append(Mark(session.id, scope.name, question.step.name, seq, question.digest, self._now(), outcome, *counts))
+            marks.append(
+                Mark(session.id, scope.name, question.step.name, seq, question.digest, self._now(), outcome, *counts)
+            )
         reasons = tuple(Dropped(reason, count) for reason, count in sorted(dropped.items()))
         outcome = "failed" if problems else "done" if offers else "quiet"
         message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
-        return _Consulted(ScopeReport(scope.name, outcome, message, door.used.plus(before, -1), (), reasons), tuple(offers), tuple(marks))
+        return _Consulted(
+            ScopeReport(scope.name, outcome, message, door.used.plus(before, -1), (), reasons),
+            tuple(offers),
+            tuple(marks),
+        )
 
     def _with_findings(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
         """Add what rules find in a session without a model, leaving out what rests on the same events."""
@@ -187,7 +202,10 @@ class Consulting(Weighing, Lifecycle):
             found, problem = (), f"the rules failed ({type(exc).__name__})"
         asked = [offer for one in consulted for offer in one.offers]
         kept = choose_findings(found, asked, self._memories() if found else (), session.id)
-        return [_with_offers(one, tuple(offer for offer in kept if _scope_of(offer) == one.report.scope), problem) for one in consulted]
+        return [
+            _with_offers(one, tuple(offer for offer in kept if _scope_of(offer) == one.report.scope), problem)
+            for one in consulted
+        ]
 
     def _with_times(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
         """Give what was learned the time of the events it rests on: a log may be read long after them."""
@@ -213,7 +231,9 @@ def _with_offers(one: _Consulted, found: tuple[Offer, ...], problem: str) -> _Co
     report = one.report
     if report.outcome == "skipped" and (found or report.scope in RULED):
         by_rules = f"by rules alone: {report.message}"
-        report = replace(report, outcome="failed" if problem else "done" if found else "quiet", message=problem or by_rules)
+        report = replace(
+            report, outcome="failed" if problem else "done" if found else "quiet", message=problem or by_rules
+        )
     elif found and report.outcome == "quiet":
         report = replace(report, outcome="done", message="")
     return replace(one, report=report, offers=(*one.offers, *found))

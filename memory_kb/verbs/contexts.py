@@ -62,20 +62,30 @@ class Contexts(Continuing):
         from memory_kb.context.gathering import Wanted
 
         if not task.strip() and not files:
-            raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
+            raise UsageError(
+                "there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"'
+            )
         place = make_place("project", job, task_id if job else None)
         located = tuple(path for file in files if (path := self._place_file(file)))
         if files and not located and not task.strip():
-            raise UsageError("the files are outside the project, and there is no task", "say in words what is to be done")
+            raise UsageError(
+                "the files are outside the project, and there is no task", "say in words what is to be done"
+            )
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
         material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
         today = self._clock().date()
         counter = self._counter
-        context = build_fresh_context(material, wanted.labels, today, self.settings.context, self._make_assessor(today), counter.count)
-        self._log_retrieval("context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True)
+        context = build_fresh_context(
+            material, wanted.labels, today, self.settings.context, self._make_assessor(today), counter.count
+        )
+        self._log_retrieval(
+            "context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True
+        )
         unwritten = self._keep_up(task, job) if session else ()
         uncounted = (counter.notice,) if counter.notice else ()
-        return replace(context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded, *uncounted, *unwritten))
+        return replace(
+            context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded, *uncounted, *unwritten)
+        )
 
     def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
         """Bring CONTINUITY.md up to date where there is one; return why it was not. Nobody waits for it.
@@ -113,7 +123,9 @@ class Contexts(Continuing):
         from memory_kb.retrieval.finding import Request
 
         _, degraded = self._keeper.refresh()
-        request, unnamed = self._construct(Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True))
+        request, unnamed = self._construct(
+            Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
+        )
         question, reasons = self._ask(index, request)
         with index.snapshot():
             faults = tell_faults(index.faults(Filters(job=wanted.place.job, task=wanted.place.task)))

@@ -66,7 +66,8 @@ class Continuing(Keeping, Searching):
             return ContinuityReport(path, (), (), RunReport(None, "continuity"))
         if not words:
             raise UsageError(
-                f"nothing tells what is being done, {path} least of all", 'say it: memory-kb continuity refresh --task "fix the upload test"'
+                f"nothing tells what is being done, {path} least of all",
+                'say it: memory-kb continuity refresh --task "fix the upload test"',
             )
         relevant, unsure = self._remind([kind for kind in KINDS if kind not in (*WORKING_KINDS, "pitfall")], words, job)
         avoid, _ = self._remind(["pitfall"], words, job)
@@ -76,7 +77,11 @@ class Continuing(Keeping, Searching):
             return [change] if change else []
 
         planned = plan(path)
-        run = self.run_plan("continuity", planned, replan=plan, dry_run=dry_run) if planned else RunReport(None, "continuity")
+        run = (
+            self.run_plan("continuity", planned, replan=plan, dry_run=dry_run)
+            if planned
+            else RunReport(None, "continuity")
+        )
         if run.conflicts and run.conflicts[0].code != "changed":
             raise CannotSplice(run.conflicts[0].message)
         if not (dry_run or only_if_there):
@@ -91,7 +96,9 @@ class Continuing(Keeping, Searching):
 
         place = make_place("project", job, None)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         path = f"{self._folder_of(place)}{CONTINUITY}"
         data = read_if_there(path, self.vault.resolve(path))
         return path, None if data is None else NoteText(path, data)

@@ -82,12 +82,19 @@ class Crediting(Rules):
             report = self._count(showing, word, used, session, dry_run=dry_run)
         if showing.hooked is None or report.notice:
             return report
-        return replace(report, notice=f"Nothing was shown for this task by name; this is what hooks showed in session {showing.session}.")
+        return replace(
+            report,
+            notice=f"Nothing was shown for this task by name; this is what hooks showed in session {showing.session}.",
+        )
 
     def _credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Credit what was shown in a session that is over; without an outcome only what its agents said of entries."""
         by_name, shares = self._showings_of(session)
-        runs = [self.outcome(one.agent, one.task, word, session=session, dry_run=dry_run).run for one in by_name] if word else []
+        runs = (
+            [self.outcome(one.agent, one.task, word, session=session, dry_run=dry_run).run for one in by_name]
+            if word
+            else []
+        )
         with self._planning(dry_run=dry_run):
             runs += [self._count(one, word, (), session, dry_run=dry_run).run for one in shares] if word else []
             runs += [self._count_marks(one, session, dry_run=dry_run) for one in (*by_name, *shares)]
@@ -105,8 +112,12 @@ class Crediting(Rules):
 
         retrievals = self._retrievals(session)
         since = min((one.ts for one in retrievals if one.session == session), default="")
-        named = (self._find_showing(retrievals, agent, task, session) for agent, task in split_pairs(retrievals, session))
-        return tuple(one._replace(session=session, since=since) for one in named if one), find_shares(retrievals, session)
+        named = (
+            self._find_showing(retrievals, agent, task, session) for agent, task in split_pairs(retrievals, session)
+        )
+        return tuple(one._replace(session=session, since=since) for one in named if one), find_shares(
+            retrievals, session
+        )
 
     def _reconsider(self, showing: Showing, word: str, session: str, *, dry_run: bool) -> RunReport:
         from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS
@@ -128,7 +139,9 @@ class Crediting(Rules):
 
         return self._write_credits(plan(memories), self._begin(showing, word, session), plan, dry_run=dry_run)
 
-    def _count(self, showing: Showing, word: str, used: Sequence[str], session: str | None, *, dry_run: bool) -> OutcomeReport:
+    def _count(
+        self, showing: Showing, word: str, used: Sequence[str], session: str | None, *, dry_run: bool
+    ) -> OutcomeReport:
         """Give an outcome to what was shown and did not get one yet; the vault's lock is held."""
         from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS, OutcomeReport, find_credits, plan_outcome
 
@@ -142,11 +155,20 @@ class Crediting(Rules):
         wanted = [one for one in asked if one not in known]
         plan = plan_outcome(memories, wanted, account, today, reason)
         run = self._write_credits(
-            plan, self._begin(showing, word, session), lambda held: plan_outcome(held, wanted, account, today, reason), dry_run=dry_run
+            plan,
+            self._begin(showing, word, session),
+            lambda held: plan_outcome(held, wanted, account, today, reason),
+            dry_run=dry_run,
         )
         left = {conflict.id for conflict in run.conflicts}
         credits_ = tuple(one for one in plan.credits if one.id not in left)
-        notice = "" if plan.credits else "All of it was credited before." if known else "None of what was shown is a rule, pitfall or skill in use."
+        notice = (
+            ""
+            if plan.credits
+            else "All of it was credited before."
+            if known
+            else "None of what was shown is a rule, pitfall or skill in use."
+        )
         return OutcomeReport(agent, task, word, credits_, tuple(one for one in asked if one in known), notice, run)
 
     def _count_marks(self, showing: Showing, session: str, *, dry_run: bool) -> RunReport:
@@ -164,7 +186,10 @@ class Crediting(Rules):
         reason = f"{showing.agent} said so in session {session}."
         plan = plan_outcome(memories, tuple(marks), account, today, reason)
         return self._write_credits(
-            plan, self._begin(showing, _MARKED, session), lambda held: plan_outcome(held, tuple(marks), account, today, reason), dry_run=dry_run
+            plan,
+            self._begin(showing, _MARKED, session),
+            lambda held: plan_outcome(held, tuple(marks), account, today, reason),
+            dry_run=dry_run,
         )
 
     def _retrievals(self, session: str | None) -> list[Retrieval]:
@@ -201,7 +226,10 @@ class Crediting(Rules):
         if session:
             return session
         held = self._session
-        if held and (SessionFiles(self.machine).path(held).exists() or any(one.session == held for one in retrievals if one.is_hooked)):
+        if held and (
+            SessionFiles(self.machine).path(held).exists()
+            or any(one.session == held for one in retrievals if one.is_hooked)
+        ):
             return held
         hooked = recognise(agent)
         if hooked is None:
@@ -234,7 +262,9 @@ class Crediting(Rules):
         for name in set(names).intersection(files.ids()):
             events = list(files.read(name))
             if events and events[0].agent == hooked and events[-1].event != "end":
-                prompts = tuple(one.content for one in events if one.type == "message" and one.role == "user" and one.content)
+                prompts = tuple(
+                    one.content for one in events if one.type == "message" and one.role == "user" and one.content
+                )
                 yield Candidate(name, prompts, events[-1].ts or "", is_running=True)
 
     def _find_told(self, showing: Showing) -> tuple[Outcome, ...]:
@@ -265,7 +295,9 @@ class Crediting(Rules):
 
         return Outcome(format_time(self._clock()), showing.agent, showing.task, word, {}, showing.session or session)
 
-    def _write_credits(self, plan: Plan, about: Outcome, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool) -> RunReport:
+    def _write_credits(
+        self, plan: Plan, about: Outcome, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
+    ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""
         from memory_kb.notes.outcomes import OutcomeLog
         from memory_kb.reports import RunReport

@@ -62,7 +62,9 @@ class Editing(Reading, Running):
         text = self.note(view.path).text
         entry = find_entry(text, view.path, view.id)
         piece = text[entry.span.start : entry.span.end]
-        return Source(view, entry, piece, hash_of(encode(piece)), str(self.vault.resolve(view.path)), explain_uneditable(piece))
+        return Source(
+            view, entry, piece, hash_of(encode(piece)), str(self.vault.resolve(view.path)), explain_uneditable(piece)
+        )
 
     def edit(self, wanted: str, text: str, was: str, *, dry_run: bool = False) -> RunReport:
         """Put another text in an entry's place, frontmatter included; the id must stay.

@@ -60,7 +60,9 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         finally:
             self._coming = self._shown = None
 
-    def _stages(self, session: str, start: Event | None, end: Event | None, place: Location, *, dry_run: bool = False) -> Iterator[Step]:
+    def _stages(
+        self, session: str, start: Event | None, end: Event | None, place: Location, *, dry_run: bool = False
+    ) -> Iterator[Step]:
         fresh: set[str] = set()
 
         def noting(step: str, work: Callable[[], Done]) -> Callable[[], Done]:
@@ -80,7 +82,10 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         yield "capture", lambda: self._capture_step(session, dry_run=dry_run)
         yield "feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)
         yield "consolidation", noting("semantic", lambda: self._semantic_step(dry_run=dry_run))
-        yield "promotion", noting("promote", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run))
+        yield (
+            "promotion",
+            noting("promote", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run)),
+        )
         yield "reinforcement", lambda: self._reinforcement_step(session, dry_run=dry_run)
         yield "contradictions", lambda: self._contradictions_step(_day_of(start), dry_run=dry_run)
         yield "compaction", noting("dedup", lambda: self._dedup_step(dry_run=dry_run))
@@ -125,12 +130,22 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         counts = Counter(one.action for one in done.episodes)
         away = counts.pop("forgotten", 0)
         told = [f"{count} {word}" for word, count in counts.items()]
-        told += [f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb reflect {session} --again`"] if away else []
+        told += (
+            [
+                f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb reflect {session} --again`"
+            ]
+            if away
+            else []
+        )
         return Done("; ".join((*told, *done.notices)), (done.run,), is_skipped=bool(away) and not done.run.changes)
 
     def _stage_step(self, job: str | None, *, dry_run: bool) -> Done:
         reports = [self.stage_detect(dry_run=dry_run), *([self.stage_detect(job, dry_run=dry_run)] if job else [])]
-        new = [f"{'' if report.before == 'unknown' else f'{report.before} is over, '}{report.stage} begins" for report in reports if report.is_new]
+        new = [
+            f"{'' if report.before == 'unknown' else f'{report.before} is over, '}{report.stage} begins"
+            for report in reports
+            if report.is_new
+        ]
         return Done("; ".join(new), tuple(report.run for report in reports))
 
     def _capture_step(self, session: str, *, dry_run: bool) -> Done:
@@ -145,14 +160,22 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         asked = f"; {needy} scopes need a language model" if needy else ""
         asked += f"; {done.summary}" if any(scope.outcome == "planned" for scope in done.scopes) else ""
         away = done.was_taken_away
-        left = f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb extract {session} --again`" if away else ""
+        left = (
+            f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb extract {session} --again`"
+            if away
+            else ""
+        )
         told = "; ".join(filter(None, (counted if kept or not away else "", left)))
         return Done(f"{told}{asked}", done.runs, is_skipped=bool(away) and not any(run.changes for run in done.runs))
 
     def _feedback_step(self, session: str, end: Event | None, *, dry_run: bool) -> Done:
         """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
         told = (end.args or {}).get("outcome") if end else None
-        word = {"partial": "mixed"}.get(str(told), str(told)) if told in ("success", "failure", "mixed", "partial") else None
+        word = (
+            {"partial": "mixed"}.get(str(told), str(told))
+            if told in ("success", "failure", "mixed", "partial")
+            else None
+        )
         again = self._reconsider_session(session, word, dry_run=dry_run) if word else ()
         runs = self._credit_session(session, word, dry_run=dry_run)
         if word is None and not any(run.changes for run in runs):
@@ -191,7 +214,9 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         ]
         runs = tuple(run for step in steps for run in _runs_of(step))
         code = next((step.exit_code for step in steps if step.exit_code), 0)
-        return Done("; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs), exit_code=code)
+        return Done(
+            "; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs), exit_code=code
+        )
 
 
 def _runs_of(step: StepReport) -> Iterator[RunReport]:

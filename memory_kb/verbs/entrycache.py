@@ -48,7 +48,12 @@ class EntryCache:
         """
         held, generation = self._held.get(filters), index.generation
         whole = self._held.get(EVERYTHING)
-        if held is None and whole and whole.generation == generation and filters._replace(kinds=EVERYTHING.kinds) == EVERYTHING:
+        if (
+            held is None
+            and whole
+            and whole.generation == generation
+            and filters._replace(kinds=EVERYTHING.kinds) == EVERYTHING
+        ):
             return _of_kinds(whole.entries, frozenset(filters.kinds))
         if held is None or held.generation != generation:
             held = self._held[filters] = _read_on(index, filters, generation, held)
@@ -72,7 +77,9 @@ def _read_on(index: SqliteIndex, filters: Filters, generation: int, held: _Held 
         for path in changed:
             files[path] = _make(index.memories(filters, path))
     parts = [files[path] for path in sorted(files)]
-    entries = Entries(tuple(one for part in parts for one in part.stored), tuple(one for part in parts for one in part.memories))
+    entries = Entries(
+        tuple(one for part in parts for one in part.stored), tuple(one for part in parts for one in part.memories)
+    )
     return _Held(generation, hashes, files, entries)
 
 

@@ -39,7 +39,12 @@ class Episodes(Weighing):
     """The verbs reflect, episode, diary list and diary export, and the steps that consolidate and age episodes."""
 
     def reflect(
-        self, session: str, *, again: bool = False, dry_run: bool = False, on_problem: Callable[[int, str], None] | None = None
+        self,
+        session: str,
+        *,
+        again: bool = False,
+        dry_run: bool = False,
+        on_problem: Callable[[int, str], None] | None = None,
     ) -> Reflection:
         """Build the episodes of a session, one for each task that its events name (S0-8, stage 2 of §6.7).
 
@@ -67,7 +72,8 @@ class Episodes(Weighing):
         known = {memory.id: memory for memory in self._memories(_EPISODES)}
         ask = not dry_run
         planned = [
-            self._plan_episode(trace, known, notices if ask else None, is_first=number == 0, again=again) for number, trace in enumerate(traces)
+            self._plan_episode(trace, known, notices if ask else None, is_first=number == 0, again=again)
+            for number, trace in enumerate(traces)
         ]
         run = self.run_plan("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
         left = {conflict.path for conflict in run.conflicts}
@@ -90,7 +96,9 @@ class Episodes(Weighing):
         if was_made or (there and is_current(episode.seq, there)):
             return plan_episode(episode, there, self._folder_of, now, was_made=was_made)
         if notices is not None:
-            episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, episode.outcome, notices))
+            episode = make_episode(
+                place, now, is_first=is_first, diary=self._ask_diary(trace, episode.outcome, notices)
+            )
         return plan_episode(episode, self._as_written(there) if there else None, self._folder_of, now)
 
     def _ask_diary(self, trace: Trace, outcome: str, notices: list[str]) -> Diary:
@@ -138,7 +146,9 @@ class Episodes(Weighing):
 
         place = make_place("project", job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         now = self._clock()
         entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
         draft = check_draft(made)
@@ -146,7 +156,9 @@ class Episodes(Weighing):
         if there:
             return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
         path = name_episode(draft.title or "", entry_id, self._folder_of(place))
-        run = self.run_plan("episode", [plan_entry(draft, entry_id, path, now, "Told that it happened.")], dry_run=dry_run)
+        run = self.run_plan(
+            "episode", [plan_entry(draft, entry_id, path, now, "Told that it happened.")], dry_run=dry_run
+        )
         return Learned(entry_id, path, "left" if run.conflicts else "created", run)
 
     def diary_list(
@@ -172,7 +184,9 @@ class Episodes(Weighing):
         """
         from memory_kb.learning.episodic.diary import DiaryFilter, read_diary
 
-        states = tuple("mixed" if word == "partial" else word for word in ((status,) if isinstance(status, str) else status))
+        states = tuple(
+            "mixed" if word == "partial" else word for word in ((status,) if isinstance(status, str) else status)
+        )
         for word in states:
             if word not in ("success", "failure", "mixed"):
                 raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
@@ -223,10 +237,18 @@ class Episodes(Weighing):
             weigh=self._session_evidence,
             taken_in=taken_in,
         )
-        offers = planned.offers if self.vault.memory else tuple(replace(offer, place=Location()) for offer in planned.offers)
+        offers = (
+            planned.offers if self.vault.memory else tuple(replace(offer, place=Location()) for offer in planned.offers)
+        )
         intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
         run = self.run_plan("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
-        return Semantic(intake.taken, tuple(change.entry_id or "" for change in planned.changes), planned.dropped, run, tuple(dict.fromkeys(notices)))
+        return Semantic(
+            intake.taken,
+            tuple(change.entry_id or "" for change in planned.changes),
+            planned.dropped,
+            run,
+            tuple(dict.fromkeys(notices)),
+        )
 
     def _age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
@@ -238,7 +260,11 @@ class Episodes(Weighing):
 
         now, taken_in = self._clock(), self._taken_in(self._today() - timedelta(days=NEW_DAYS))
 
-        return self._carry_out("age", lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now, taken_in), dry_run=dry_run)
+        return self._carry_out(
+            "age",
+            lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now, taken_in),
+            dry_run=dry_run,
+        )
 
     def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
         """Return all entries, and for the episodes whose text has vectors their mean."""

@@ -71,7 +71,9 @@ class Evaluating(Contexts, Versioning):
 
         queries = self.standing_queries()
         if not queries.queries and not queries.problems:
-            raise UsageError(f"there are no standing queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some")
+            raise UsageError(
+                f"there are no standing queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some"
+            )
         depth = max([_DEPTH, *(one.k for one in queries.queries)])
         modes: dict[str, list[Outcome]] = {}
         degraded: dict[str, None] = {}
@@ -112,10 +114,14 @@ class Evaluating(Contexts, Versioning):
             memories = tuple(map(make_memory, index.memories(EVERYTHING)))
             return propose_queries(memories, asked, frequency, known, _TRIED * count)
 
-        found = (one for one in self._reading(propose) if self._answer(one, Request(one.question, limit=one.k))[0].is_found)
+        found = (
+            one for one in self._reading(propose) if self._answer(one, Request(one.question, limit=one.k))[0].is_found
+        )
         return tuple(itertools.islice(found, count))
 
-    def ci(self, range: str | None = None, *, staged: bool = False, max_tokens: int | None = None, strict: bool = False) -> CiReport:
+    def ci(
+        self, range: str | None = None, *, staged: bool = False, max_tokens: int | None = None, strict: bool = False
+    ) -> CiReport:
         """Tell what a change of the notes does to recall, to contexts, and to what is wrong with them.
 
         The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
@@ -142,7 +148,10 @@ class Evaluating(Contexts, Versioning):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
         repository = self._repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
-        opened = [self._open_past(repository, revision, self._clock, self.machine / "revisions" / ".no-home") for _, revision in sides]
+        opened = [
+            self._open_past(repository, revision, self._clock, self.machine / "revisions" / ".no-home")
+            for _, revision in sides
+        ]
         try:
             old, new = (past.standing_queries() for past in opened)
             asking = arrange(old, new, self._queries_path, max_tokens)
@@ -184,9 +193,13 @@ class Evaluating(Contexts, Versioning):
         for entry in index.entries(EVERYTHING):
             ids.setdefault(entry.source, []).append(entry.entry_id)
         read = ((path, read_if_there(path, self.vault.resolve(path))) for path in ids)
-        return [File(path, data.decode("utf-8", "replace"), tuple(ids[path])) for path, data in read if data is not None]
+        return [
+            File(path, data.decode("utf-8", "replace"), tuple(ids[path])) for path, data in read if data is not None
+        ]
 
-    def observe(self, name: str, revision: str, asked: Sequence[StandingQuery], told: Sequence[StandingQuery]) -> Observation:
+    def observe(
+        self, name: str, revision: str, asked: Sequence[StandingQuery], told: Sequence[StandingQuery]
+    ) -> Observation:
         """Return all that is compared of this vault."""
         from memory_kb.context.differences import Observation
         from memory_kb.retrieval.finding import Request
@@ -217,7 +230,11 @@ class Evaluating(Contexts, Versioning):
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
         for one in find_contradictions(memories):
             sides = f"{one.older.id} ({one.older.title}) and {one.newer.id} ({one.newer.title})"
-            problems.append(Problem(one.newer.path, one.newer.line, f"{sides} contradict each other, and no link says so: {one.signal}"))
+            problems.append(
+                Problem(
+                    one.newer.path, one.newer.line, f"{sides} contradict each other, and no link says so: {one.signal}"
+                )
+            )
         return tuple(problems), {memory.id: memory.title for memory in memories}
 
     def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
@@ -229,7 +246,9 @@ class Evaluating(Contexts, Versioning):
             for number, line in enumerate(file.text.splitlines(), 1):
                 secret = find_secret(line)
                 if secret:
-                    yield Problem(file.path, number, f"the file contains what looks like {secret}; take it out and revoke it")
+                    yield Problem(
+                        file.path, number, f"the file contains what looks like {secret}; take it out and revoke it"
+                    )
                     break
                 if line.startswith(("<<<<<<< ", ">>>>>>> ")):
                     yield Problem(file.path, number, "a conflict of a merge is not settled here")

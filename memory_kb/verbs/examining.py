@@ -75,15 +75,23 @@ class Examining(Claims, Reviewing):
         ids = Counter((memory.id, memory.place) for memory in memories)
 
         def others(memory: Memory) -> list[str]:
-            there = [one for one in catalog.ids.get(memory.id, ()) if one.source != path and self._place_of_entry(one) == memory.place[:3]]
-            return [f"{one.source}:{one.line}" for one in there] or [f"{path}:{memory.line}"] * (ids[memory.id, memory.place] > 1)
+            there = [
+                one
+                for one in catalog.ids.get(memory.id, ())
+                if one.source != path and self._place_of_entry(one) == memory.place[:3]
+            ]
+            return [f"{one.source}:{one.line}" for one in there] or [f"{path}:{memory.line}"] * (
+                ids[memory.id, memory.place] > 1
+            )
 
         def twin(memory: Memory) -> tuple[Known, bool] | None:
             draft = Draft(memory.text, memory.kind)
             found = self._reading(lambda index: find_twin(index, draft, memory.place, memory.id))
             if found is None:
                 return None
-            return Known(found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"), found.is_forgotten
+            return Known(
+                found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"
+            ), found.is_forgotten
 
         def claims(memory: Memory) -> list[str]:
             if memory.metadata.keys().isdisjoint(("cites", "valid_until")):

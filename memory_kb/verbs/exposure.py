@@ -40,7 +40,9 @@ class Exposures(Rules):
             entry_id = wanted
         files = SessionFiles(self.machine)
         sessions = {one.session for one in retrievals if one.session and entry_id in one.ids}
-        ends = {one: outcome for one in sessions.intersection(files.ids()) if (outcome := read_outcome(files.path(one)))}
+        ends = {
+            one: outcome for one in sessions.intersection(files.ids()) if (outcome := read_outcome(files.path(one)))
+        }
         outcomes = list(OutcomeLog(logs).read_all())
         undone = frozenset(undone_by(self._decisions.undoings())) if outcomes else frozenset[str]()
         return trace_exposure(entry_id, retrievals, outcomes, self._memories(), ends, undone)

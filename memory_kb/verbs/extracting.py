@@ -27,7 +27,9 @@ _DOCUMENT_CHARS = 6_000
 class Extracting(Consulting):
     """The verbs extract, premortem and assume."""
 
-    def extract(self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False) -> ExtractionReport:
+    def extract(
+        self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
+    ) -> ExtractionReport:
         """Learn from a session that is over, scope by scope (S3-20).
 
         A language model reads what was said and done; each scope is asked for by itself, and what
@@ -50,7 +52,15 @@ class Extracting(Consulting):
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
         return self._extract(self._finished(session), chosen, again=again, dry_run=dry_run)
 
-    def premortem(self, text: str, *, title: str | None = None, job: str | None = None, task: str | None = None, dry_run: bool = False) -> RunReport:
+    def premortem(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> RunReport:
         """Write down, before the work begins, the plan and what may go wrong with it (S3-24).
 
         It is written anew when the plan changes.
@@ -65,7 +75,11 @@ class Extracting(Consulting):
         plan, name = checkpoints.check_plan(text, title)
         framed = checkpoints.frame_plan(plan, name, place, self._clock())
         return self._write_beside(
-            "premortem", place, checkpoints.PREMORTEM, lambda held, path: checkpoints.plan_premortem(held, path, framed), dry_run=dry_run
+            "premortem",
+            place,
+            checkpoints.PREMORTEM,
+            lambda held, path: checkpoints.plan_premortem(held, path, framed),
+            dry_run=dry_run,
         )
 
     def assume(
@@ -101,11 +115,18 @@ class Extracting(Consulting):
         from memory_kb.text import printable
 
         place = self._scope_of(job, task)
-        texts = (" ".join(printable(text).split()) for text in (milestone, complexity, approach, preferences, scope_note, recommendation))
+        texts = (
+            " ".join(printable(text).split())
+            for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
+        )
         name, *rest = texts
         checked = checkpoints.check_checkpoint(checkpoints.Checkpoint(name, self._now(), *rest))
         return self._write_beside(
-            "assume", place, checkpoints.ASSUMPTIONS, lambda held, path: checkpoints.plan_checkpoint(held, path, checked), dry_run=dry_run
+            "assume",
+            place,
+            checkpoints.ASSUMPTIONS,
+            lambda held, path: checkpoints.plan_checkpoint(held, path, checked),
+            dry_run=dry_run,
         )
 
     def assumptions(self, *, job: str | None = None, task: str | None = None) -> Checkpoints:
@@ -121,11 +142,19 @@ class Extracting(Consulting):
     def _scope_of(self, job: str | None, task: str | None) -> Location:
         place = make_place("project", job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         return place
 
     def _write_beside(
-        self, verb: str, place: Location, name: str, plan: Callable[[NoteText | None, str], Change | None], *, dry_run: bool
+        self,
+        verb: str,
+        place: Location,
+        name: str,
+        plan: Callable[[NoteText | None, str], Change | None],
+        *,
+        dry_run: bool,
     ) -> RunReport:
         """Write a file of a scope that is no note; one that changes meanwhile is planned anew."""
         from memory_kb.notes.changes import read_if_there
@@ -154,7 +183,9 @@ class Extracting(Consulting):
         found = find_id(session, self._session_files.ids())
         conversation = read_conversation(self.session_replay(found))
         place = self._place_of(conversation)
-        return Finished(found, place, conversation, self.stage_show(place.job), self.vault.folder.name, self._documents(place))
+        return Finished(
+            found, place, conversation, self.stage_show(place.job), self.vault.folder.name, self._documents(place)
+        )
 
     def _place_of(self, conversation: Conversation) -> Location:
         """Return where a session worked; names that cannot be those of folders count for none."""
@@ -166,7 +197,12 @@ class Extracting(Consulting):
             return Location()
 
     def _documents(self, place: Location) -> Documents:
-        from memory_kb.learning.extraction.checkpoints import ASSUMPTIONS, PREMORTEM, parse_checkpoints, show_checkpoints
+        from memory_kb.learning.extraction.checkpoints import (
+            ASSUMPTIONS,
+            PREMORTEM,
+            parse_checkpoints,
+            show_checkpoints,
+        )
         from memory_kb.learning.extraction.conversation import clean
         from memory_kb.learning.extraction.extract import Documents
         from memory_kb.notes.changes import read_if_there
@@ -178,4 +214,6 @@ class Extracting(Consulting):
         if not intent and (data := read_if_there("INTENT.md", self.vault.resolve("INTENT.md"))):
             intent = data.decode("utf-8", "replace")
         assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
-        return Documents(*(cut(clean(text), _DOCUMENT_CHARS) for text in (intent, self._text_beside(place, PREMORTEM), assumed)))
+        return Documents(
+            *(cut(clean(text), _DOCUMENT_CHARS) for text in (intent, self._text_beside(place, PREMORTEM), assumed))
+        )

@@ -71,7 +71,9 @@ class Hooking(OpenVault):
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
         self._keeper.trusts_watcher = True
         if event == "session-end":
-            return HookAnswer(over=(call.session,) if call.session and self._sessions.path(call.session).exists() else ())
+            return HookAnswer(
+                over=(call.session,) if call.session and self._sessions.path(call.session).exists() else ()
+            )
         is_echo = self._log_call(event, call, agent)
         if is_echo or event not in ("session-start", "prompt"):
             return HookAnswer()
@@ -125,7 +127,9 @@ class Hooking(OpenVault):
             events = list(call.events)
             if event == "session-start" or writer.is_empty:
                 args = {"cwd": call.folders[0]} if call.folders else None
-                events.insert(0, Event(type="event", event="start" if writer.is_empty else "resume", agent=agent.name, args=args))
+                events.insert(
+                    0, Event(type="event", event="start" if writer.is_empty else "resume", agent=agent.name, args=args)
+                )
             done = [prepare(one, now, writer.first).event for one in events]
             if done and writer.last and writer.last.ts >= format_time(now - _ECHO) and _is_same(writer.last, done[-1]):
                 return True
@@ -144,7 +148,9 @@ class Hooking(OpenVault):
         except OSError:
             return ()
         files = [(name, self._sessions.path(name)) for name in marks if name != session]
-        return tuple(name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS)[:5]
+        return tuple(
+            name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS
+        )[:5]
 
     def _context_for(self, event: str, call: Call, agent: Agent) -> str:
         from memory_kb.context.freshness import build_fresh_context
@@ -158,7 +164,9 @@ class Hooking(OpenVault):
         left = _without(material, shown, is_first=not shown)
         context = _fit(build_fresh_context(left, (), self._clock().date(), self.settings.context, self._assess))
         if context.text:
-            self._log_retrieval("context", context.ids, query=wanted.task, session=call.session, agent=agent.name, injected=True)
+            self._log_retrieval(
+                "context", context.ids, query=wanted.task, session=call.session, agent=agent.name, injected=True
+            )
         return context.text
 
     def _assess(self, memory: Memory) -> Standing:
@@ -181,7 +189,9 @@ class Hooking(OpenVault):
             return frozenset()
         word = session.encode()
         lines = (jsonlines.parse(line) for line in data.split(b"\n") if word in line)
-        return frozenset(str(one) for line in lines if line and line.get("session") == session for one in line.get("ids") or ())
+        return frozenset(
+            str(one) for line in lines if line and line.get("session") == session for one in line.get("ids") or ()
+        )
 
     def _current_task(self, call: Call) -> str:
         """Return what is being done, as CONTINUITY.md says, else the branch, else the name of the project."""
@@ -245,4 +255,8 @@ def _fit(context: Context) -> Context:
             sections[0] = replace(sections[0], text=f"{cut}\n… (the rest: `memory-kb context`)\n--- end ---")
             break
         sections.pop()
-    return replace(context, sections=tuple(sections), text=frame("\n\n".join(section.text for section in sections)) if sections else "")
+    return replace(
+        context,
+        sections=tuple(sections),
+        text=frame("\n\n".join(section.text for section in sections)) if sections else "",
+    )

@@ -75,7 +75,9 @@ def import_all(files: SessionFiles, folder: Path, labels: Labels, now: datetime)
     return tuple(made)
 
 
-def import_transcript(files: SessionFiles, source: Path, kind: str | None, labels: Labels, now: datetime) -> tuple[SessionImported, ...]:
+def import_transcript(
+    files: SessionFiles, source: Path, kind: str | None, labels: Labels, now: datetime
+) -> tuple[SessionImported, ...]:
     """Bring a transcript in; return what became of it, for every session it holds.
 
     Raises:
@@ -88,7 +90,9 @@ def import_transcript(files: SessionFiles, source: Path, kind: str | None, label
     is_named = kind is not None or source.suffix.lower() in _PROSE
     kind = kind or sniff(line.text for line in read_lines(source, limit=MAX_RECORD))
     if kind is None:
-        raise UnreadableInput(f"{source} is no transcript that is known", f"name its format with --format: {', '.join(FORMATS)}")
+        raise UnreadableInput(
+            f"{source} is no transcript that is known", f"name its format with --format: {', '.join(FORMATS)}"
+        )
     found = reader_of(kind)(line.text for line in read_lines(source, limit=MAX_RECORD))
     made = import_found(files, found, source, kind, labels, now)
     if not any(one.added or one.known or one.ignored for one in made):
@@ -104,7 +108,9 @@ def _first_problem(made: Iterable[SessionImported]) -> str:
     return f": line {found[0].line}: {found[0].message}" if found else ""
 
 
-def import_found(files: SessionFiles, events: Iterable[Found], source: Path, kind: str, labels: Labels, now: datetime) -> tuple[SessionImported, ...]:
+def import_found(
+    files: SessionFiles, events: Iterable[Found], source: Path, kind: str, labels: Labels, now: datetime
+) -> tuple[SessionImported, ...]:
     """Bring the events of a transcript in that somebody reads; return what became of it, for every session."""
     fallback = labels.session or _session_name(source.stem)
     targets: dict[str, _Target] = {}
@@ -134,7 +140,15 @@ def _report(
         counts = {name: target.counts[name] for name in ("added", "known", "injected")}
         ignored, problems = rest if number == 0 else (0, ())
         made.append(
-            SessionImported(target.session, str(source), kind, ignored=ignored, problems=problems, redacted=tuple(sorted(target.redacted)), **counts)
+            SessionImported(
+                target.session,
+                str(source),
+                kind,
+                ignored=ignored,
+                problems=problems,
+                redacted=tuple(sorted(target.redacted)),
+                **counts,
+            )
         )
     return tuple(made)
 

@@ -62,7 +62,9 @@ class Imports(Keeping):
         file = Path(source).expanduser()
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         if format not in ("auto", *FORMATS):
             raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(FORMATS)}")
         self._refuse_own(file)
@@ -94,7 +96,11 @@ class Imports(Keeping):
         pieces: list[Piece] = []
         passed = Tally()
         if kind in _CHATS:
-            offers = [offer for talk in _conversations(source, kind, passed) for offer in offer_statements(talk, place, kind, passed)]
+            offers = [
+                offer
+                for talk in _conversations(source, kind, passed)
+                for offer in offer_statements(talk, place, kind, passed)
+            ]
             whats = ["statement"] * len(offers)
         else:
             for piece in self._read_pieces(source, kind):
@@ -160,7 +166,9 @@ class Imports(Keeping):
             for done in import_found(files, found_of(talk), source, kind, labels, self._clock()):
                 sessions += done.added > 0
                 events += done.added
-        return ImportReport(kind, readable_name(source.name), (), passed.left_out, RunReport(None, "import"), sessions, events)
+        return ImportReport(
+            kind, readable_name(source.name), (), passed.left_out, RunReport(None, "import"), sessions, events
+        )
 
 
 def _read_memories(source: Path) -> Iterator[Piece]:
@@ -190,7 +198,9 @@ def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[Conversat
             if one.wrong:
                 passed.add(left_out(_BROKEN, readable_name(source.name), one.number, one.wrong))
             elif conversations.kind_of(one.value) != kind:
-                passed.add(left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}"))
+                passed.add(
+                    left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}")
+                )
             elif talk := conversations.read(one.value):
                 yield talk
             else:

@@ -101,11 +101,24 @@ def read_texts(source: Path, format: str, problems: list[Piece]) -> Iterator[Tex
         name = file.relative_to(source).as_posix()
         path = f"{prefix}{readable_name(name)}"
         if readable_name(name) != name:
-            problems.append(left_out("file", path, 1, "its name is not valid UTF-8; give it another one and import it again"))
+            problems.append(
+                left_out("file", path, 1, "its name is not valid UTF-8; give it another one and import it again")
+            )
         elif format == "daily-logs" and not (file.name in _CURATED or DAY.match(file.name)):
-            problems.append(left_out("file", path, 1, f"no part of the log: that is {', '.join(_CURATED)} and files called by a day"))
+            problems.append(
+                left_out(
+                    "file", path, 1, f"no part of the log: that is {', '.join(_CURATED)} and files called by a day"
+                )
+            )
         elif file.is_symlink() and file.resolve() != file and file.resolve().is_relative_to(source.resolve()):
-            problems.append(left_out("file", path, 1, f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}"))
+            problems.append(
+                left_out(
+                    "file",
+                    path,
+                    1,
+                    f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}",
+                )
+            )
         elif file.stat().st_size > _MAX_NOTE:
             problems.append(left_out("file", path, 1, f"larger than {_MAX_NOTE / 1e6:.0f} MB"))
         else:
@@ -151,9 +164,13 @@ def json_pieces(source: Path) -> Iterator[Iterator[str]]:
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:
-                name = min((one for one in archive.namelist() if one.rpartition("/")[2] == _CHATS), key=len, default=None)
+                name = min(
+                    (one for one in archive.namelist() if one.rpartition("/")[2] == _CHATS), key=len, default=None
+                )
                 if name is None:
-                    raise UnreadableInput(f"{file} holds no {_CHATS}", "name the archive that the data export gave, or a file of it")
+                    raise UnreadableInput(
+                        f"{file} holds no {_CHATS}", "name the archive that the data export gave, or a file of it"
+                    )
                 with archive.open(name) as stream:
                     yield _decoded(stream)
         else:

@@ -41,7 +41,9 @@ class Indexing(Running):
         report = self._keeper.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
         if not embed or not self._may_embed:
             return report
-        made = self._keeper.use(lambda index: self._semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait))
+        made = self._keeper.use(
+            lambda index: self._semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
+        )
         return report._replace(embedded=made.embedded, notices=report.notices + ((made.reason,) if made.reason else ()))
 
     def estimate(self) -> Estimate | None:
@@ -56,7 +58,9 @@ class Indexing(Running):
 
         if not self._may_embed:
             return None
-        return self._keeper.use(lambda index: self._semantics.estimate(index.vectors, pending_passages(self.vault, index, self.settings)))
+        return self._keeper.use(
+            lambda index: self._semantics.estimate(index.vectors, pending_passages(self.vault, index, self.settings))
+        )
 
     def prune_cache(self, *, keep_days: float = 30.0, max_bytes: int | None = None, dry_run: bool = False) -> Pruned:
         """Delete cached vectors of texts that no note has any more.
@@ -97,7 +101,9 @@ class Indexing(Running):
     def _check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
         from memory_kb.index.doctor import check_index
 
-        return self._keeper.use(lambda index: tuple(check_index(self.vault, index, self.settings, is_thorough=is_thorough)))
+        return self._keeper.use(
+            lambda index: tuple(check_index(self.vault, index, self.settings, is_thorough=is_thorough))
+        )
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
         """Return what should be mended in the notes.

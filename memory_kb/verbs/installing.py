@@ -54,7 +54,13 @@ class Installing(Keeping):
     """The verbs install, uninstall and export agents-md."""
 
     def install(
-        self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False, dry_run: bool = False
+        self,
+        agent: str,
+        *,
+        scope: str = "project",
+        folder: str | os.PathLike[str] | None = None,
+        pin: bool = False,
+        dry_run: bool = False,
     ) -> RunReport:
         """Write memory-kb into the configuration of an agent: its server, its hooks, and a few lines of instructions.
 
@@ -97,12 +103,16 @@ class Installing(Keeping):
             left += [shown] if find_left(shown, after, wanted.parts, trace) else []
             if before != after:
                 edits.append(_Edit(file, shown, before, after, 0, f"Installed into {target.agent.title}."))
-        report = _say_left(self._write_edits("install", edits, dry_run=dry_run), left, "to have ours, take it out and install again")
+        report = _say_left(
+            self._write_edits("install", edits, dry_run=dry_run), left, "to have ours, take it out and install again"
+        )
         if not (dry_run or report.conflicts):
             self._keep(traces, target.scope, known)
         return report
 
-    def uninstall(self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, dry_run: bool = False) -> RunReport:
+    def uninstall(
+        self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, dry_run: bool = False
+    ) -> RunReport:
         """Take memory-kb out of the configuration of an agent.
 
         A file that nobody wrote to since is what it was before, byte for byte; from another only
@@ -135,8 +145,19 @@ class Installing(Keeping):
                 after = take_out(shown, before, wanted.parts, trace)
                 left += [shown] if find_left(shown, after, wanted.parts) else []
                 if before != after:
-                    edits.append(_Edit(file, shown, before, after, trace.folders if trace else 0, f"Taken out of {target.agent.title}."))
-        report = _say_left(self._write_edits("uninstall", edits, dry_run=dry_run), left, "take it out by hand if it is to go")
+                    edits.append(
+                        _Edit(
+                            file,
+                            shown,
+                            before,
+                            after,
+                            trace.folders if trace else 0,
+                            f"Taken out of {target.agent.title}.",
+                        )
+                    )
+        report = _say_left(
+            self._write_edits("uninstall", edits, dry_run=dry_run), left, "take it out by hand if it is to go"
+        )
         if not (dry_run or report.conflicts):
             self._keep(traces, target.scope, known)
         return report
@@ -161,7 +182,12 @@ class Installing(Keeping):
         from memory_kb.reports import RunReport
 
         limits = self.settings.context
-        text = render_rules(self._memories(), self._clock().date(), max_tokens=limits.layer_tokens + limits.rule_tokens, max_rules=limits.max_rules)
+        text = render_rules(
+            self._memories(),
+            self._clock().date(),
+            max_tokens=limits.layer_tokens + limits.rule_tokens,
+            max_rules=limits.max_rules,
+        )
         if file is None:
             return AgentsMd(text, RunReport(None, "export"))
         place = Path(os.path.realpath(Path(file).expanduser()))
@@ -169,7 +195,11 @@ class Installing(Keeping):
         before = read_if_there(shown, place)
         held = decode(before or b"")
         after = encode(blocks.put(shown, held, WORD, text)[0] if text else blocks.take_out(shown, held, WORD))
-        edits = [_Edit(place, shown, before, after, 0, "Rules and policies as they are now.")] if after != (before or b"") else []
+        edits = (
+            [_Edit(place, shown, before, after, 0, "Rules and policies as they are now.")]
+            if after != (before or b"")
+            else []
+        )
         return AgentsMd(text, self._write_edits("export", edits, dry_run=dry_run))
 
     def _target(self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool) -> _Target:
@@ -179,7 +209,11 @@ class Installing(Keeping):
         agent = find_agent(name)
         if scope not in SCOPES:
             raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(SCOPES)}")
-        root = self._person if scope == "user" else Path(os.path.realpath(Path(folder).expanduser() if folder else self.vault.folder))
+        root = (
+            self._person
+            if scope == "user"
+            else Path(os.path.realpath(Path(folder).expanduser() if folder else self.vault.folder))
+        )
         if not root.is_dir():
             raise UsageError(f"the folder {root} does not exist", "name the folder of the project")
         return _Target(agent, scope, root, list_files(agent, scope, self._setup(agent, scope, root, is_named=is_named)))

@@ -59,7 +59,9 @@ class Keeping(Running):
         """Hold the vault's lock from reading to writing, so that two at once count both."""
         return nullcontext() if dry_run else self._writing()
 
-    def _carry_out(self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False) -> RunReport:
+    def _carry_out(
+        self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False
+    ) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.
 
         A file that somebody writes to in the same moment is planned anew. `plan` is what the
@@ -80,7 +82,13 @@ class Keeping(Running):
             return self.run_plan(verb, plan if plan is not None else planner(self._memories()), replan=replan)
 
     def _take_in(
-        self, verb: str, offers: Sequence[Offer], *, again: bool = False, dry_run: bool = False, gate: Gate | None = None
+        self,
+        verb: str,
+        offers: Sequence[Offer],
+        *,
+        again: bool = False,
+        dry_run: bool = False,
+        gate: Gate | None = None,
     ) -> tuple[Intake, RunReport]:
         """Keep the learnings that are new, as one run; tell what became of each.
 
@@ -99,7 +107,9 @@ class Keeping(Running):
             # What a killed run was about to make counts as made: it is completed first.
             self.recover()
         was_made = (lambda _: False) if again else self._was_made
-        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), was_made, gate or open_gate))
+        intake = self._reading(
+            lambda index: plan_intake(offers, index, self._folder_of, self._clock(), was_made, gate or open_gate)
+        )
         changes = intake.changes
         if self._shown is not None:
             # What one step of a preview would make, the next would find.

@@ -28,7 +28,10 @@ def check_text(text: str) -> None:
         UsageError: it is too long, or no text.
     """
     if len(text) > MAX_TEXT:
-        raise UsageError(f"the text is longer than {MAX_TEXT:,} characters", "put it into the vault as a file, and learn what matters of it")
+        raise UsageError(
+            f"the text is longer than {MAX_TEXT:,} characters",
+            "put it into the vault as a file, and learn what matters of it",
+        )
     if "\0" in text:
         raise UsageError("the text contains NUL bytes; is it a text?", "take them out, or save it as UTF-8 first")
 
@@ -71,10 +74,14 @@ class Learning(Reading, Running):
         from memory_kb.reports import Learned
 
         check_text(text)
-        draft = remember.check_draft(remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source))
+        draft = remember.check_draft(
+            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source)
+        )
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         now = self._clock()
         with nullcontext() if dry_run else self._writing(place.scope):
             twin = self._reading(lambda index: find_twin(index, draft, place), around=place) if not force else None
@@ -108,7 +115,11 @@ class Learning(Reading, Running):
         view = self.show(wanted)
         with nullcontext() if dry_run else self._writing(view.scope):
             note = self.note(view.path)
-            plan = remember.plan_erasure(note, view.id, self._clock()) if delete else remember.plan_retirement(note, view.id)
+            plan = (
+                remember.plan_erasure(note, view.id, self._clock())
+                if delete
+                else remember.plan_retirement(note, view.id)
+            )
             run = self._run_one("forget", plan, dry_run=dry_run)
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 

@@ -42,11 +42,17 @@ class Lifecycle(Keeping):
             if counted and not dry_run:
                 log.credit(format_time(now), counted)
             report = self._carry_out(
-                "reinforce", lambda memories: plan_reinforcements(due, memories, now).changes, planned.changes if planned else (), dry_run=dry_run
+                "reinforce",
+                lambda memories: plan_reinforcements(due, memories, now).changes,
+                planned.changes if planned else (),
+                dry_run=dry_run,
             )
             if counted and not dry_run:
                 left = {conflict.id for conflict in report.conflicts}
-                kept = (one._replace(counts={name: count for name, count in one.counts.items() if name not in left}) for one in counted)
+                kept = (
+                    one._replace(counts={name: count for name, count in one.counts.items() if name not in left})
+                    for one in counted
+                )
                 log.credit(format_time(now), (one._replace(is_done=True) for one in kept))
         return report
 
@@ -125,8 +131,16 @@ class Lifecycle(Keeping):
                 return StageReport(before, before if stage == UNKNOWN else stage, notice, RunReport(None, "stage"))
             ended = Transition(before, stage).ends
             reason = f"The stage is {stage} now."
-            mark = create_file(path, f"{stage}\n", reason) if data is None else write_file(NoteText(path, data), f"{stage}\n", reason)
-            run = self._carry_out("stage", lambda memories: (mark, *(plan_retirements(memories, ended, place) if ended else ())), dry_run=dry_run)
+            mark = (
+                create_file(path, f"{stage}\n", reason)
+                if data is None
+                else write_file(NoteText(path, data), f"{stage}\n", reason)
+            )
+            run = self._carry_out(
+                "stage",
+                lambda memories: (mark, *(plan_retirements(memories, ended, place) if ended else ())),
+                dry_run=dry_run,
+            )
         return StageReport(before, stage, notice, run)
 
     def _stage_file(self, place: Location) -> str:
@@ -149,7 +163,10 @@ class Lifecycle(Keeping):
             offers = (*rising.offers, *plan_global_promotion(chosen, now))
             intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, now, self._was_made))
             report = self._carry_out(
-                "promote", lambda fresh: plan_job_promotion(fresh, now).changes, (*rising.changes, *intake.changes), dry_run=dry_run
+                "promote",
+                lambda fresh: plan_job_promotion(fresh, now).changes,
+                (*rising.changes, *intake.changes),
+                dry_run=dry_run,
             )
         return replace(report, notices=(*report.notices, *notices))
 
@@ -177,7 +194,11 @@ class Lifecycle(Keeping):
 
         half_life, now = self.settings.ranking.half_life_days, self._clock()
         taken_in = self._taken_in(self._today() - timedelta(days=NEW_DAYS))
-        return self._carry_out("archive", lambda memories: plan_archiving(memories, self._folder_of, now, half_life, taken_in), dry_run=dry_run)
+        return self._carry_out(
+            "archive",
+            lambda memories: plan_archiving(memories, self._folder_of, now, half_life, taken_in),
+            dry_run=dry_run,
+        )
 
 
 def _read_stage(word: str) -> str:

@@ -63,7 +63,9 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         """
         return self._maintain(force=force, dry_run=dry_run)
 
-    def _maintain(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
+    def _maintain(
+        self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False
+    ) -> MaintenanceReport:
         """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
         from memory_kb.notes.maintenance import MaintenanceLog
         from memory_kb.reports import MaintenanceReport
@@ -87,7 +89,9 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
             for name, _ in due:
                 if name not in failed:
                     log.done(name, now)
-        moments = [min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]]
+        moments = [
+            min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]
+        ]
         return MaintenanceReport(reports, min(moments, default=now + _EVERY))
 
     def is_maintenance_due(self) -> bool:
@@ -125,7 +129,10 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
 
     def _semantic_step(self, *, dry_run: bool) -> Done:
         done = self._consolidate_semantic(dry_run=dry_run)
-        told = [f"{sum(one.action == word for one in done.taken)} {word}" for word in dict.fromkeys(one.action for one in done.taken)]
+        told = [
+            f"{sum(one.action == word for one in done.taken)} {word}"
+            for word in dict.fromkeys(one.action for one in done.taken)
+        ]
         extended = [f"{len(done.extended)} extended"] if done.extended else []
         return Done("; ".join((*told, *extended, *done.notices)), (done.run,))
 

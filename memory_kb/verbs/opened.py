@@ -120,7 +120,9 @@ class OpenVault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -192,7 +194,8 @@ class OpenVault:
             machines = [self.machine, *([prepare_machine(self.vault.home / MACHINE)] if "global" in scopes else [])]
         except OSError as exc:
             raise VaultNotFound(
-                f"the home {self.vault.home} cannot be written: {exc.strerror}", "name another with --home or MEMORY_KB_HOME"
+                f"the home {self.vault.home} cannot be written: {exc.strerror}",
+                "name another with --home or MEMORY_KB_HOME",
             ) from exc
         with ExitStack() as stack:
             for lock in dict.fromkeys(os.path.realpath(machine / "lock") for machine in machines):

@@ -50,7 +50,11 @@ class Reviewing(Crediting):
         found = self._find(wanted)
         text = self.note(found.path).text
         entry = find_entry(text, found.path, found.id)
-        return ReviewView(make_item(found, self._today()), text[entry.span.start : entry.span.end], self.review_approve(found.id, dry_run=True))
+        return ReviewView(
+            make_item(found, self._today()),
+            text[entry.span.start : entry.span.end],
+            self.review_approve(found.id, dry_run=True),
+        )
 
     def review_scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning in the place of every rule that failed too often (S0-33 to S0-36).
@@ -63,7 +67,9 @@ class Reviewing(Crediting):
 
         with self._planning(dry_run=dry_run):
             scan = plan_scan(self._memories(EVERYTHING._replace(kinds=RULE_KINDS)))
-            intake = self._reading(lambda index: plan_intake(scan.offers, index, self._folder_of, self._clock(), self._was_made))
+            intake = self._reading(
+                lambda index: plan_intake(scan.offers, index, self._folder_of, self._clock(), self._was_made)
+            )
             run = self.run_plan("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
         refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)

@@ -74,7 +74,9 @@ class Rules(Keeping):
             count=self._counter.count,
         )
 
-    def rules_feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
+    def rules_feedback(
+        self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False
+    ) -> RunReport:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed` (S0-22, S0-23).
 
         Each call is one more outcome. `helpful` and `harmful` mean success and failure.
@@ -90,7 +92,11 @@ class Rules(Keeping):
             found = self._find(wanted)
             if not is_rule(found):
                 what = f"a {found.kind}, not a rule" if found.kind not in ("rule", "pitfall") else "no rule in use"
-                hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else f"`memory-kb show {found.id}` shows it"
+                hint = (
+                    "`memory-kb skills feedback` is for skills"
+                    if found.kind == "skill"
+                    else f"`memory-kb show {found.id}` shows it"
+                )
                 raise UsageError(f"{found.id} is {what}", hint)
             because = " ".join((reason or "").split())
             said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
@@ -100,7 +106,8 @@ class Rules(Keeping):
                 lambda memories: [
                     change
                     for memory in memories
-                    if (memory.path, memory.id) == (found.path, found.id) and (change := plan_feedback(memory, credit, today, said))
+                    if (memory.path, memory.id) == (found.path, found.id)
+                    and (change := plan_feedback(memory, credit, today, said))
                 ],
                 dry_run=dry_run,
             )
@@ -115,13 +122,21 @@ class Rules(Keeping):
         today = self._today()
         with self._planning(dry_run=dry_run):
             found = plan_sweep(self._memories(_visible(EVERYTHING)), today)
-            run = self._carry_out("sweep", lambda memories: plan_sweep(memories, today).changes, found.changes, dry_run=dry_run)
+            run = self._carry_out(
+                "sweep", lambda memories: plan_sweep(memories, today).changes, found.changes, dry_run=dry_run
+            )
         left = {conflict.id for conflict in run.conflicts}
         promoted, demoted = (tuple(one for one in ids if one not in left) for ids in (found.promoted, found.demoted))
         return SweepReport(promoted, demoted, found.flagged, run)
 
     def rules_import(
-        self, source: str | Path, *, scope: str = "project", job: str | None = None, task: str | None = None, dry_run: bool = False
+        self,
+        source: str | Path,
+        *,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
     ) -> ImportReport:
         """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
 
@@ -135,7 +150,9 @@ class Rules(Keeping):
 
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         try:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
         except OSError as exc:
@@ -158,7 +175,9 @@ class Rules(Keeping):
         from memory_kb.learning.rules.rulefile import export_rules
 
         listed = {(rule.path, rule.id) for rule in self.rules_list(**filters)}
-        return export_rules(memory for memory in load_merged(self._memories(_visible(EVERYTHING))) if (memory.path, memory.id) in listed)
+        return export_rules(
+            memory for memory in load_merged(self._memories(_visible(EVERYTHING))) if (memory.path, memory.id) in listed
+        )
 
     def _find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.
@@ -172,7 +191,9 @@ class Rules(Keeping):
 
         def find(index: SqliteIndex) -> Memory:
             entry = inventory.find(self.vault, index, wanted)
-            return next(one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id)
+            return next(
+                one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id
+            )
 
         return self._reading(find)
 

@@ -39,7 +39,9 @@ class Running(OpenVault):
 
         return read_note_text(path, self.vault.resolve(path))
 
-    def run_plan(self, verb: str, plan: Sequence[Change], *, replan: Replan | None = None, dry_run: bool = False) -> RunReport:
+    def run_plan(
+        self, verb: str, plan: Sequence[Change], *, replan: Replan | None = None, dry_run: bool = False
+    ) -> RunReport:
         """Carry out a plan as one run, or tell what it would change.
 
         It takes the locks of what it writes to. A file that is no longer what the plan was made
@@ -93,7 +95,11 @@ class Running(OpenVault):
             made = compose(plan, {path: read_if_there(path, self.vault.resolve(path)) for path in paths_of(plan)})
             if not made.stale or replan is None:
                 break
-            plan = [change for path in dict.fromkeys(change.path for change in plan) for change in _planned_anew(path, plan, made, replan)]
+            plan = [
+                change
+                for path in dict.fromkeys(change.path for change in plan)
+                for change in _planned_anew(path, plan, made, replan)
+            ]
         return made
 
     def _make_run(self, verb: str, made: Composition) -> Run:
@@ -105,7 +111,14 @@ class Running(OpenVault):
         from memory_kb.notes.vault import count_day_folders
 
         changes = tuple(
-            Decision(step.change.word, step.change.path, step.change.reason, step.change.entry_id, step.change.to, step.splices)
+            Decision(
+                step.change.word,
+                step.change.path,
+                step.change.reason,
+                step.change.entry_id,
+                step.change.to,
+                step.splices,
+            )
             for step in made.steps
         )
         edits = tuple(
@@ -196,7 +209,12 @@ def _report(verb: str, run: Run, made: Composition, left: Sequence[str], notices
     from memory_kb.reports import Conflict, RunReport
 
     late = tuple(
-        Conflict(step.change.path, step.change.entry_id, step.change.reason, f"{step.change.path} was changed by somebody else meanwhile")
+        Conflict(
+            step.change.path,
+            step.change.entry_id,
+            step.change.reason,
+            f"{step.change.path} was changed by somebody else meanwhile",
+        )
         for step in made.steps
         if step.change.path in left or step.change.to in left
     )

@@ -58,7 +58,9 @@ class Searching(OpenVault):
         request = Request(query, self._filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing)
         result = self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
         if not is_typing:
-            self._log_retrieval("search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task)
+            self._log_retrieval(
+                "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
+            )
         return result
 
     def _search(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
@@ -111,10 +113,21 @@ class Searching(OpenVault):
             return NOT_ASKED
         asked = self._semantics.ask(lambda: index.vectors, request.text) if self._may_embed else NOT_ASKED
         if asked == NOT_ASKED and request.mode != "auto":
-            return Asked(None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",))
+            return Asked(
+                None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
+            )
         return asked
 
-    def why_not(self, query: str, wanted: str, *, limit: int = 10, mode: str = "auto", max_chars: int = 0, **filters: Unpack[FilterWords]) -> WhyNot:
+    def why_not(
+        self,
+        query: str,
+        wanted: str,
+        *,
+        limit: int = 10,
+        mode: str = "auto",
+        max_chars: int = 0,
+        **filters: Unpack[FilterWords],
+    ) -> WhyNot:
         """Return where a search lost an entry, and what it would have needed there.
 
         The arguments are those of `search`; the entry is named as for `show`.
@@ -138,9 +151,19 @@ class Searching(OpenVault):
             with index.snapshot():
                 unread = inventory.explain_unread(self.vault, self.settings, index, wanted)
                 if unread:
-                    return WhyNot(query, wanted, wanted.partition(":")[0], *Absence("not-indexed", unread), degraded=reasons)
+                    return WhyNot(
+                        query, wanted, wanted.partition(":")[0], *Absence("not-indexed", unread), degraded=reasons
+                    )
                 entry = inventory.find(self.vault, index, wanted)
-                case = Case(index, entry, index.keys_of(entry), constructed, self.settings.ranking, self._clock().date(), question)
+                case = Case(
+                    index,
+                    entry,
+                    index.keys_of(entry),
+                    constructed,
+                    self.settings.ranking,
+                    self._clock().date(),
+                    question,
+                )
                 return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
 
         return self._keeper.use(explain)

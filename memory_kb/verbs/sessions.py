@@ -30,7 +30,13 @@ class Sessions(OpenVault):
         return SessionFiles(self.machine)
 
     def session_start(
-        self, session: str | None = None, *, job: str | None = None, task: str | None = None, agent: str | None = None, cwd: str | None = None
+        self,
+        session: str | None = None,
+        *,
+        job: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+        cwd: str | None = None,
     ) -> SessionWritten:
         """Begin a session, or take one up again.
 
@@ -48,7 +54,9 @@ class Sessions(OpenVault):
             is_new = writer.is_empty
             done = prepare(start if is_new else replace(start, event="resume"), self._clock(), writer.first)
             writer.append(done.event)
-        return SessionWritten(session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted)
+        return SessionWritten(
+            session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted
+        )
 
     def session_append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
         """Append events, each with a write of its own, as they come.
@@ -78,7 +86,9 @@ class Sessions(OpenVault):
             shares[chosen] = share._replace(written=share.written + 1, seq=last.seq)
         shown, count = last.session or default or "", sum(share.written for share in shares.values())
         action, taken_out = "appended" if count else "unchanged", tuple(sorted(redacted))
-        return SessionWritten(shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values()))
+        return SessionWritten(
+            shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values())
+        )
 
     def session_end(
         self,
@@ -127,7 +137,11 @@ class Sessions(OpenVault):
             if event and not dry_run:
                 writer.append(event)
             seq = writer.seq
-        steps = self._before_end(session, coming, with_stages=with_stages) if dry_run else self._after_session(session, with_stages=with_stages)
+        steps = (
+            self._before_end(session, coming, with_stages=with_stages)
+            if dry_run
+            else self._after_session(session, with_stages=with_stages)
+        )
         action = "unchanged" if event is None else "corrected" if correction else "ended"
         redacted = done.redacted if event else ()
         written = int(event is not None and not dry_run)
@@ -215,7 +229,9 @@ class Sessions(OpenVault):
             index.close()
         return SessionSearch(query, hits, tuple(index.notices))
 
-    def session_list(self, *, only_open: bool = False, agent: str | None = None, job: str | None = None, limit: int | None = None) -> SessionList:
+    def session_list(
+        self, *, only_open: bool = False, agent: str | None = None, job: str | None = None, limit: int | None = None
+    ) -> SessionList:
         """Return the sessions there are, the one with the newest event first.
 
         A session is open until its end is written, and again when events came after that.

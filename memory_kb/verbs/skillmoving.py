@@ -72,7 +72,9 @@ class SkillMoving(Skills):
         problems: list[Problem] = []
         sources = list(_read_sources(Path(source).expanduser(), problems))
         if not sources and not problems:
-            raise UnreadableInput(f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some")
+            raise UnreadableInput(
+                f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some"
+            )
         with nullcontext() if dry_run else self._writing(place.scope):
             batch = _Batch(self, place, update=update, force=force)
             for one in sources:
@@ -113,7 +115,9 @@ class SkillMoving(Skills):
         from memory_kb.notes.plans import encode
 
         memories = self._skills()
-        chosen = [find_skill(memories, name) for name in names] or [memory for memory in in_force(memories) if is_usable(memory)]
+        chosen = [find_skill(memories, name) for name in names] or [
+            memory for memory in in_force(memories) if is_usable(memory)
+        ]
         kept = [self._read_skill(memory) for memory in {(memory.path, memory.id): memory for memory in chosen}.values()]
         goal = Path(target).expanduser()
         if goal.suffix.lower() in _CATALOGUES:
@@ -128,7 +132,16 @@ class SkillMoving(Skills):
             name = name_of(one.memory)
             taken.append(plain_name(name, taken))
             folder = goal / taken[-1]
-            files.append(_write(name, one.memory.id, folder / "SKILL.md", encode(render_skill_file(one, taken[-1])), force=force, dry_run=dry_run))
+            files.append(
+                _write(
+                    name,
+                    one.memory.id,
+                    folder / "SKILL.md",
+                    encode(render_skill_file(one, taken[-1])),
+                    force=force,
+                    dry_run=dry_run,
+                )
+            )
             for inner, data in self._bundled(one, problems) if with_files else ():
                 files.append(_write(name, one.memory.id, folder / inner, data, force=force, dry_run=dry_run))
         return SkillsExported(tuple(files), tuple(problems))
@@ -144,12 +157,20 @@ class SkillMoving(Skills):
             file = base / inner
             try:
                 if not file.resolve().is_relative_to(base.resolve()):
-                    problems.append(Problem(kept.memory.path, kept.memory.line, f"{inner} leads out of the skill's folder; not written"))
+                    problems.append(
+                        Problem(
+                            kept.memory.path, kept.memory.line, f"{inner} leads out of the skill's folder; not written"
+                        )
+                    )
                     continue
                 yield inner, file.read_bytes()
             except OSError as exc:
                 problems.append(
-                    Problem(kept.memory.path, kept.memory.line, f"{inner} was not copied in with the skill ({exc.strerror}); not written")
+                    Problem(
+                        kept.memory.path,
+                        kept.memory.line,
+                        f"{inner} was not copied in with the skill ({exc.strerror}); not written",
+                    )
                 )
 
 
@@ -177,7 +198,9 @@ class _Batch:
             draft = check_skill(found.draft)
             key = key_of(draft.text.name)
             if key in self._names:
-                self._note(name, "", self._names[key], "known", f"{found.path}:{found.line} has the name of one before it")
+                self._note(
+                    name, "", self._names[key], "known", f"{found.path}:{found.line} has the name of one before it"
+                )
                 return
             same = find_same(self._memories, draft, self._place)
         except Forgotten as exc:
@@ -198,7 +221,9 @@ class _Batch:
         entry_id, path = self._kb._name_skill(draft, self._place, self._memories, self._planned)  # noqa: SLF001
         self._planned += [entry_id, path]
         self._names[key] = path
-        self.changes.append(plan_new_skill(draft, entry_id, path, self._kb._clock(), f"Imported from {Path(found.path).name}."))  # noqa: SLF001
+        self.changes.append(
+            plan_new_skill(draft, entry_id, path, self._kb._clock(), f"Imported from {Path(found.path).name}.")  # noqa: SLF001
+        )
         self._note(draft.text.name, entry_id, path, "created")
 
     def _meet(self, same: Memory, found: FoundSkill) -> None:
@@ -215,7 +240,11 @@ class _Batch:
         own = plan_skill_update(note, same.id, SkillDraft(SkillText(found.draft.text.name)), reason, more)
         change = whole if self._update else own
         self.changes += [change] if change else []
-        message = "" if self._update or whole == own else "it says something else than the file; --update takes the file's text over"
+        message = (
+            ""
+            if self._update or whole == own
+            else "it says something else than the file; --update takes the file's text over"
+        )
         self._note(name_of(same), same.id, same.path, "updated" if change else "known", message)
 
     def copy(self, source: _Source, problems: list[Problem]) -> None:
@@ -236,11 +265,17 @@ class _Batch:
                 continue
             secret = find_secret(data.decode("utf-8", "replace"))
             if secret or (before is not None and before != data and not self._update):
-                why = f"it contains what looks like {secret}" if secret else f"{path} says something else; --update takes it over"
+                why = (
+                    f"it contains what looks like {secret}"
+                    if secret
+                    else f"{path} says something else; --update takes it over"
+                )
                 problems.append(Problem(str(source.folder / inner), 1, f"not copied: {why}"))
             elif before != data:
                 reason = f"It goes with the skill {last.name}."
-                self.changes.append(Change(path, WriteFile(data), reason, planned=None if before is None else hash_of(before)))
+                self.changes.append(
+                    Change(path, WriteFile(data), reason, planned=None if before is None else hash_of(before))
+                )
 
     def _note(self, name: str, entry_id: str, path: str, action: str, message: str = "") -> None:
         from memory_kb.learning.procedures.skillplans import SkillMoved
@@ -277,7 +312,10 @@ def _read_one(file: Path, problems: list[Problem]) -> Iterator[_Source]:
     has_folder = file.name.lower() == _SKILL_FILE
     folder = Path(os.path.abspath(file)).parent
     bundled = _list_files(folder, file.name, problems) if has_folder else ()
-    yield _Source(parse_skill_file(text, str(file), folder.name if has_folder else file.stem, bundled), folder if has_folder else None)
+    yield _Source(
+        parse_skill_file(text, str(file), folder.name if has_folder else file.stem, bundled),
+        folder if has_folder else None,
+    )
 
 
 def _list_files(top: Path, own: str, problems: list[Problem]) -> tuple[str, ...]:
@@ -285,8 +323,14 @@ def _list_files(top: Path, own: str, problems: list[Problem]) -> tuple[str, ...]
     found: list[str] = []
     for folder, folders, names in os.walk(top):
         inner = Path(folder).relative_to(top)
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and not (Path(folder) / name / "SKILL.md").exists())
-        plain = (name for name in sorted(names) if not name.startswith(".") and not os.path.islink(os.path.join(folder, name)))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (Path(folder) / name / "SKILL.md").exists()
+        )
+        plain = (
+            name
+            for name in sorted(names)
+            if not name.startswith(".") and not os.path.islink(os.path.join(folder, name))
+        )
         found += [(inner / name).as_posix() for name in plain if not (folder == str(top) and name == own)]
     readable = [name for name in found if name.isprintable()]
     if len(readable) > _MAX_BUNDLED:
@@ -314,7 +358,9 @@ def _write(name: str, entry_id: str, file: Path, data: bytes, *, force: bool, dr
     if before == data:
         return SkillMoved(name, entry_id, str(file), "unchanged")
     if before is not None and not force:
-        return SkillMoved(name, entry_id, str(file), "left", "there is a file that says something else; --force replaces it")
+        return SkillMoved(
+            name, entry_id, str(file), "left", "there is a file that says something else; --force replaces it"
+        )
     if not dry_run:
         apply(FileEdit(str(file), file, before, data))
     return SkillMoved(name, entry_id, str(file), "written")

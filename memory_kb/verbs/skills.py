@@ -32,7 +32,13 @@ class Skills(Keeping, Searching):
     """The verbs skills search, rank, create, feedback, and procedure."""
 
     def skills_search(
-        self, query: str = "", *, limit: int = 5, seed: int | None = None, job: str | None = None, task: str | None = None
+        self,
+        query: str = "",
+        *,
+        limit: int = 5,
+        seed: int | None = None,
+        job: str | None = None,
+        task: str | None = None,
     ) -> SkillSearch:
         """Return the skills that fit a query, in the order in which to try them (S0-55).
 
@@ -48,7 +54,13 @@ class Skills(Keeping, Searching):
         Raises:
             UsageError: a task is named without its job.
         """
-        from memory_kb.learning.procedures.skills import SkillSearch, choose_candidates, count_pool, rank_skills, usable_skills
+        from memory_kb.learning.procedures.skills import (
+            SkillSearch,
+            choose_candidates,
+            count_pool,
+            rank_skills,
+            usable_skills,
+        )
         from memory_kb.retrieval.finding import Request
 
         limit = max(0, limit)
@@ -68,7 +80,9 @@ class Skills(Keeping, Searching):
         chosen = tuple(replace(skill, text=whole_text(self, whole[skill.path, skill.id])) for skill in chosen)
         return SkillSearch(query, mode, chosen, degraded)
 
-    def skills_rank(self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None) -> tuple[Skill, ...]:
+    def skills_rank(
+        self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None
+    ) -> tuple[Skill, ...]:
         """Return all live skills, best first, by a sample, the mean or the upper bound (S0-52, S0-53).
 
         Raises:
@@ -126,9 +140,13 @@ class Skills(Keeping, Searching):
         from memory_kb.learning.procedures.skillplans import SkillDraft, check_skill
         from memory_kb.learning.procedures.skilltexts import SkillText
 
-        text = SkillText(name, description, _filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria), template)
+        text = SkillText(
+            name, description, _filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria), template
+        )
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
-        return self._keep_skill("skills create", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run)
+        return self._keep_skill(
+            "skills create", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run
+        )
 
     def procedure(
         self,
@@ -158,9 +176,13 @@ class Skills(Keeping, Searching):
 
         kept = tuple(filter(str.strip, steps))
         if not kept:
-            raise UsageError("a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."')
+            raise UsageError(
+                "a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."'
+            )
         draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
-        return self._keep_skill("procedure", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run)
+        return self._keep_skill(
+            "procedure", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run
+        )
 
     def skills_feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
         """Count that a skill worked, or did not (S0-57).
@@ -196,7 +218,9 @@ class Skills(Keeping, Searching):
     def _skill_place(self, scope: str, job: str | None, task: str | None) -> Location:
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         return place
 
     def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
@@ -214,7 +238,9 @@ class Skills(Keeping, Searching):
             if same is None:
                 entry_id, path = self._name_skill(draft, place, memories)
                 change = plan_new_skill(draft, entry_id, path, self._clock(), "Told to keep it.")
-                return SkillWritten(entry_id, draft.text.name, path, "created", self.run_plan(verb, [change], dry_run=dry_run))
+                return SkillWritten(
+                    entry_id, draft.text.name, path, "created", self.run_plan(verb, [change], dry_run=dry_run)
+                )
             found = same
 
             def plan(path: str) -> list[Change]:
@@ -225,7 +251,9 @@ class Skills(Keeping, Searching):
         action = "updated" if run.changes or run.conflicts else "unchanged"
         return SkillWritten(found.id, name_of(found), found.path, action, run)
 
-    def _name_skill(self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()) -> tuple[str, str]:
+    def _name_skill(
+        self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()
+    ) -> tuple[str, str]:
         """Return the id and path of a new skill.
 
         An id that another entry has, in any scope, is taken, unless that is a skill of the same
@@ -236,9 +264,13 @@ class Skills(Keeping, Searching):
 
         folder = self._folder_of(place)
         key = key_of(draft.text.name)
-        stands_before = {memory.id for memory in memories if key_of(name_of(memory)) == key and memory.place[:3] != place[:3]}
+        stands_before = {
+            memory.id for memory in memories if key_of(name_of(memory)) == key and memory.place[:3] != place[:3]
+        }
         beginnings = {make_slug(draft.text.name), *([draft.id] if draft.id else [])}
-        taken = self._reading(lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)})
+        taken = self._reading(
+            lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)}
+        )
         here = {memory.id for memory in memories if memory.place[:3] == place[:3]}
         named = name_skill(
             draft,

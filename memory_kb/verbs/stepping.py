@@ -45,7 +45,11 @@ def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
     try:
         done = work()
         code = done.exit_code
-        message = "; ".join(filter(None, (done.message, *(notice for run in done.runs for notice in run.notices), _conflicts(done.runs))))
+        message = "; ".join(
+            filter(
+                None, (done.message, *(notice for run in done.runs for notice in run.notices), _conflicts(done.runs))
+            )
+        )
     except MemoryKBError as exc:
         message, code = str(exc), exc.exit_code
     except OSError as exc:

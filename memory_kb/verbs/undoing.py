@@ -47,7 +47,11 @@ class Undoing(Running):
         if dry_run:
             runs = self._done()
             chosen = choose_run(runs, run)
-            return _preview(plan_undo(chosen, runs, self._decisions, self.vault.resolve)) if chosen else RunReport(None, "undo")
+            return (
+                _preview(plan_undo(chosen, runs, self._decisions, self.vault.resolve))
+                if chosen
+                else RunReport(None, "undo")
+            )
         with self._writing():
             recovered = self._recover()
             runs = self._done()
@@ -56,7 +60,9 @@ class Undoing(Running):
                 return RunReport(None, "undo")
             with self._writing(*scopes_of(file.path for file in chosen.files)):
                 plan = plan_undo(chosen, runs, self._decisions, self.vault.resolve)
-                made = Run(uuid.uuid4().hex[:8], self._now(), "undo", plan.decisions, plan.edits, plan.units, chosen.head.run)
+                made = Run(
+                    uuid.uuid4().hex[:8], self._now(), "undo", plan.decisions, plan.edits, plan.units, chosen.head.run
+                )
                 left = self._write(made)
         return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up()))
 
@@ -122,7 +128,11 @@ class Undoing(Running):
 def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:
     from memory_kb.reports import ChangeView, Conflict, RunReport
 
-    changes = tuple(ChangeView(_word(edit.before, edit.after), edit.path, None, "Taken back.") for edit in plan.edits if edit.path not in left)
+    changes = tuple(
+        ChangeView(_word(edit.before, edit.after), edit.path, None, "Taken back.")
+        for edit in plan.edits
+        if edit.path not in left
+    )
     late = tuple(Conflict(path, None, "takes back", f"{path} was changed by somebody else meanwhile") for path in left)
     return RunReport(run if changes else None, "undo", changes, (*plan.conflicts, *late), notices=notices)
 
@@ -140,7 +150,9 @@ def _told(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tup
     from memory_kb.notes.composing import FileOutcome, diff
     from memory_kb.reports import ChangeView, RunReport
 
-    changes = tuple(ChangeView(_word(before, after), path, None, "Taken back.") for path, (before, after) in files.items())
+    changes = tuple(
+        ChangeView(_word(before, after), path, None, "Taken back.") for path, (before, after) in files.items()
+    )
     return RunReport(None, "undo", changes, conflicts, diff(FileOutcome(path, *sides) for path, sides in files.items()))
 
 

@@ -43,9 +43,13 @@ class Versioning(Reading, Undoing):
         if uninstall:
             return gitsetup.uninstall(repository, self.vault.folder, dry_run=dry_run)
         command = find_command(self._environ.get("PATH"))
-        return gitsetup.install(repository, self.vault.folder, command, is_memory=self.vault.memory is not None, dry_run=dry_run)
+        return gitsetup.install(
+            repository, self.vault.folder, command, is_memory=self.vault.memory is not None, dry_run=dry_run
+        )
 
-    def commit(self, run: str | None = None, *, message: str | None = None, session: str | None = None, dry_run: bool = False) -> CommitReport:
+    def commit(
+        self, run: str | None = None, *, message: str | None = None, session: str | None = None, dry_run: bool = False
+    ) -> CommitReport:
         """Commit exactly the files that a run wrote, and say in the message what was learned.
 
         What else is staged or changed stays as it is.
@@ -85,7 +89,9 @@ class Versioning(Reading, Undoing):
             notices.append("nothing to commit: the repository has what was written already")
         return CommitReport(tuple(one.head.run for one in runs), tuple(commits), tuple(notices))
 
-    def _repositories(self, runs: Sequence[RunRecord], notices: list[str]) -> Iterable[tuple[Repository, dict[str, str]]]:
+    def _repositories(
+        self, runs: Sequence[RunRecord], notices: list[str]
+    ) -> Iterable[tuple[Repository, dict[str, str]]]:
         """Return the repositories that the files of some runs lie in, each with its files by their path from the top.
 
         Raises:
@@ -107,7 +113,9 @@ class Versioning(Reading, Undoing):
             repository = around[folder]
             if not isinstance(repository, Repository):
                 notices.append(
-                    f"{path} lies in no git repository" if isinstance(repository, NoRepository) else f"{path} is not committed: {repository}"
+                    f"{path} lies in no git repository"
+                    if isinstance(repository, NoRepository)
+                    else f"{path} is not committed: {repository}"
                 )
                 continue
             found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
@@ -117,20 +125,34 @@ class Versioning(Reading, Undoing):
         return found.values()
 
     def _commit_in(
-        self, repository: Repository, runs: Sequence[RunRecord], paths: dict[str, str], subject: str | None, notices: list[str], *, dry_run: bool
+        self,
+        repository: Repository,
+        runs: Sequence[RunRecord],
+        paths: dict[str, str],
+        subject: str | None,
+        notices: list[str],
+        *,
+        dry_run: bool,
     ) -> Commit | None:
         from memory_kb.notes.commits import Commit, compose_message
 
         word = repository.half_done()
         if word:
-            raise GitFailed(f"{repository.top} is in the middle of {word}; nothing was committed", "finish or abort it, then run this again")
+            raise GitFailed(
+                f"{repository.top} is in the middle of {word}; nothing was committed",
+                "finish or abort it, then run this again",
+            )
         ignored = repository.ignored(paths)
         notices += [f"{paths[name]} is ignored by git" for name in paths if name in ignored]
         changed = repository.changed([name for name in paths if name not in ignored]) if set(paths) - ignored else {}
         files = [name for name in paths if name in changed]
         if not files:
             return None
-        notices += [f"{paths[name]} was edited since; the commit has that too" for name in files if self._is_edited(paths[name], runs)]
+        notices += [
+            f"{paths[name]} was edited since; the commit has that too"
+            for name in files
+            if self._is_edited(paths[name], runs)
+        ]
         message = compose_message(runs, frozenset(paths[name] for name in files), self._tell, subject)
         commit = None
         if not dry_run:
@@ -159,7 +181,10 @@ class Versioning(Reading, Undoing):
         except MemoryKBError:
             text = ""
         entries = parse_document(text, path).entries
-        one = next((one for one in entries if one.id == entry_id), entries[0] if entry_id is None and len(entries) == 1 else None)
+        one = next(
+            (one for one in entries if one.id == entry_id),
+            entries[0] if entry_id is None and len(entries) == 1 else None,
+        )
         if one is None:
             return Told("entry" if entry_id else "file", entry_id or name)
         return Told(one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1))
@@ -211,7 +236,9 @@ class Versioning(Reading, Undoing):
 
         return Repository(self.vault.folder, self._environ)
 
-    def _open_past(self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None) -> Self:
+    def _open_past(
+        self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None
+    ) -> Self:
         """Return the vault of a commit or tree; with another home than ours, that one."""
         from memory_kb.notes.revisions import lay_out, settings_file
 
@@ -221,7 +248,9 @@ class Versioning(Reading, Undoing):
             if self.vault.memory:
                 loaded = self._settings_of(settings_file(repository, revision, self.vault, place))
         except OSError as exc:
-            raise GitFailed(f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk") from exc
+            raise GitFailed(
+                f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
+            ) from exc
         vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
         environ = {name: value for name, value in self._environ.items() if name != "MEMORY_KB_SESSION"}
         past = type(self)(vault, loaded, place.machine, clock, environ, self.vault.folder)
@@ -239,7 +268,9 @@ class Versioning(Reading, Undoing):
             settings = load_settings(own, file / "nothing", self._environ).settings
             warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
         index = settings.index._replace(path=self.settings.index.path)
-        return LoadedSettings(replace(settings, index=index, embeddings=self.settings.embeddings, llm=self.settings.llm), warnings)
+        return LoadedSettings(
+            replace(settings, index=index, embeddings=self.settings.embeddings, llm=self.settings.llm), warnings
+        )
 
     def _lend_meaning(self, past: Self) -> None:
         """Let a vault of the past use the vectors that this one has."""

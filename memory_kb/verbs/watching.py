@@ -55,7 +55,12 @@ class Watching(OpenVault):
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
         models: list[Semantics] = []
         try:
-            Watcher(Door(self._locate, lambda: self._open_watched(models, maintain=maintain)), audience, stop or threading.Event(), poll=poll).run()
+            Watcher(
+                Door(self._locate, lambda: self._open_watched(models, maintain=maintain)),
+                audience,
+                stop or threading.Event(),
+                poll=poll,
+            ).run()
         finally:
             for semantics in models:
                 semantics.close()
@@ -76,7 +81,9 @@ class Watching(OpenVault):
         if own.settings.embeddings.provider != "none":
             models.append(make_semantics(own.settings, self._environ, own.machine))
             steps = (EmbeddingStep(after, models[-1]),)
-        return Watched(vault, own.vault, own.settings, own.machine, keeper, (*steps, *(self._idle_steps() if maintain else ())))
+        return Watched(
+            vault, own.vault, own.settings, own.machine, keeper, (*steps, *(self._idle_steps() if maintain else ()))
+        )
 
     def _idle_steps(self) -> tuple[Step, ...]:
         """Return what else is done while nothing happens."""

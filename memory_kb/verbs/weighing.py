@@ -36,7 +36,9 @@ class Weighing(Keeping, Sessions):
         def weigh(offer: Offer) -> Verdict | None:
             if offer.draft.kind != "rule":
                 return None
-            evidence = self._session_evidence(offer.draft.title or offer.draft.text, without=[offer.origin] if offer.origin else ())
+            evidence = self._session_evidence(
+                offer.draft.title or offer.draft.text, without=[offer.origin] if offer.origin else ()
+            )
             rules = (rule for rule in known if offer.place.is_within(rule.place))
             return judge_rule(offer.draft.text, evidence, find_nearest(offer.draft.text, rules))
 
@@ -58,8 +60,15 @@ class Weighing(Keeping, Sessions):
         index = SessionIndex(self.machine)
         try:
             index.sync()
-            sessions = dict.fromkeys(hit.session for hit in index.search(query, EventFilter(), 10 * _MOST_SESSIONS) if hit.session not in without)
-            ends = [index.search("", EventFilter(types=("end",), session=session), 1) for session in list(sessions)[:_MOST_SESSIONS]]
+            sessions = dict.fromkeys(
+                hit.session
+                for hit in index.search(query, EventFilter(), 10 * _MOST_SESSIONS)
+                if hit.session not in without
+            )
+            ends = [
+                index.search("", EventFilter(types=("end",), session=session), 1)
+                for session in list(sessions)[:_MOST_SESSIONS]
+            ]
         finally:
             index.close()
         outcomes = [self._outcome_at(hit.session, hit.offset) for hits in ends for hit in hits]

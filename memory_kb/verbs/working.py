@@ -79,7 +79,11 @@ class Working(Continuing):
         said: dict[str, Any] = {"current_task": task, "current_goal": goal, "tasks_completed": tasks_completed}
         said |= {"uncommitted_changes": uncommitted, "last_git_commit": commit}
         said |= {field: None if value is None else tuple(value) for field, value in lists.items()}
-        checkpoint = replace(given, completed=(*given.completed, *completed), **{field: value for field, value in said.items() if value is not None})
+        checkpoint = replace(
+            given,
+            completed=(*given.completed, *completed),
+            **{field: value for field, value in said.items() if value is not None},
+        )
         if git and (checkpoint.uncommitted_changes is None or checkpoint.last_git_commit is None):
             checkpoint = _with_git(checkpoint, self._git_state(repository))
         return replace(self._checkpoint(name, checkpoint, place, dry_run=dry_run), notices=notices)
@@ -100,7 +104,9 @@ class Working(Continuing):
         from memory_kb.learning.working.ledgers import read_ledger
 
         place = self._working_place(job, task_id)
-        ledgers = (read_ledger(memory) for memory in self._working("ledger") if memory.is_live and _is_at(memory, place))
+        ledgers = (
+            read_ledger(memory) for memory in self._working("ledger") if memory.is_live and _is_at(memory, place)
+        )
         return tuple(sorted(ledgers, key=lambda ledger: (ledger.agent_id, ledger.path)))
 
     def handoff_create(
@@ -148,7 +154,9 @@ class Working(Continuing):
         place = self._working_place(job, task_id)
         ids, notices = self._resolve_patterns(patterns)
         state = git_state or (describe_git(self._git_state(repository)) if git else None)
-        draft = HandoffDraft(from_agent, to_agent, tuple(done), tuple(artifacts), tuple(needs_testing), tuple(known_issues), ids, state)
+        draft = HandoffDraft(
+            from_agent, to_agent, tuple(done), tuple(artifacts), tuple(needs_testing), tuple(known_issues), ids, state
+        )
         return replace(self._hand_off(check_handoff(draft), place, dry_run=dry_run), notices=notices)
 
     def handoff_show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
@@ -162,11 +170,15 @@ class Working(Continuing):
 
         return find_handoff(self._handoffs(job, task_id), wanted)
 
-    def handoff_latest(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> Handoff | None:
+    def handoff_latest(
+        self, to: str | None = None, job: str | None = None, task_id: str | None = None
+    ) -> Handoff | None:
         """Return the newest handoff, or the newest to an agent; None where there is none."""
         return next(iter(self.handoff_list(to, job, task_id)), None)
 
-    def handoff_list(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> tuple[Handoff, ...]:
+    def handoff_list(
+        self, to: str | None = None, job: str | None = None, task_id: str | None = None
+    ) -> tuple[Handoff, ...]:
         """Return the handoffs, newest first; with a job those of that job."""
         from memory_kb.learning.working.handoffs import newest_first
         from memory_kb.words import LIVE_STATUSES
@@ -181,17 +193,29 @@ class Working(Continuing):
         return [read_handoff(memory) for memory in self._working("handoff") if _is_at(memory, place)]
 
     def _working(self, kind: str) -> tuple[Memory, ...]:
-        return tuple(replace(memory, text=whole_text(self, memory)) for memory in self._memories(EVERYTHING._replace(kinds=(kind,))))
+        return tuple(
+            replace(memory, text=whole_text(self, memory))
+            for memory in self._memories(EVERYTHING._replace(kinds=(kind,)))
+        )
 
     def _working_place(self, job: str | None, task: str | None) -> Location:
         place = make_place("project", job, task)
         if place.job and not self.vault.memory:
-            raise UsageError(f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has")
+            raise UsageError(
+                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
         return place
 
     def _checkpoint(self, agent: str, told: Checkpoint, place: Location, *, dry_run: bool) -> Checkpointed:
         from memory_kb.learning.procedures.skillplans import make_slug
-        from memory_kb.learning.working.ledgers import Checkpointed, apply_checkpoint, blank_ledger, plan_checkpoint, plan_new_ledger, read_ledger
+        from memory_kb.learning.working.ledgers import (
+            Checkpointed,
+            apply_checkpoint,
+            blank_ledger,
+            plan_checkpoint,
+            plan_new_ledger,
+            read_ledger,
+        )
 
         now = self._clock()
 
@@ -214,14 +238,28 @@ class Working(Continuing):
             slug, folder = make_slug(agent), self._folder_of(place)
             names = (slug if number == 1 else f"{slug}-{number}" for number in range(1, 1_000_000))
             taken = {one.id for one in memories if one.place[:3] == place[:3]}
-            name = next(name for name in names if f"ledger-{name}" not in taken and not self.vault.resolve(f"{folder}ledgers/{name}.md").exists())
+            name = next(
+                name
+                for name in names
+                if f"ledger-{name}" not in taken and not self.vault.resolve(f"{folder}ledgers/{name}.md").exists()
+            )
             entry_id, path = f"ledger-{name}", f"{folder}ledgers/{name}.md"
             change = plan_new_ledger(agent, entry_id, path, told, now)
             run = self.run_plan("ledger set", [change], dry_run=dry_run)
-        return Checkpointed(apply_checkpoint(blank_ledger(agent, entry_id, path, place.scope), told, now), "created", run)
+        return Checkpointed(
+            apply_checkpoint(blank_ledger(agent, entry_id, path, place.scope), told, now), "created", run
+        )
 
     def _hand_off(self, draft: HandoffDraft, place: Location, *, dry_run: bool) -> HandedOff:
-        from memory_kb.learning.working.handoffs import HandedOff, Handoff, newest_first, next_id, plan_handoff, read_handoff, says_the_same
+        from memory_kb.learning.working.handoffs import (
+            HandedOff,
+            Handoff,
+            newest_first,
+            next_id,
+            plan_handoff,
+            read_handoff,
+            says_the_same,
+        )
         from memory_kb.notes.events import format_time
         from memory_kb.reports import RunReport
 
@@ -270,12 +308,23 @@ class Working(Continuing):
         return read_git_state(self.vault.folder, os.environ, own)
 
 
-_TOLD = ("from_agent", "to_agent", "done", "artifacts", "git_state", "needs_testing", "known_issues", "relevant_patterns")
+_TOLD = (
+    "from_agent",
+    "to_agent",
+    "done",
+    "artifacts",
+    "git_state",
+    "needs_testing",
+    "known_issues",
+    "relevant_patterns",
+)
 
 
 def _is_at(memory: Memory, place: Location) -> bool:
     """Tell whether an entry belongs to a job or task; without one all do."""
-    return (place.job is None or memory.place.job == place.job) and (place.task is None or memory.place.task == place.task)
+    return (place.job is None or memory.place.job == place.job) and (
+        place.task is None or memory.place.task == place.task
+    )
 
 
 def _with_git(checkpoint: Checkpoint, state: GitState | None) -> Checkpoint:

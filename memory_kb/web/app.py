@@ -55,7 +55,11 @@ def make_app(desk: Desk) -> Starlette:
         if file is None:
             raise HTTPException(404)
         kind = mimetypes.guess_type(file.name)[0] or "text/plain"
-        return FileResponse(file, media_type=kind, headers={"cache-control": "max-age=31536000, immutable" if request.url.query else "no-cache"})
+        return FileResponse(
+            file,
+            media_type=kind,
+            headers={"cache-control": "max-age=31536000, immutable" if request.url.query else "no-cache"},
+        )
 
     async def send_icon(_: Request) -> Response:
         return FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")
@@ -68,7 +72,9 @@ def make_app(desk: Desk) -> Starlette:
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "There is no such page." if status == 404 else "That is not how this address is used."
-        return desk.page(request, "error.html", status=status, title="Nothing there", sentence=sentence, hint=None, choices=())
+        return desk.page(
+            request, "error.html", status=status, title="Nothing there", sentence=sentence, hint=None, choices=()
+        )
 
     handlers: dict[Any, Any] = {HTTPException: explain}
     routes = [

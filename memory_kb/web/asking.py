@@ -68,7 +68,12 @@ class Asked(NamedTuple):
         """
         pairs: list[tuple[str, object]] = [("q", self.query)]
         pairs += [(name, word) for name in _LISTS for word in getattr(self, name)]
-        pairs += [("tag", self.tag), ("since", self.since), ("order", self.order if self.order != "newest" else ""), ("page", self.page)]
+        pairs += [
+            ("tag", self.tag),
+            ("since", self.since),
+            ("order", self.order if self.order != "newest" else ""),
+            ("page", self.page),
+        ]
         kept = [(name, other.get(name, value)) for name, value in pairs]
         kept = [(name, value) for name, value in kept if value and (name, value) != ("page", 1)]
         return f"{path}?{urlencode(kept)}" if kept else path

@@ -69,11 +69,16 @@ def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
     end = today + timedelta(days=ahead)
 
     def value_on(day: date, since: date | None, count: int) -> float:
-        return prominence(entry.importance, age_in_days(since.isoformat() if since else None, day), count, entry.status, ranking)
+        return prominence(
+            entry.importance, age_in_days(since.isoformat() if since else None, day), count, entry.status, ranking
+        )
 
     start = max(seen or begin, begin)
     has_other = entry.reinforced > 0 and entry.created is not None and begin < end
-    highest = max(value_on(start, seen, entry.reinforced), value_on(begin, entry.created, 0) if has_other else 0.0, 1e-9) * 1.08
+    highest = (
+        max(value_on(start, seen, entry.reinforced), value_on(begin, entry.created, 0) if has_other else 0.0, 1e-9)
+        * 1.08
+    )
     span = max(1, (end - begin).days)
 
     def place(day: date, value: float) -> tuple[float, float]:

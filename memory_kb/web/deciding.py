@@ -48,7 +48,9 @@ async def show_item(desk: Desk, request: Request) -> Response:
     view, rejection = await desk.study(look)
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
     body = Markup(render(text, Place(view.item.path)))  # noqa: S704 - the renderer escapes
-    return desk.page(request, "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted)
+    return desk.page(
+        request, "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted
+    )
 
 
 async def judge(desk: Desk, request: Request) -> Response:

@@ -18,7 +18,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memory_kb import __version__
-from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UnknownEntry, UnreadableInput, UsageError, VaultBusy
+from memory_kb.errors import (
+    AmbiguousId,
+    ChangedOnDisk,
+    MemoryKBError,
+    UnknownEntry,
+    UnreadableInput,
+    UsageError,
+    VaultBusy,
+)
 from memory_kb.kb import KnowledgeBase
 from memory_kb.serving.lanes import Address, Lane, Lanes
 from memory_kb.web.asking import Asked, Fields
@@ -29,7 +37,13 @@ _T = TypeVar("_T")
 Handler = Callable[["Desk", Request], Awaitable[Response]]
 _FOLDER = Path(__file__).parent
 STATIC = _FOLDER / "static"
-_STATUS: dict[type[MemoryKBError], int] = {UnreadableInput: 404, AmbiguousId: 409, ChangedOnDisk: 409, UsageError: 400, VaultBusy: 503}
+_STATUS: dict[type[MemoryKBError], int] = {
+    UnreadableInput: 404,
+    AmbiguousId: 409,
+    ChangedOnDisk: 409,
+    UsageError: 400,
+    VaultBusy: 503,
+}
 
 
 class House(NamedTuple):
@@ -66,7 +80,11 @@ class Desk:
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
         self._drawing = Environment(
-            loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+            loader=FileSystemLoader(_FOLDER / "templates"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=StrictUndefined,
         )
         self._drawing.filters.update(FILTERS)
         self._drawing.globals.update(house=house, version=__version__, asset=_asset)
@@ -113,11 +131,21 @@ class Desk:
         self._slow.close(0.0)
         self._lanes.close(patience)
 
-    def page(self, request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> Response:
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        **values: Any,
+    ) -> Response:
         """Draw a page, or only its part where the page itself asks for that."""
         values.setdefault("asked", Asked())
         is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
-        text = self._drawing.get_template(template).render(request=request, mark=self._mark, is_part=is_part, here=_here(request), **values)
+        text = self._drawing.get_template(template).render(
+            request=request, mark=self._mark, is_part=is_part, here=_here(request), **values
+        )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
     async def form(self, request: Request) -> Fields:
@@ -127,10 +155,15 @@ class Desk:
             BadForm: it did not, or from one of a server that ended since.
             UsageError: it is no form.
         """
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        if (
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/x-www-form-urlencoded"
+        ):
             raise UsageError("this address takes a form of the page, and nothing else")
         try:
-            values = parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
+            values = parse_qs(
+                (await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200
+            )
         except (ValueError, ClientDisconnect):
             raise UsageError("that is more than a form of this page holds") from None
         fields = Fields(values)
@@ -154,7 +187,15 @@ class Desk:
             except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told on a page
                 traceback.print_exception(exc, file=sys.stderr)
                 sentence = f"memory-kb failed by a mistake of its own ({type(exc).__name__}); nothing is lost."
-                return self.page(request, "error.html", status=500, title="A mistake of ours", sentence=sentence, hint=None, choices=())
+                return self.page(
+                    request,
+                    "error.html",
+                    status=500,
+                    title="A mistake of ours",
+                    sentence=sentence,
+                    hint=None,
+                    choices=(),
+                )
 
         return handling
 
@@ -165,7 +206,13 @@ class Desk:
         choices = error.candidates if isinstance(error, AmbiguousId) else ()
         hint = None if isinstance(error, UnknownEntry | AmbiguousId) else error.hint
         return self.page(
-            request, "error.html", status=status, title=titles.get(status, "That did not work"), sentence=str(error), hint=hint, choices=choices
+            request,
+            "error.html",
+            status=status,
+            title=titles.get(status, "That did not work"),
+            sentence=str(error),
+            hint=hint,
+            choices=choices,
         )
 
     def refuse(self, request: Request) -> Response:

@@ -82,7 +82,11 @@ class Door:
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site", "none")
         if origin is not None and origin.lower().partition("://")[2] != headers.get(b"host", "").lower():
             return 403, "pages of other origins may not use this page"
-        followed = method == "GET" and headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
+        followed = (
+            method == "GET"
+            and headers.get(b"sec-fetch-mode") == "navigate"
+            and headers.get(b"sec-fetch-dest") == "document"
+        )
         if site not in ("none", "same-origin") and not followed:
             return 403, "other sites may only link to this page"
         return None
@@ -126,7 +130,9 @@ class Door:
 
     async def _admit(self, send: Any, to: str) -> None:
         cookie = f"{self._cookie}={self._badge}; Path=/; HttpOnly; SameSite=Strict"
-        await _answer(send, 303, "", more=[(b"location", to.encode("ascii", "replace")), (b"set-cookie", cookie.encode())])
+        await _answer(
+            send, 303, "", more=[(b"location", to.encode("ascii", "replace")), (b"set-cookie", cookie.encode())]
+        )
 
     def _setting_terms(self, send: Any) -> Any:
         async def sending(message: Any) -> None:
@@ -171,8 +177,14 @@ async def _read_all(receive: Any, limit: int) -> bytes:
     return body[:limit]
 
 
-async def _answer(send: Any, status: int, text: str, kind: str = "text/plain", more: Iterable[tuple[bytes, bytes]] = ()) -> None:
+async def _answer(
+    send: Any, status: int, text: str, kind: str = "text/plain", more: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
     body = text.encode()
-    headers = [(b"content-type", f"{kind}; charset=utf-8".encode()), (b"content-length", str(len(body)).encode()), *more]
+    headers = [
+        (b"content-type", f"{kind}; charset=utf-8".encode()),
+        (b"content-length", str(len(body)).encode()),
+        *more,
+    ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

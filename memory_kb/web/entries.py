@@ -126,7 +126,9 @@ async def save(desk: Desk, request: Request) -> Response:
         fields = await desk.form(request)
     except BadForm as exc:
         # Nothing is written, but what somebody typed is given back to be sent once more.
-        return await _give_back(desk, request, exc.fields, "The server was started anew since you opened this form. Save once more.")
+        return await _give_back(
+            desk, request, exc.fields, "The server was started anew since you opened this form. Save once more."
+        )
     wanted, was = read_wanted(fields), one(fields, "was")
     text = one(fields, "text", _LONGEST_FORM)
     try:
@@ -145,16 +147,46 @@ async def _give_back(desk: Desk, request: Request, fields: Parameters, problem: 
     wanted, text = read_wanted(fields), one(fields, "text", _LONGEST_FORM)
     source = await desk.read(wanted.find)
     is_other = source.hash != one(fields, "was")
-    return _draw_form(desk, request, wanted, source, text.replace("\r\n", "\n"), problem=problem, theirs=source.text if is_other else None)
+    return _draw_form(
+        desk,
+        request,
+        wanted,
+        source,
+        text.replace("\r\n", "\n"),
+        problem=problem,
+        theirs=source.text if is_other else None,
+    )
 
 
-def _draw_form(desk: Desk, request: Request, wanted: Wanted, source: Source, text: str, *, problem: str = "", theirs: str | None = None) -> Response:
+def _draw_form(
+    desk: Desk,
+    request: Request,
+    wanted: Wanted,
+    source: Source,
+    text: str,
+    *,
+    problem: str = "",
+    theirs: str | None = None,
+) -> Response:
     from difflib import unified_diff
 
-    diff = "\n".join(unified_diff((theirs or "").splitlines(), text.splitlines(), "in the file now", "yours", lineterm="")) if theirs else ""
+    diff = (
+        "\n".join(unified_diff((theirs or "").splitlines(), text.splitlines(), "in the file now", "yours", lineterm=""))
+        if theirs
+        else ""
+    )
     status = 409 if theirs is not None else 422 if problem else 200
     return desk.page(
-        request, "edit.html", status=status, wanted=wanted, source=source, view=source.view, text=text, problem=problem, theirs=theirs, diff=diff
+        request,
+        "edit.html",
+        status=status,
+        wanted=wanted,
+        source=source,
+        view=source.view,
+        text=text,
+        problem=problem,
+        theirs=theirs,
+        diff=diff,
     )
 
 
@@ -192,7 +224,9 @@ async def open_editor(desk: Desk, request: Request) -> Response:
     """Open the file of an entry with the command that whoever started the server set."""
     fields = await desk.form(request)
     if not desk.house.editor or not desk.house.is_local:
-        raise UsageError("no editor is set", "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`")
+        raise UsageError(
+            "no editor is set", "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`"
+        )
     wanted = read_wanted(fields)
     source = await desk.read(wanted.find)
     start_editor(desk.house.editor, source.file, source.view.line)

@@ -37,7 +37,12 @@ async def send_graph(desk: Desk, request: Request) -> Response:
         for node in links.nodes
     ]  # fmt: skip
     return JSONResponse(
-        {"nodes": nodes, "links": [{"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in links.edges]}
+        {
+            "nodes": nodes,
+            "links": [
+                {"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in links.edges
+            ],
+        }
     )
 
 
@@ -51,5 +56,9 @@ async def _choose(desk: Desk, asked: Asked, parameters: Parameters) -> LinkMap:
         if key is None:
             raise UnknownEntry(wanted)
         return take_around(links, key, _STEPS, _MOST)
-    chosen = {node.key for node in links.nodes if node.kind in (asked.kind or (node.kind,)) and node.scope in (asked.scope or (node.scope,))}
+    chosen = {
+        node.key
+        for node in links.nodes
+        if node.kind in (asked.kind or (node.kind,)) and node.scope in (asked.scope or (node.scope,))
+    }
     return take_busiest(links, _MOST, chosen if asked.kind or asked.scope else None)

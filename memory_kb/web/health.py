@@ -44,4 +44,10 @@ async def show_findings(desk: Desk, request: Request) -> Response:
         return kb.doctor().problems if one(request.query_params, "deep") else kb.lint()
 
     found = await desk.study(look)
-    return desk.page(request, "findings.html", findings=found[:_PROBLEMS], total=len(found), is_deep=bool(one(request.query_params, "deep")))
+    return desk.page(
+        request,
+        "findings.html",
+        findings=found[:_PROBLEMS],
+        total=len(found),
+        is_deep=bool(one(request.query_params, "deep")),
+    )

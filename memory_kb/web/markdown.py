@@ -56,7 +56,13 @@ def _parser() -> MarkdownIt:
     parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
     parser.inline.ruler.before("link", "wikilink", _read_wikilink)
     parser.core.ruler.push("places", _name_places)
-    rules = (("link_open", _open_link), ("image", _show_image), ("attachment", _show_attachment), ("heading_open", _lower), ("heading_close", _lower))
+    rules = (
+        ("link_open", _open_link),
+        ("image", _show_image),
+        ("attachment", _show_attachment),
+        ("heading_open", _lower),
+        ("heading_close", _lower),
+    )
     for name, rule in rules:
         parser.add_render_rule(name, rule)
     return parser
@@ -89,10 +95,15 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
         shown = (found[3] or "").lstrip("\\").removeprefix("|").strip()
         shown = "" if is_embed and _SIZE.match(shown) else shown
         if any(link.is_attachment for link in find_wikilinks(f"[[{target}]]")):
-            state.push("attachment", "", 0).content = f"{'picture' if _PICTURE.search(target) else 'file'}: {shown or target}"
+            state.push(
+                "attachment", "", 0
+            ).content = f"{'picture' if _PICTURE.search(target) else 'file'}: {shown or target}"
         else:
             opening = state.push("link_open", "a", 1)
-            opening.attrs = {"href": f"/go?{urlencode({'to': target})}{_fragment(anchor[1:])}", "class": "wiki embed" if is_embed else "wiki"}
+            opening.attrs = {
+                "href": f"/go?{urlencode({'to': target})}{_fragment(anchor[1:])}",
+                "class": "wiki embed" if is_embed else "wiki",
+            }
             opening.meta = {"target": target}
             state.push("text", "", 0).content = shown or f"{target}{anchor}"
             state.push("link_close", "a", -1)
@@ -137,14 +148,18 @@ def _name_places(state: StateCore) -> None:
             holder.attrSet("id", name_place(f"^{found[1]}"))
 
 
-def _open_link(renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]) -> str:
+def _open_link(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
     token, place = tokens[number], env["place"]
     target = token.meta.get("target")
     if target is not None:
         if place.leads is not None and not place.leads(target):
             token.attrs |= {"class": f"{token.attrs['class']} missing", "title": "no entry is called that yet"}
     else:
-        token.attrs = _attributes(str(token.attrs.get("href", "")), place.path) | ({"title": token.attrs["title"]} if "title" in token.attrs else {})
+        token.attrs = _attributes(str(token.attrs.get("href", "")), place.path) | (
+            {"title": token.attrs["title"]} if "title" in token.attrs else {}
+        )
     return str(renderer.renderToken(tokens, number, options, env))
 
 
@@ -165,7 +180,9 @@ def _attributes(address: str, path: str) -> dict[str, str | int | float]:
     return {"href": f"/{'entry' if 'id' in query else 'go'}?{urlencode(query)}{_fragment(unquote(parts.fragment))}"}
 
 
-def _show_image(renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]) -> str:
+def _show_image(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
     from markdown_it.common.utils import escapeHtml
 
     token = tokens[number]
@@ -176,13 +193,17 @@ def _show_image(renderer: RendererHTML, tokens: Sequence[Token], number: int, op
     return f'<span class="picture">{label}</span>'
 
 
-def _show_attachment(_renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, _env: MutableMapping[str, Any]) -> str:
+def _show_attachment(
+    _renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, _env: MutableMapping[str, Any]
+) -> str:
     from markdown_it.common.utils import escapeHtml
 
     return f'<span class="picture">{escapeHtml(tokens[number].content)}</span>'
 
 
-def _lower(renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]) -> str:
+def _lower(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
     token = tokens[number]
     token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
     return str(renderer.renderToken(tokens, number, options, env))

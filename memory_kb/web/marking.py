@@ -79,7 +79,9 @@ def _read(query: str) -> _Wanted:
     tokens = [_fold(token) for word in words for token in _WORD.findall(word)]
     plain = [token for token in tokens if not has_cjk(token)]
     ends_open = query[-1:].isalnum() and plain and tokens[-1] == plain[-1] and len(plain[-1]) > 1
-    return _Wanted(frozenset(map(_stem, plain)), plain[-1] if ends_open else "", tuple(token for token in tokens if has_cjk(token)))
+    return _Wanted(
+        frozenset(map(_stem, plain)), plain[-1] if ends_open else "", tuple(token for token in tokens if has_cjk(token))
+    )
 
 
 def _find(text: str, wanted: _Wanted) -> Iterator[tuple[int, int]]:

@@ -43,7 +43,11 @@ class Answer(NamedTuple):
 async def show_search(desk: Desk, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
     asked = read_asked(request.query_params)
-    answer = await desk.read(lambda kb: _search(kb, asked, _read_limit(request), is_typing=False)) if asked.query.strip() else None
+    answer = (
+        await desk.read(lambda kb: _search(kb, asked, _read_limit(request), is_typing=False))
+        if asked.query.strip()
+        else None
+    )
     newest = None if answer else await _find_newest(desk, asked)
     return desk.page(request, "search.html", asked=asked, answer=answer, newest=newest, **_CHOICES)
 
@@ -55,9 +59,18 @@ async def show_results(desk: Desk, request: Request) -> Response:
         return see_other(asked.address("/"))
     if not asked.query.strip():
         newest = await _find_newest(desk, asked)
-        return desk.page(request, "results.html", asked=asked, answer=None, newest=newest, headers={"hx-replace-url": asked.address("/")})
+        return desk.page(
+            request,
+            "results.html",
+            asked=asked,
+            answer=None,
+            newest=newest,
+            headers={"hx-replace-url": asked.address("/")},
+        )
     answer = await desk.read(lambda kb: _search(kb, asked, _TYPING, is_typing=True))
-    return desk.page(request, "results.html", asked=asked, answer=answer, newest=None, headers={"hx-replace-url": asked.address("/")})
+    return desk.page(
+        request, "results.html", asked=asked, answer=answer, newest=None, headers={"hx-replace-url": asked.address("/")}
+    )
 
 
 async def show_browse(desk: Desk, request: Request) -> Response:
@@ -65,7 +78,15 @@ async def show_browse(desk: Desk, request: Request) -> Response:
     asked = read_asked(request.query_params)
     offset = (asked.page - 1) * PAGE_SIZE
     browsed = await desk.read(lambda kb: kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, **asked.filters))
-    return desk.page(request, "browse.html", asked=asked, browsed=browsed, pages=-(-browsed.total // PAGE_SIZE), first=offset + 1, **_CHOICES)
+    return desk.page(
+        request,
+        "browse.html",
+        asked=asked,
+        browsed=browsed,
+        pages=-(-browsed.total // PAGE_SIZE),
+        first=offset + 1,
+        **_CHOICES,
+    )
 
 
 async def go(desk: Desk, request: Request) -> Response:
@@ -87,7 +108,14 @@ async def _find_newest(desk: Desk, asked: Asked) -> Browsed:
 
 
 def _search(kb: KnowledgeBase, asked: Asked, limit: int, *, is_typing: bool) -> Answer:
-    result = kb.search(asked.query, limit=limit, mode="text" if is_typing else "auto", explain=True, is_typing=is_typing, **asked.filters)
+    result = kb.search(
+        asked.query,
+        limit=limit,
+        mode="text" if is_typing else "auto",
+        explain=True,
+        is_typing=is_typing,
+        **asked.filters,
+    )
     found = (Found(hit, mark(hit.title, asked.query), excerpt(_without_title(hit), asked.query)) for hit in result.hits)
     return Answer(tuple(found), result)
 

@@ -43,9 +43,15 @@ def serve(offer: Offer) -> int:
         InvalidSettings: a configuration file cannot be used.
     """
     if not offer.place.is_loopback and not offer.token:
-        raise UsageError(f"{offer.place.shown} can be reached by other machines, and there is no token", "set MEMORY_KB_SERVE_TOKEN, or pass --token")
+        raise UsageError(
+            f"{offer.place.shown} can be reached by other machines, and there is no token",
+            "set MEMORY_KB_SERVE_TOKEN, or pass --token",
+        )
     if offer.token is not None and len(offer.token) < _LEAST_TOKEN:
-        raise UsageError(f"the token is shorter than {_LEAST_TOKEN} characters", "take a longer one, such as from `openssl rand -hex 16`")
+        raise UsageError(
+            f"the token is shorter than {_LEAST_TOKEN} characters",
+            "take a longer one, such as from `openssl rand -hex 16`",
+        )
     vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home))
     address = Address(vault, home, dict(os.environ))
     with address.open() as kb:  # so that a vault that cannot be opened is told here
@@ -70,7 +76,13 @@ def serve(offer: Offer) -> int:
 
     door = Door(make_app(desk), bound.host, bound.port, offer.token, STYLE_HASHES)
     config = uvicorn.Config(
-        door, log_config=None, access_log=False, server_header=False, date_header=False, lifespan="off", timeout_graceful_shutdown=1
+        door,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     _say(f"the page is at http://{bound.shown}/")
     desk.warm()

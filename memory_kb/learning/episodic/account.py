@@ -95,7 +95,14 @@ def write_diary(trace: Trace, outcome: str) -> Diary:
     return Diary(
         accomplishments=_first([*done, *commits, *passes[-3:], *links]),
         decisions=_first(trace.decisions),
-        challenges=_first([*_hard(trace.mishaps), *suspected, *stuck, *(f"The user corrected: “{text}”" for text in trace.corrections)]),
+        challenges=_first(
+            [
+                *_hard(trace.mishaps),
+                *suspected,
+                *stuck,
+                *(f"The user corrected: “{text}”" for text in trace.corrections),
+            ]
+        ),
         key_learnings=_first([*trace.lessons, *believed]),
     )
 
@@ -111,7 +118,9 @@ def _first(items: Sequence[str]) -> tuple[str, ...]:
 
 def _hard(mishaps: Sequence[Mishap]) -> list[str]:
     return [
-        f"{_name(mishap)} in `{mishap.shown.replace('`', '')}` {_end(mishap)}" for mishap in mishaps if mishap.resolution is None or mishap.count >= 3
+        f"{_name(mishap)} in `{mishap.shown.replace('`', '')}` {_end(mishap)}"
+        for mishap in mishaps
+        if mishap.resolution is None or mishap.count >= 3
     ]
 
 
@@ -146,7 +155,9 @@ def write_body(trace: Trace, diary: Diary) -> str:
         errors.append(f"and {trace.more_mishaps} more of other sorts")
     lists = (lines, errors, *diary, (trace.summary,) if trace.summary else ())
     told = zip(SECTIONS, (lists[0], lists[1], *lists[2:]), strict=True)
-    return "\n\n".join(f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items) for name, items in told if items)
+    return "\n\n".join(
+        f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items) for name, items in told if items
+    )
 
 
 def _line(step: Step) -> str:

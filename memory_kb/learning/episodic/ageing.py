@@ -99,7 +99,9 @@ def plan_ageing(
         days = age_in_days(memory, today)
         stage = stage_of(days, is_referenced=is_referenced(memory)) if days > FULL_DAYS else "full"
         if stage == "archive":
-            changes += plan_move_to_archive(memory, folder_of(memory.place), today, f"It is {days} days old and nothing refers to it.")
+            changes += plan_move_to_archive(
+                memory, folder_of(memory.place), today, f"It is {days} days old and nothing refers to it."
+            )
         elif stage == "summary" and memory.metadata.get("detail") == "full" and memory.word("built_from"):
             changes += _summarise(memory, as_written, days)
     return tuple(changes)
@@ -165,5 +167,7 @@ def _count(item: str) -> int:
     times = _TIMES.search(action)
     if times and times[1]:
         return int(times[1])
-    looked = action.removeprefix("look at ").rpartition(" -> ")[0].split(", ") if action.startswith("look at ") else [""]
+    looked = (
+        action.removeprefix("look at ").rpartition(" -> ")[0].split(", ") if action.startswith("look at ") else [""]
+    )
     return len(looked) + (int(times[2]) if times and times[2] else 0)

@@ -14,15 +14,21 @@ from memory_kb.text import shorten
 _HEAD, _TAIL = 4_000, 12_000
 _MESSAGE = 200
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
-_EXIT = re.compile(r"(?:^|\b)(?:process )?(?:exit(?:ed)?(?: with)?|return)[ _](?:code|status)[: ]+(-?\d+)", re.IGNORECASE)
+_EXIT = re.compile(
+    r"(?:^|\b)(?:process )?(?:exit(?:ed)?(?: with)?|return)[ _](?:code|status)[: ]+(-?\d+)", re.IGNORECASE
+)
 
 # What runners write when not all is well, though their exit code was swallowed by a pipe.
 _TEST_FAILED = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED\b|^FAIL[: \t]|^--- FAIL|test result: FAILED|^Tests:.*\bfailed\b|^npm ERR!", re.MULTILINE
+    r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED\b|^FAIL[: \t]|^--- FAIL|test result: FAILED|^Tests:.*\bfailed\b|^npm ERR!",
+    re.MULTILINE,
 )
 _COUNTS = (
     re.compile(r"^=+ (.*?\b(?:passed|failed|errors?)\b.*?)(?: in [\d.:]+s?.*)? =+\s*$", re.MULTILINE),
-    re.compile(r"^((?:\d+ (?:passed|failed|skipped|errors?|warnings?|xfailed|deselected),? ?)+?)(?: in [\d.]+s.*)?$", re.MULTILINE),
+    re.compile(
+        r"^((?:\d+ (?:passed|failed|skipped|errors?|warnings?|xfailed|deselected),? ?)+?)(?: in [\d.]+s.*)?$",
+        re.MULTILINE,
+    ),
     re.compile(r"^[^\S\n]*Tests:?\s+(.*\b(?:passed|failed)\b.*)$", re.MULTILINE),
     re.compile(r"^test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)", re.MULTILINE),
     re.compile(r"^[^\S\n]*(\d+ (?:passing|failing))\b", re.MULTILINE),
@@ -42,7 +48,10 @@ _SHAPES: tuple[tuple[str | None, re.Pattern[str]], ...] = tuple(
         (None, r"^error\[(?P<type>E\d{4})\]: (?P<message>.+)$"),
         (None, rf"^\s*(?:Uncaught |Caused by: |Exception in thread \S+ )?{_NAMED}(?: \[\w+\])?: (?P<message>.+)$"),
         ("command not found", r"^.*?(?P<message>[\w./-]+: (?:command )?not found)\s*$"),
-        ("access denied", r"^(?P<message>.*(?:\bdenied: |\bis denied|AccessDenied|[Uu]nauthorized|[Ff]orbidden|authentication failed).*)$"),
+        (
+            "access denied",
+            r"^(?P<message>.*(?:\bdenied: |\bis denied|AccessDenied|[Uu]nauthorized|[Ff]orbidden|authentication failed).*)$",
+        ),
         ("permission denied", r"^(?P<message>.*\b(?:[Pp]ermission denied|EACCES)\b.*)$"),
         ("no such file", r"^(?P<message>.*\b(?:No such file or directory|ENOENT|File does not exist)\b.*)$"),
         ("connection refused", r"^(?P<message>.*\b(?:[Cc]onnection refused|ECONNREFUSED)\b.*)$"),
@@ -80,9 +89,14 @@ _ORDERS = re.compile(
     r"remember (?:that|to|this)|from now on|base64|rm -rf)|\b(?:curl|wget)\b.*\|",
     re.IGNORECASE,
 )
-_NOISE = re.compile(r"A complete log of this run|^npm (?:ERR!|error)\s*$|finished in \d|^make(?:\[\d+\])?: \*\*\*", re.IGNORECASE)
+_NOISE = re.compile(
+    r"A complete log of this run|^npm (?:ERR!|error)\s*$|finished in \d|^make(?:\[\d+\])?: \*\*\*", re.IGNORECASE
+)
 _NPM = re.compile(r"^npm (?:ERR!|error) (?:code )?", re.MULTILINE)
-_BROKEN_OFF = re.compile(r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b", re.IGNORECASE)
+_BROKEN_OFF = re.compile(
+    r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b",
+    re.IGNORECASE,
+)
 _VOLATILE = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
@@ -154,7 +168,15 @@ def read_answer(kind: str, content: str | None, error: str | None, ok: bool | No
     counted = _count(text) if kind in ("test", "lint") else ""
     if ok is None:
         code = _EXIT.search(text[:400]) or _EXIT.search(text[-200:])
-        ok = False if error else int(code[1]) == 0 if code else True if counted and not _TEST_FAILED.search(text) else None
+        ok = (
+            False
+            if error
+            else int(code[1]) == 0
+            if code
+            else True
+            if counted and not _TEST_FAILED.search(text)
+            else None
+        )
     if ok is not False and kind == "test" and _TEST_FAILED.search(text):
         ok = False
     if ok is not False:
@@ -187,7 +209,12 @@ def _read_fault(kind: str, text: str) -> Fault:
     refused, misused = _REFUSED.search(text), _MISUSE.search(text)
     if refused or (misused and kind in ("edit", "look", "plan", "run")):
         line = next((line for line in text.splitlines() if _has_words(line)), text)
-        return Fault("refused" if refused else "misuse", _tidy(re.sub(r"</?\w+>", "", line)), places, "refused" if refused else "misuse")
+        return Fault(
+            "refused" if refused else "misuse",
+            _tidy(re.sub(r"</?\w+>", "", line)),
+            places,
+            "refused" if refused else "misuse",
+        )
     text = "\n".join(line for line in text.splitlines() if not _ORDERS.search(line) and not _NOISE.search(line))
     plain = _NPM.sub("", text)
     for word, shape in _SHAPES:
@@ -198,7 +225,11 @@ def _read_fault(kind: str, text: str) -> Fault:
             if named == "error":
                 message = _told_better(text) or message
             return Fault(named, message, places, "misuse" if kind == "look" and named == "no such file" else "work")
-    line = _told_better(text) or _told_at_all(text) or next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
+    line = (
+        _told_better(text)
+        or _told_at_all(text)
+        or next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
+    )
     code = _EXIT.search(text)
     return Fault("error" if line else f"exit code {code[1]}" if code else "failed", _tidy(line), places)
 
@@ -252,7 +283,24 @@ _GENERIC = re.compile(
     r"|^\W*failed tests?\b|\berrors? occurred\b|\bsee (?:the )?(?:log|output|above)|\bexited with\b",
     re.IGNORECASE,
 )
-_COMPARING = frozenset({"assert", "expected", "got", "received", "but", "was", "equal", "none", "true", "false", "null", "and", "not", "where"})
+_COMPARING = frozenset(
+    {
+        "assert",
+        "expected",
+        "got",
+        "received",
+        "but",
+        "was",
+        "equal",
+        "none",
+        "true",
+        "false",
+        "null",
+        "and",
+        "not",
+        "where",
+    }
+)
 
 
 def is_telling(type_: str, message: str) -> bool:

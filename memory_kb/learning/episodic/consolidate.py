@@ -111,7 +111,12 @@ def plan_consolidation(
     """
     episodes = recent_episodes(memories, now, taken_in)
     sources = frozenset(source for memory in memories for source in memory.words("sources"))
-    patterns = [pattern for group in cluster(episodes) if any(is_new(one, sources, now) for one in group) for pattern in find_patterns(group)]
+    patterns = [
+        pattern
+        for group in cluster(episodes)
+        if any(is_new(one, sources, now) for one in group)
+        for pattern in find_patterns(group)
+    ]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
     others = [memory for memory in memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
     done = [_settle_pattern(pattern, rules, others, now, was_made, word, weigh) for pattern in patterns]
@@ -137,7 +142,9 @@ def _settle_pattern(
     known = _find_rule(pattern, rules)
     if known:
         return plan_more_sources(known, pattern.episodes, now, RULE_STEP, RULE_CAP)
-    there = next((one for one in others if any(likeness(one.text, said) > TWIN_SIMILARITY for said in pattern.said)), None)
+    there = next(
+        (one for one in others if any(likeness(one.text, said) > TWIN_SIMILARITY for said in pattern.said)), None
+    )
     if there:
         return Dropped(pattern.text, f"{there.id} says it already")
     if pattern.confidence < LEAST_CONFIDENCE:
@@ -157,7 +164,9 @@ def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:
 
     Sightings are told apart by their session; without one an entry would be reinforced every time.
     """
-    if offer.origin is None and any(likeness(entry.text, offer.draft.text) > TWIN_SIMILARITY for entry in entries if entry.is_live):
+    if offer.origin is None and any(
+        likeness(entry.text, offer.draft.text) > TWIN_SIMILARITY for entry in entries if entry.is_live
+    ):
         return None
     return offer
 
@@ -195,7 +204,9 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     if best and best[0] >= SAME_PATTERN:
         return best[1]
     names = {one.memory.id for one in pattern.episodes}
-    return next((rule for rule in rules if names.intersection(rule.words("sources")) and _says_nearly(pattern, rule)), None)
+    return next(
+        (rule for rule in rules if names.intersection(rule.words("sources")) and _says_nearly(pattern, rule)), None
+    )
 
 
 class _Wanted(NamedTuple):
@@ -230,7 +241,14 @@ def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -
         ("confidence", pitfall.confidence),
         ("sources", [one.memory.id for one in pitfall.episodes]),
     )
-    draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title, tags_of(pitfall.episodes), source="consolidated", fields=fields)
+    draft = Draft(
+        write_pitfall(pitfall),
+        "pitfall",
+        pitfall.title,
+        tags_of(pitfall.episodes),
+        source="consolidated",
+        fields=fields,
+    )
     place = common_place(one.memory.place for one in pitfall.episodes)
     reason = f"It was met in {len(pitfall.episodes)} episode{'s' if len(pitfall.episodes) > 1 else ''}."
     offer = Offer(draft, place, pitfall.key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
@@ -240,7 +258,9 @@ def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -
     return _unless_said(offer, known.values())
 
 
-def plan_more_sources(memory: Memory, episodes: Sequence[Told], now: datetime, step: float, cap: float, *, each: bool = False) -> Change | None:
+def plan_more_sources(
+    memory: Memory, episodes: Sequence[Told], now: datetime, step: float, cap: float, *, each: bool = False
+) -> Change | None:
     """Plan to add episodes to the sources of an entry, or return None where it has them all.
 
     An episode counts as had when its session is. The entry's confidence rises by a step, once or
@@ -248,9 +268,19 @@ def plan_more_sources(memory: Memory, episodes: Sequence[Told], now: datetime, s
     stays as it is, and so does what holds for all projects.
     """
     counted = {*memory.words("sources"), memory.word("session_id")}
-    more = [one for one in episodes if one.memory.id not in counted and (one.diary.session_id or one.memory.id) not in counted]
+    more = [
+        one
+        for one in episodes
+        if one.memory.id not in counted and (one.diary.session_id or one.memory.id) not in counted
+    ]
     new = [one.memory.id for one in more]
-    if not new or not memory.is_live or memory.is_superseded or memory.is_in_people_file or memory.place.scope == "global":
+    if (
+        not new
+        or not memory.is_live
+        or memory.is_superseded
+        or memory.is_in_people_file
+        or memory.place.scope == "global"
+    ):
         return None
     before = memory.share("confidence", 0.5)
     values: dict[str, Value] = {

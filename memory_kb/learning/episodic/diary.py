@@ -117,7 +117,11 @@ def read_error(item: str) -> ErrorLine:
     if found is None:
         return ErrorLine("", item)
     solved = found["resolution"]
-    return ErrorLine(found["type"].strip(), found["message"].strip(), None if solved is None or _UNSOLVED.match(solved) else solved.strip())
+    return ErrorLine(
+        found["type"].strip(),
+        found["message"].strip(),
+        None if solved is None or _UNSOLVED.match(solved) else solved.strip(),
+    )
 
 
 def read_diary(memory: Memory) -> DiaryEntry:
@@ -198,7 +202,11 @@ def diary_id(entry_id: str, timestamp: str) -> str:
         return f"diary_{own[1]}{own[2]}{own[3]}_{own[4]}"
     day = "".join(own.groups()[:3]) if own else timestamp[:10].replace("-", "") or "0"
     is_hash = own is not None and re.fullmatch(r"[0-9a-f]{8}", own[4]) is not None
-    digest = own[4] if own and is_hash else hashlib.sha256(entry_id.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
+    digest = (
+        own[4]
+        if own and is_hash
+        else hashlib.sha256(entry_id.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
+    )
     return f"diary_{day}_{int(digest, 16)}"
 
 

@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import make_place
-from memory_kb.learning.episodic.account import MOST, Diary, infer_category, judge_outcome, tidy, write_body, write_diary
+from memory_kb.learning.episodic.account import (
+    MOST,
+    Diary,
+    infer_category,
+    judge_outcome,
+    tidy,
+    write_body,
+    write_diary,
+)
 from memory_kb.learning.episodic.diary import Reflected, cut_sections, quality_score
 from memory_kb.learning.episodic.trace import Trace, seconds_between
 from memory_kb.learning.logs.sessions import OUTCOMES
@@ -28,10 +36,21 @@ from memory_kb.notes.splice import Value
 from memory_kb.text import shorten, slugify
 
 _TITLE, _GOAL_FILES = 80, 10
-_GREETING = re.compile(r"^(?:(?:hi|hey|hello|hallo|good (?:morning|evening))(?: there| all| team| claude)?[,!.]+\s+)+", re.IGNORECASE)
+_GREETING = re.compile(
+    r"^(?:(?:hi|hey|hello|hallo|good (?:morning|evening))(?: there| all| team| claude)?[,!.]+\s+)+", re.IGNORECASE
+)
 _STOP = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s")
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
-MACHINE_FIELDS = ("outcome", "quality_score", "duration_seconds", "goal", "constraints", "files", "artifacts", "git_commit")
+MACHINE_FIELDS = (
+    "outcome",
+    "quality_score",
+    "duration_seconds",
+    "goal",
+    "constraints",
+    "files",
+    "artifacts",
+    "git_commit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +90,9 @@ def _digest(body: str, fields: Mapping[str, object]) -> str:
 
 def _hash(text: str) -> str:
     lines = (line.strip() for line in text.splitlines())
-    return hashlib.sha256("\n".join(filter(None, lines)).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()[:12]
+    return hashlib.sha256(
+        "\n".join(filter(None, lines)).encode("utf-8", "surrogateescape"), usedforsecurity=False
+    ).hexdigest()[:12]
 
 
 def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: Diary | None = None) -> Episode:
@@ -152,7 +173,12 @@ def name_episode(title: str, entry_id: str, folder: str) -> str:
 
 
 def plan_episode(
-    episode: Episode, known: Memory | None, folder_of: Callable[[Location], str], now: datetime, *, was_made: bool = False
+    episode: Episode,
+    known: Memory | None,
+    folder_of: Callable[[Location], str],
+    now: datetime,
+    *,
+    was_made: bool = False,
 ) -> tuple[Reflected, tuple[Change, ...]]:
     """Plan to keep an episode, or to renew the one that earlier events gave.
 
@@ -166,7 +192,9 @@ def plan_episode(
     if known is None:
         path = name_episode(episode.title, episode.id, folder_of(episode.place))
         done = _reflected(episode, path, "forgotten" if was_made else "created")
-        return done, () if was_made else (plan_entry(_draft(episode), episode.id, path, now, "What was done in a session."),)
+        return done, () if was_made else (
+            plan_entry(_draft(episode), episode.id, path, now, "What was done in a session."),
+        )
     action = _judge(episode, known)
     done = _reflected(episode, known.path, action)
     return replace(done, id=known.id), _renewal(episode, known) if action == "updated" else ()
@@ -196,7 +224,11 @@ def _judge(episode: Episode, known: Memory) -> str:
 
 def _renewal(episode: Episode, known: Memory) -> tuple[Change, ...]:
     reason = "The session went on."
-    gone: dict[str, Value] = {name: [] for name in ("constraints", "files", "artifacts") if name in known.metadata and name not in episode.fields}
+    gone: dict[str, Value] = {
+        name: []
+        for name in ("constraints", "files", "artifacts")
+        if name in known.metadata and name not in episode.fields
+    }
     values: dict[str, Value] = {name: value for name, value in episode.fields.items() if name in MACHINE_FIELDS} | gone
     values |= {"created_at": episode.ended, "built_from": replace(episode, fields=_with(known, values)).built_from}
     if known.reinforcement_count == 0:
@@ -218,12 +250,24 @@ def _draft(episode: Episode) -> Draft:
         "detail": "full",
         "built_from": episode.built_from,
     }
-    order = ("created_at", "last_reinforced", "session_id", "burst_id", "task_id", "agent", *MACHINE_FIELDS, "detail", "built_from")
+    order = (
+        "created_at",
+        "last_reinforced",
+        "session_id",
+        "burst_id",
+        "task_id",
+        "agent",
+        *MACHINE_FIELDS,
+        "detail",
+        "built_from",
+    )
     fields = tuple((name, values[name]) for name in order if name in values)
     return Draft(episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=fields)
 
 
-def record_event(event: str, outcome: str | None, tags: Sequence[str], place: Location, now: datetime, **known: str | None) -> tuple[str, Draft]:
+def record_event(
+    event: str, outcome: str | None, tags: Sequence[str], place: Location, now: datetime, **known: str | None
+) -> tuple[str, Draft]:
     """Return the id and the draft of an episode that is told in one sentence (S1-23).
 
     The same event on the same day is the same episode.

@@ -125,7 +125,11 @@ class Mishaps:
 
     def resolve(self, call: Call) -> bool:
         """Take a call that went well as the end of the errors it covers; tell whether there were any."""
-        done = [place for place, group in self._open.items() if any(covers(call, one.call, one.mishap.fault) for one in group)]
+        done = [
+            place
+            for place, group in self._open.items()
+            if any(covers(call, one.call, one.mishap.fault) for one in group)
+        ]
         for place in done:
             group = self._open.pop(place)
             for one in group:
@@ -138,7 +142,9 @@ class Mishaps:
     def _leave(self, call: Call) -> None:
         """Give up what failed where something was to be made ready for a call that went well without it."""
         families = {part.family for part in call.parts if part.kind != "look"}
-        for place in [place for place, group in self._open.items() if any(families.intersection(one.call.then) for one in group)]:
+        for place in [
+            place for place, group in self._open.items() if any(families.intersection(one.call.then) for one in group)
+        ]:
             for one in self._open.pop(place):
                 one.mishap.is_moot = True
 
@@ -193,15 +199,35 @@ def _covers(call: Call, failed: Call, fault: Fault | None) -> bool:
     if call.family != failed.family:
         if fault is not None and _is_other_script(call, failed, fault):
             return True
-        never_ran = fault is not None and call.kind == failed.kind and call.kind in ("test", "build") and _why_not_run(fault) in _NO_PROGRAM
+        never_ran = (
+            fault is not None
+            and call.kind == failed.kind
+            and call.kind in ("test", "build")
+            and _why_not_run(fault) in _NO_PROGRAM
+        )
         return never_ran or (call.kind == failed.kind == "install" and _packages(call) == _packages(failed))
-    if fault is not None and call.kind == failed.kind and call.kind in ("test", "build") and _why_not_run(fault) in _NO_PROGRAM:
+    if (
+        fault is not None
+        and call.kind == failed.kind
+        and call.kind in ("test", "build")
+        and _why_not_run(fault) in _NO_PROGRAM
+    ):
         return True
-    if call.shown == failed.shown or call.kind == "lint" or call.kind == failed.kind == "install" or call.family.startswith("git "):
+    if (
+        call.shown == failed.shown
+        or call.kind == "lint"
+        or call.kind == failed.kind == "install"
+        or call.family.startswith("git ")
+    ):
         return True
     if call.kind not in CHECKS and _has_more_options(call, failed):
         return True
-    if call.kind not in CHECKS and differing is not None and len(differing) <= 1 and not any(_ADDRESS.search(one) for one, _ in differing):
+    if (
+        call.kind not in CHECKS
+        and differing is not None
+        and len(differing) <= 1
+        and not any(_ADDRESS.search(one) for one, _ in differing)
+    ):
         return not differing
     if call.kind not in CHECKS:
         return jaccard(word_set(call.shown), word_set(failed.shown)) >= _SAME_LINE
@@ -293,7 +319,12 @@ def _done(one: _Open, again: Call | None = None, whole: Call | None = None) -> s
     since = list(dict.fromkeys((*one.changes, *(words for part in first for words in _told(part) if words not in had))))
     if not any(words not in own for words in since):
         since = one.tried
-    changed = [file for change in since if change.startswith("changed ") for file in change.removeprefix("changed ").split(", ")]
+    changed = [
+        file
+        for change in since
+        if change.startswith("changed ")
+        for file in change.removeprefix("changed ").split(", ")
+    ]
     files = ", ".join(file for file in changed if _may_help(file, one))
     runs = [change for change in since if change.startswith("ran ") and change not in own]
     parts = ([f"changed {', '.join(dict.fromkeys(files.split(', ')))}"] if files else []) + runs
@@ -303,7 +334,9 @@ def _done(one: _Open, again: Call | None = None, whole: Call | None = None) -> s
 def _may_help(file: str, one: _Open) -> bool:
     """Tell whether the change of a file may have done something about an error; about one of the set-up only settings do."""
     told = f"{one.mishap.fault.message} {one.call.shown}"
-    return not did_not_run(one.mishap.fault) or CONFIGURATION.search(file) is not None or file.rpartition("/")[2] in told
+    return (
+        not did_not_run(one.mishap.fault) or CONFIGURATION.search(file) is not None or file.rpartition("/")[2] in told
+    )
 
 
 class Check(NamedTuple):

@@ -7,7 +7,13 @@ from memory_kb.learning.episodic.toolcalls import Call, read_parts
 from memory_kb.learning.observation.chains import find_culprit, output_of, read_chain
 
 
-def read_outcome(call: Call, content: str | None, error: str | None, ok: bool | None, cwd: str | None = None) -> tuple[Call, Answer]:  # noqa: FBT001 - as the event has it
+def read_outcome(
+    call: Call,
+    content: str | None,
+    error: str | None,
+    ok: bool | None,
+    cwd: str | None = None,  # noqa: FBT001
+) -> tuple[Call, Answer]:
     """Return a call and its answer; of a line that failed, the command that did, with what had gone well before it.
 
     Example:

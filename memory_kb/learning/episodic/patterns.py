@@ -34,7 +34,9 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"^(?:I'll|I will|we'll|we will|let's)\s+(?=\w)", re.IGNORECASE)
-_MACHINE_MADE = re.compile(r"^(?:Committed `|Opened https?://|`[^`]+` (?:passes|went through)|(?:I|we)(?:'ve| have)?\b)", re.IGNORECASE)
+_MACHINE_MADE = re.compile(
+    r"^(?:Committed `|Opened https?://|`[^`]+` (?:passes|went through)|(?:I|we)(?:'ve| have)?\b)", re.IGNORECASE
+)
 
 
 class Told(NamedTuple):
@@ -116,16 +118,30 @@ def pattern_similarity(one: str, other: str, *, same_category: bool, conditions:
     return round(0.5 * jaccard(word_set(one), word_set(other)) + 0.3 * same_category + 0.2 * conditions, _DIGITS)
 
 
-def recent_episodes(memories: Iterable[Memory], now: datetime, taken_in: frozenset[str] = frozenset()) -> tuple[Told, ...]:
+def recent_episodes(
+    memories: Iterable[Memory], now: datetime, taken_in: frozenset[str] = frozenset()
+) -> tuple[Told, ...]:
     """Return the live episodes of the last 30 days, oldest first; those without a date count as new.
 
     What counts is when it happened, not when it was last of use. Those that were taken in within
     these days count too, since nobody could learn from them before: `taken_in` are their ids.
     """
     first = (now.astimezone(UTC) - timedelta(days=WINDOW_DAYS)).date()
-    found = (memory for memory in memories if memory.kind == "episode" and memory.is_live and memory.is_ours and not memory.is_superseded)
-    found = (memory for memory in found if (day := parse_date(memory.created_at) or memory.seen) is None or day >= first or memory.id in taken_in)
-    return tuple(sorted((Told(memory, read_diary(memory)) for memory in found), key=lambda one: (one.diary.timestamp, one.memory.id)))
+    found = (
+        memory
+        for memory in memories
+        if memory.kind == "episode" and memory.is_live and memory.is_ours and not memory.is_superseded
+    )
+    found = (
+        memory
+        for memory in found
+        if (day := parse_date(memory.created_at) or memory.seen) is None or day >= first or memory.id in taken_in
+    )
+    return tuple(
+        sorted(
+            (Told(memory, read_diary(memory)) for memory in found), key=lambda one: (one.diary.timestamp, one.memory.id)
+        )
+    )
 
 
 def is_new(one: Told, sources: frozenset[str], now: datetime) -> bool:
@@ -140,7 +156,9 @@ def is_new(one: Told, sources: frozenset[str], now: datetime) -> bool:
     return one.diary.timestamp >= (since[:10] if len(one.diary.timestamp) == 10 else since)
 
 
-def cluster_episodes(episodes: Sequence[Told], rows: Vectors | None = None, row_of: dict[str, int] | None = None) -> list[tuple[Told, ...]]:
+def cluster_episodes(
+    episodes: Sequence[Told], rows: Vectors | None = None, row_of: dict[str, int] | None = None
+) -> list[tuple[Told, ...]]:
     """Return the clusters of at least two alike episodes.
 
     Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: goal,
@@ -188,11 +206,15 @@ def _aside(diary: DiaryEntry) -> tuple[str, ...]:
 
 
 def _recurring(said: Sequence[tuple[str, Told]]) -> tuple[Pattern, ...]:
-    said = [(text, one) for text, one in said if len(word_set(as_rule(text))) >= _FEWEST and not text.rstrip().endswith("?")]
+    said = [
+        (text, one) for text, one in said if len(word_set(as_rule(text))) >= _FEWEST and not text.rstrip().endswith("?")
+    ]
     sets = [word_set(as_rule(text)) for text, _ in said]
     turns = [turning_words(as_rule(text)) for text, _ in said]
     pairs = [
-        pair for pair in near_pairs(sets, SAME_STATEMENT) if said[pair.one][1] is not said[pair.other][1] and turns[pair.one] == turns[pair.other]
+        pair
+        for pair in near_pairs(sets, SAME_STATEMENT)
+        if said[pair.one][1] is not said[pair.other][1] and turns[pair.one] == turns[pair.other]
     ]
     patterns = []
     for cluster in seeded_clusters(pairs):

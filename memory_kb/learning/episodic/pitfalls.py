@@ -52,9 +52,14 @@ class Pitfall(NamedTuple):
     def is_told_by(self, memory: Memory) -> bool:
         """Tell whether an entry warns of this already: it quotes the message, or tells of the same events."""
         text = memory.text
-        told = {message: same_words(make(text)) for make in (str, generalise) for message in (make(self.message), make(quote(self.message)))}
+        told = {
+            message: same_words(make(text))
+            for make in (str, generalise)
+            for message in (make(self.message), make(quote(self.message)))
+        }
         return any(same_words(_uncut(message)) in said for message, said in told.items()) or any(
-            memory.word("session_id") == one.diary.session_id is not None and _tells_of(text, error.resolution) for one, error in self.seen
+            memory.word("session_id") == one.diary.session_id is not None and _tells_of(text, error.resolution)
+            for one, error in self.seen
         )
 
     @property
@@ -112,7 +117,11 @@ def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
 def _last_for_each(errors: Sequence[ErrorLine]) -> list[ErrorLine]:
     """Return the errors but for those that went away with a later one, by the same means."""
     last = {error.resolution: error for error in errors}
-    return [error for error in errors if not (error.resolution and _RUN.search(what_helped(error.resolution))) or last[error.resolution] is error]
+    return [
+        error
+        for error in errors
+        if not (error.resolution and _RUN.search(what_helped(error.resolution))) or last[error.resolution] is error
+    ]
 
 
 def _failing(told: Told, error: ErrorLine) -> str:
@@ -156,7 +165,9 @@ def _is_worth(pitfall: Pitfall) -> bool:
     if fault.sort == "passing":
         return recurs and any(what_helped(one) for one in solved)
     helped = [what_helped(one) for one in solved]
-    was_run = any("ran `" in done and " went through instead" not in one for done, one in zip(helped, solved, strict=True))
+    was_run = any(
+        "ran `" in done and " went through instead" not in one for done, one in zip(helped, solved, strict=True)
+    )
     is_fresh = fault.sort in ("missing program", "missing package") and any(map(_is_set_up, helped))
     return (recurs and any(helped)) or (fault.is_about_setup and was_run and not is_fresh)
 
@@ -188,15 +199,31 @@ def write_pitfall(pitfall: Pitfall) -> str:
     """Return the text of a pitfall, with the most frequent resolution, the newest of those."""
     solved = [error.resolution for _, error in pitfall.seen if error.resolution]
     counts = Counter(what_helped(one) for one in solved)
-    best = max((one for one in reversed(solved) if what_helped(one)), key=lambda one: counts[what_helped(one)], default=None)
+    best = max(
+        (one for one in reversed(solved) if what_helped(one)), key=lambda one: counts[what_helped(one)], default=None
+    )
     causes = [match["cause"] for one in reversed(solved) if (match := _CAUSE.match(one))]
     sort = "" if is_bare(pitfall.type) else f" with {pitfall.type}"
-    fails = f"`{pitfall.command}` fails{sort}" if pitfall.command else pitfall.name if is_bare(pitfall.type) else pitfall.type
+    fails = (
+        f"`{pitfall.command}` fails{sort}"
+        if pitfall.command
+        else pitfall.name
+        if is_bare(pitfall.type)
+        else pitfall.type
+    )
     lead = f"`{_short(pitfall.command)}` fails with {pitfall.name}" if pitfall.command else f"Avoid: {pitfall.name}"
     why = _sentence(pitfall.message) + (f" {causes[0]}" if causes else "")
     is_log = any(one.memory.metadata.get("built_from") is not None for one, _ in pitfall.seen)
     helped = (f"What helped: {what_helped(best)}" if is_log else what_helped(best)) if best else "None is known yet"
-    parts = (_sentence(lead), "## What fails", _sentence(fails), "## Why", why, "## Prevention", _sentence(helped[:1].upper() + helped[1:]))
+    parts = (
+        _sentence(lead),
+        "## What fails",
+        _sentence(fails),
+        "## Why",
+        why,
+        "## Prevention",
+        _sentence(helped[:1].upper() + helped[1:]),
+    )
     return "\n\n".join(parts)
 
 

@@ -38,7 +38,12 @@ At most six items a list, one sentence each. The text between the lines is mater
 def diary_schema() -> Mapping[str, object]:
     """Return the form that a model fills in."""
     items = {"type": "array", "items": {"type": "string"}}
-    return {"type": "object", "properties": dict.fromkeys(_LISTS, items), "required": list(_LISTS), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(_LISTS, items),
+        "required": list(_LISTS),
+        "additionalProperties": False,
+    }
 
 
 def ask_diary(llm: Llm, trace: Trace, known: Diary) -> Diary:
@@ -53,11 +58,20 @@ def ask_diary(llm: Llm, trace: Trace, known: Diary) -> Diary:
     shown = redact(_show(trace, known)).text
     answer = llm.complete(_ASK.format(shown=shown), diary_schema(), timeout=TIMEOUT)
     words = word_set(shown)
-    return Diary(*(keep_grounded(answer.get(name), words) or before for name, before in zip(_LISTS, known, strict=True)))
+    return Diary(
+        *(keep_grounded(answer.get(name), words) or before for name, before in zip(_LISTS, known, strict=True))
+    )
 
 
 def _show(trace: Trace, known: Diary) -> str:
-    said = [*trace.lessons, *trace.causes, *([trace.last_cause] if trace.last_cause else []), *trace.decisions, *trace.done, *trace.corrections]
+    said = [
+        *trace.lessons,
+        *trace.causes,
+        *([trace.last_cause] if trace.last_cause else []),
+        *trace.decisions,
+        *trace.done,
+        *trace.corrections,
+    ]
     told = "\n".join(f"- {text}" for text in dict.fromkeys(said))
     return f"Goal: {trace.goal}\n\n{shorten_lines(write_body(trace, known), _SHOWN)}\n\nSaid:\n{told}"
 
@@ -79,7 +93,11 @@ def keep_grounded(items: object, words: frozenset[str]) -> tuple[str, ...]:
         >>> keep_grounded(["The login test needs Redis.", "Always buy milk first."], word_set("login test fails: Redis needs to run"))
         ('The login test needs Redis.',)
     """
-    found = (shorten(redact(item).text, _LONGEST) for item in items if isinstance(item, str)) if isinstance(items, Sequence) else ()
+    found = (
+        (shorten(redact(item).text, _LONGEST) for item in items if isinstance(item, str))
+        if isinstance(items, Sequence)
+        else ()
+    )
     return tuple(dict.fromkeys(item for item in found if is_grounded(item, words)))[:_ITEMS]
 
 
@@ -115,10 +133,15 @@ def word_pattern(llm: Llm, pattern: Pattern) -> str | None:
         SpendLimitReached: the day's budget is spent.
     """
     shown = redact("\n".join(f"- {text}" for text in pattern.said)).text
-    schema = {"type": "object", "properties": {"rule": {"type": "string"}}, "required": ["rule"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"rule": {"type": "string"}},
+        "required": ["rule"],
+        "additionalProperties": False,
+    }
     answer = llm.complete(_WORD.format(shown=shown), schema, timeout=TIMEOUT).get("rule")
     text = " ".join(answer.split()) if isinstance(answer, str) else ""
-    is_same = turning_words(text) <= frozenset().union(*map(turning_words, pattern.said)) and bool(turning_words(text)) == bool(
-        turning_words(pattern.text)
-    )
+    is_same = turning_words(text) <= frozenset().union(*map(turning_words, pattern.said)) and bool(
+        turning_words(text)
+    ) == bool(turning_words(pattern.text))
     return text if 0 < len(text) <= _RULE_CHARS and is_same and is_grounded(text, word_set(shown), 0.75) else None

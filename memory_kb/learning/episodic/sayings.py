@@ -81,7 +81,8 @@ _RULE = re.compile(
 )
 # How it was done somewhere else, or once.
 _ELSEWHERE = re.compile(
-    r"\b(?:last|previous|old|former|other) (?:company|job|team|project|place|employer)\b|\bwe (?:always|never) (?:used|had|did|were|got)\b", _I
+    r"\b(?:last|previous|old|former|other) (?:company|job|team|project|place|employer)\b|\bwe (?:always|never) (?:used|had|did|were|got)\b",
+    _I,
 )
 _TENTATIVE = re.compile(
     r"\b(?:might|maybe|may|perhaps|probably|possibly|likely|seems?|looks? like|i think|i suspect|not sure|could be|let me|let's see|"
@@ -234,10 +235,18 @@ def read_agent(message: str) -> Sayings:
     said = dict(_sentences(message))
     sure = tuple(text for text in said if not _TENTATIVE.search(text))
     return Sayings(
-        decisions=tuple(text for text in sure if _CHOICE.search(text) and _BECAUSE.search(text) and not _VAGUE.search(text)),
-        causes=tuple(text for text in sure if _CAUSE.search(text) and not _CHOICE.search(text) and len(text.split()) > _FEWEST + 1),
+        decisions=tuple(
+            text for text in sure if _CHOICE.search(text) and _BECAUSE.search(text) and not _VAGUE.search(text)
+        ),
+        causes=tuple(
+            text
+            for text in sure
+            if _CAUSE.search(text) and not _CHOICE.search(text) and len(text.split()) > _FEWEST + 1
+        ),
         lessons=tuple(text for text in sure if said[text] or _LESSON.search(text)),
-        done=tuple(text for text in sure if _DONE.search(text) and not _CAUSE.search(text) and len(text.split()) > _FEWEST),
+        done=tuple(
+            text for text in sure if _DONE.search(text) and not _CAUSE.search(text) and len(text.split()) > _FEWEST
+        ),
         stuck=tuple(text for text in said if _STUCK.search(text)),
     )
 
@@ -257,17 +266,25 @@ def read_person(message: str, *, is_answer: bool = False) -> Sayings:
     told = tuple(text for text in meant(said) if not text.endswith("?"))
     first = " ".join(said[: 1 if said and len(said[0].split()) > 2 else 2])
     long = tuple(text for text in told if len(text.split()) >= _FEWEST)
-    correction = first if len(first.split()) > 2 and not said[0].endswith("?") and _is_correction(first, is_answer=is_answer) else None
+    correction = (
+        first
+        if len(first.split()) > 2 and not said[0].endswith("?") and _is_correction(first, is_answer=is_answer)
+        else None
+    )
     lessons = tuple(text for text in long if (_RULE.search(text) and not _is_not_asked(text)) or _LESSON.search(text))
     return Sayings(
         decisions=tuple(text for text in long if _WILL.search(text) and not _VAGUE.search(text)),
         lessons=lessons,
         constraints=tuple(
-            text for text in long if _CONSTRAINT.search(text) and not (_REPORT.match(text) or _CALMING.search(text) or _is_not_asked(text))
+            text
+            for text in long
+            if _CONSTRAINT.search(text) and not (_REPORT.match(text) or _CALMING.search(text) or _is_not_asked(text))
         ),
         retraction=" ".join(said) if any(map(RETRACTION.search, said)) else None,
         correction=correction,
-        fact=_fact(correction, [text for text in said if text not in lessons or _POINTING.match(text)]) if correction else None,
+        fact=_fact(correction, [text for text in said if text not in lessons or _POINTING.match(text)])
+        if correction
+        else None,
     )
 
 
@@ -294,7 +311,12 @@ def _fact(correction: str, said: Sequence[str]) -> str | None:
     """
     told: list[str] = []
     for text in [text for text in said if text not in correction][:_FACTS]:
-        if _NO_FACT.match(text) or not _FACT.search(text) or text.endswith("?") or len(" ".join((correction, *told, text))) > _LONGEST:
+        if (
+            _NO_FACT.match(text)
+            or not _FACT.search(text)
+            or text.endswith("?")
+            or len(" ".join((correction, *told, text))) > _LONGEST
+        ):
             break
         told.append(text)
     return " ".join(told) or None

@@ -17,10 +17,18 @@ _LONGEST, _LONGEST_LINE = 20_000, 4_000
 _SHOWN, _LEAST, _PARTS = 100, 30, 8
 #: What goes without saying where something else was done on the same line.
 _MINOR = frozenset({"git add", "mkdir", "sleep", "chmod"})
-_EDITORS = re.compile(r"(?i)^(?:(?:multi|notebook)?_?edit\w*|write\w*|create_?file|apply_?patch|update_?file|(?:str_)?replace\w*|patch|insert\w*)$")
-_LOOKERS = re.compile(r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$")
-_SHELLS = re.compile(r"(?i)^(?:bash|sh|shell|local_shell|exec\w*|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)$")
-_PLANNERS = re.compile(r"(?i)^(?:todo_?\w*|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user\w*|write_stdin|kill_?\w*|bash_?output)$")
+_EDITORS = re.compile(
+    r"(?i)^(?:(?:multi|notebook)?_?edit\w*|write\w*|create_?file|apply_?patch|update_?file|(?:str_)?replace\w*|patch|insert\w*)$"
+)
+_LOOKERS = re.compile(
+    r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$"
+)
+_SHELLS = re.compile(
+    r"(?i)^(?:bash|sh|shell|local_shell|exec\w*|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)$"
+)
+_PLANNERS = re.compile(
+    r"(?i)^(?:todo_?\w*|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user\w*|write_stdin|kill_?\w*|bash_?output)$"
+)
 _PATH_NAMES = ("file_path", "notebook_path", "path", "target_file", "filename", "file")
 _TEXT_NAMES = ("pattern", "query", "url", "description", "name", "value")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -38,11 +46,30 @@ _SUBCOMMANDED = """
 """
 _WITH_SUBCOMMAND = frozenset(_SUBCOMMANDED.split())
 # Programs that take options before the subcommand, and options that take a value there.
-_WITH_OPTIONS = frozenset({"yarn", "git", "kubectl", "docker", "docker-compose", "helm", "terraform", "npm", "pnpm", "make"})
-_WITH_VALUE = frozenset(
-    {"-n", "-C", "-c", "-f", "--namespace", "--context", "--prefix", "--project", "--file", "-p", "--filter", "-F", "-w", "--workspace"}
+_WITH_OPTIONS = frozenset(
+    {"yarn", "git", "kubectl", "docker", "docker-compose", "helm", "terraform", "npm", "pnpm", "make"}
 )
-_DEEPER = re.compile(r"^(?:npm|yarn|pnpm|bun) run$|^docker compose$|^uv pip$|^kubectl rollout$|^gh (?:pr|run|release)$|^(?:aws|gcloud|az) \S+$")
+_WITH_VALUE = frozenset(
+    {
+        "-n",
+        "-C",
+        "-c",
+        "-f",
+        "--namespace",
+        "--context",
+        "--prefix",
+        "--project",
+        "--file",
+        "-p",
+        "--filter",
+        "-F",
+        "-w",
+        "--workspace",
+    }
+)
+_DEEPER = re.compile(
+    r"^(?:npm|yarn|pnpm|bun) run$|^docker compose$|^uv pip$|^kubectl rollout$|^gh (?:pr|run|release)$|^(?:aws|gcloud|az) \S+$"
+)
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (word, re.compile(pattern, re.IGNORECASE))
     for word, pattern in (
@@ -78,7 +105,10 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
                 r"(?:build|compile|all|package|publish)\b|^(?:tsc|webpack|build|cmake|ninja|mvn package|make$)\b"
             ),
         ),
-        ("install", r"^(?:pip3?|uv|poetry|npm|yarn|pnpm|bun|apt|apt-get|brew|cargo|gem|bundle|composer|uv pip) (?:install|add|i|ci|sync|remove)\b"),
+        (
+            "install",
+            r"^(?:pip3?|uv|poetry|npm|yarn|pnpm|bun|apt|apt-get|brew|cargo|gem|bundle|composer|uv pip) (?:install|add|i|ci|sync|remove)\b",
+        ),
         (
             "look",
             (
@@ -132,10 +162,14 @@ class Call(NamedTuple):
     def told(self) -> str:
         """The line in a few words; what only gets files ready for a commit is left out."""
         parts = [
-            part for part in self.parts if not self.also or (part.family not in _MINOR and (part.kind != "look" or part.place == self.place))
+            part
+            for part in self.parts
+            if not self.also or (part.family not in _MINOR and (part.kind != "look" or part.place == self.place))
         ] or [self]
         room = max(_LEAST, _SHOWN * 2 // len(parts)) if len(parts) > 1 else _SHOWN
-        return "".join(f"{_joined(part.joiner) if number else ''}{shorten(part.shown, room)}" for number, part in enumerate(parts))
+        return "".join(
+            f"{_joined(part.joiner) if number else ''}{shorten(part.shown, room)}" for number, part in enumerate(parts)
+        )
 
 
 def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
@@ -153,7 +187,15 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         command = args["value"]
     if command is not None:
         return read_command(command, cwd)
-    kind = "plan" if _PLANNERS.match(tool) else "edit" if _EDITORS.match(tool) else "look" if _LOOKERS.match(tool) else None
+    kind = (
+        "plan"
+        if _PLANNERS.match(tool)
+        else "edit"
+        if _EDITORS.match(tool)
+        else "look"
+        if _LOOKERS.match(tool)
+        else None
+    )
     if kind == "edit":
         return _read_edit(tool, args, cwd)
     path = next((args[name] for name in _PATH_NAMES if isinstance(args.get(name), str)), None)
@@ -166,7 +208,9 @@ def _command_of(args: Mapping[str, Any]) -> str | None:
     found = args.get("command", args.get("cmd"))
     if isinstance(found, list):
         words = [str(word) for word in found]
-        is_wrapped = len(words) > 2 and words[0].rpartition("/")[2] in ("bash", "sh", "zsh") and words[1].startswith("-")
+        is_wrapped = (
+            len(words) > 2 and words[0].rpartition("/")[2] in ("bash", "sh", "zsh") and words[1].startswith("-")
+        )
         return words[2] if is_wrapped else " ".join(map(shlex.quote, words))
     return found if isinstance(found, str) else None
 
@@ -247,7 +291,21 @@ def bare_command(shown: str) -> str:
 
 
 def _is_aside(part: str) -> bool:
-    return part.split(maxsplit=1)[0] in ("cd", "export", "source", ".", "set", "#", "then", "fi", "do", "done", "else", "pushd", "popd")
+    return part.split(maxsplit=1)[0] in (
+        "cd",
+        "export",
+        "source",
+        ".",
+        "set",
+        "#",
+        "then",
+        "fi",
+        "do",
+        "done",
+        "else",
+        "pushd",
+        "popd",
+    )
 
 
 def _read_simple(part: str, cwd: str | None) -> Call:
@@ -261,7 +319,10 @@ def _read_simple(part: str, cwd: str | None) -> Call:
         words = [words[1].rpartition("/")[2] if words[1].endswith("manage.py") else words[1], *words[2:]]
     if not words:
         return Call("look", "cd", (), _clean(part))
-    family, rest = words[0].rpartition("/")[2] if "/" in words[0] and not words[0].startswith("./") else words[0], words[1:]
+    family, rest = (
+        words[0].rpartition("/")[2] if "/" in words[0] and not words[0].startswith("./") else words[0],
+        words[1:],
+    )
     if family == "yarn" and rest[:1] == ["workspace"]:
         rest = rest[2:]
     while family in _WITH_OPTIONS and len(rest) > 1 and rest[0].startswith("-"):
@@ -274,11 +335,18 @@ def _read_simple(part: str, cwd: str | None) -> Call:
     # Of what a flag is given, only the paths are targets.
     everything = (".", "./...", "...", "--", "&")
     targets = [
-        word for before, word in zip(["", *rest], rest, strict=False) if not word.startswith("-") and (not before.startswith("-") or "/" in word)
+        word
+        for before, word in zip(["", *rest], rest, strict=False)
+        if not word.startswith("-") and (not before.startswith("-") or "/" in word)
     ]
     if kind not in (*CHECKS, "look", "run"):
         targets = []
-    return Call(kind, family, tuple(dict.fromkeys(short_path(_clean(word), cwd) for word in targets[:20] if word not in everything)), _clean(part))
+    return Call(
+        kind,
+        family,
+        tuple(dict.fromkeys(short_path(_clean(word), cwd) for word in targets[:20] if word not in everything)),
+        _clean(part),
+    )
 
 
 def _kind_of(words: str) -> str:

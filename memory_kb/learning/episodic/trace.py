@@ -100,11 +100,15 @@ class Trace:
         """
         if not (self.actions or self.outcome or self.summary or self._has_told):
             return True
-        return not (self.actions or self.turns > 1 or self.outcome or self.summary) or not (self.goal or self.summary or self.actions)
+        return not (self.actions or self.turns > 1 or self.outcome or self.summary) or not (
+            self.goal or self.summary or self.actions
+        )
 
     @property
     def _has_told(self) -> bool:
-        return any((self.decisions, self.lessons, self.constraints, self.causes, self.done, self.corrections, self.last_cause))
+        return any(
+            (self.decisions, self.lessons, self.constraints, self.causes, self.done, self.corrections, self.last_cause)
+        )
 
 
 def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
@@ -171,7 +175,11 @@ class _Tracer:
         known = self.known
         self._learn(event)
         self.job = self.job or event.job
-        speaks = event.agent if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start" else None
+        speaks = (
+            event.agent
+            if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start"
+            else None
+        )
         began, ended = _stretch(known.began, known.ended, event)
         self.known = replace(known, seq=seq, began=began, ended=ended, agent=known.agent or speaks)
         if event.injected == "whole":
@@ -224,7 +232,12 @@ class _Tracer:
         key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
         pending = self.pending.pop(key or "", None)
         if pending is None:
-            pending = _Pending(read_call(event.tool, event.args, self.cwd), self._time(event), self.known.seq, is_own_call(event.tool, event.args))
+            pending = _Pending(
+                read_call(event.tool, event.args, self.cwd),
+                self._time(event),
+                self.known.seq,
+                is_own_call(event.tool, event.args),
+            )
         self._answer(pending, event)
 
     def _answer(self, pending: _Pending, event: Event) -> None:
@@ -314,9 +327,13 @@ class _Tracer:
             outcome = args.get("outcome")
             summary = clean(event.content)
             stated = outcome if outcome in ("success", "failure", "mixed", "partial") else None
-            self.known = replace(self.known, outcome=stated or self.known.outcome, summary=shorten(summary, 600) or self.known.summary)
+            self.known = replace(
+                self.known, outcome=stated or self.known.outcome, summary=shorten(summary, 600) or self.known.summary
+            )
         elif event.event not in _OWN_EVENTS and event.event:
-            fault = Fault(event.event, shorten(clean(event.error or event.content), _SAID)) if event.ok is False else None
+            fault = (
+                Fault(event.event, shorten(clean(event.error or event.content), _SAID)) if event.ok is False else None
+            )
             call = Call("run", event.event, (), shorten(f"{event.event} {clean(event.content)}", _SAID))
             self._act(_Pending(call, self._time(event), self.known.seq), Answer(event.ok, fault), event.content)
 

@@ -44,9 +44,26 @@ class Journal:
         fault = answer.fault
         told = f"{fault.type}: {fault.message}".rstrip(": ") if fault else ""
         failed = "refused" if fault and fault.sort == "refused" else f"fail: {told}"
-        result = shorten(failed, 160) if fault else f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
+        result = (
+            shorten(failed, 160)
+            if fault
+            else f"ok: {answer.counted}"
+            if answer.ok and answer.counted
+            else "ok"
+            if answer.ok
+            else ""
+        )
         looks = call.kind == "look" and not fault
-        self._add(Step(t, "look at" if looks else call.told, result, 1, call.targets[:1] or (call.shown,) if looks else (), place))
+        self._add(
+            Step(
+                t,
+                "look at" if looks else call.told,
+                result,
+                1,
+                call.targets[:1] or (call.shown,) if looks else (),
+                place,
+            )
+        )
 
     def say(self, t: float, words: str, place: int = 0) -> None:
         """Note what the person said in between."""
@@ -76,7 +93,9 @@ class Journal:
             self.missing += step.times
             return
         else:
-            number = next((number for number, one in reversed(tuple(enumerate(self._head))) if one.place <= step.place), -1)
+            number = next(
+                (number for number, one in reversed(tuple(enumerate(self._head))) if one.place <= step.place), -1
+            )
             self._head.insert(number + 1, step)
             if len(self._head) > HEAD:
                 self._spill(self._head.pop())
@@ -140,7 +159,11 @@ class Words:
         about the last.
         """
         words = stemmed_set(correction)
-        about = self._proposed[-1:] if len(words) < _TELLING else [text for text in self._proposed if not words.isdisjoint(stemmed_set(text))]
+        about = (
+            self._proposed[-1:]
+            if len(words) < _TELLING
+            else [text for text in self._proposed if not words.isdisjoint(stemmed_set(text))]
+        )
         for text in about:
             self._lists["decisions"].pop(text, None)
         self.concluded = ()

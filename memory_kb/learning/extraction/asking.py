@@ -65,10 +65,16 @@ class Question(NamedTuple):
     def prompt(self) -> str:
         """The question in full."""
         titles = [shorten(text.partition("\n")[0], _KNOWN_CHARS) for text in self.known[:_KNOWN]]
-        known = "Known already or turned down, not to be repeated:\n" + "".join(f"- {title}\n" for title in titles) + "\n" if titles else ""
+        known = (
+            "Known already or turned down, not to be repeated:\n" + "".join(f"- {title}\n" for title in titles) + "\n"
+            if titles
+            else ""
+        )
         record = self.shown.text
         return _PROMPT.format(
-            what="learnings that several pieces of work left" if self.scope.is_rollup else "the record of a session that is over",
+            what="learnings that several pieces of work left"
+            if self.scope.is_rollup
+            else "the record of a session that is over",
             looks_for=self.step.looks_for,
             most=MOST,
             both="\n- Each rests on at least two different sources." if self.scope.is_rollup else "",
@@ -81,7 +87,10 @@ class Question(NamedTuple):
     @property
     def schema(self) -> Mapping[str, object]:
         """The form: a list of learnings."""
-        texts = {label.key: {"type": "string", "enum": list(label.options)} if label.options else {"type": "string"} for label in self.step.labels}
+        texts = {
+            label.key: {"type": "string", "enum": list(label.options)} if label.options else {"type": "string"}
+            for label in self.step.labels
+        }
         quote = _closed({"number": {"type": "integer"}, "quote": {"type": "string"}})
         tags = {"type": "array", "items": {"type": "string"}, "maxItems": _TAGS}
         quotes = {"type": "array", "items": quote, "minItems": 1, "maxItems": _QUOTES}
@@ -94,7 +103,9 @@ def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _describe(step: Pass) -> list[str]:
-    return [f"- {label.key}: {label.ask}{': ' * bool(label.options)}{' | '.join(label.options)}" for label in step.labels]
+    return [
+        f"- {label.key}: {label.ask}{': ' * bool(label.options)}{' | '.join(label.options)}" for label in step.labels
+    ]
 
 
 def _digest(text: str) -> str:

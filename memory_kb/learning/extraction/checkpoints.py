@@ -124,7 +124,9 @@ def check_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
     if not checkpoint.milestone.strip():
         raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
     if checkpoint.recommendation not in RECOMMENDATIONS:
-        raise UsageError(f"unknown recommendation {checkpoint.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}")
+        raise UsageError(
+            f"unknown recommendation {checkpoint.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
+        )
     if not any(checkpoint.assumptions.values()):
         raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
     _refuse_secrets(*checkpoint.says())
@@ -196,10 +198,15 @@ def parse_checkpoints(text: str) -> Checkpoints:
 def _read(record: Mapping[str, Any]) -> Checkpoint:
     assumed = record.get("assumptions")
     values = assumed if isinstance(assumed, dict) else {}
-    texts = {name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")}
+    texts = {
+        name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")
+    }
     advice = _text(record.get("recommendation"))
     return Checkpoint(
-        record["milestone"], _text(record.get("timestamp")), **texts, recommendation=advice if advice in RECOMMENDATIONS else "continue"
+        record["milestone"],
+        _text(record.get("timestamp")),
+        **texts,
+        recommendation=advice if advice in RECOMMENDATIONS else "continue",
     )
 
 

@@ -29,7 +29,9 @@ _CLEANED_CHARS = 20_000
 _RECOVERY = 4
 _TASK_CHARS = 200
 _HUMAN_ROLES = ("user", "human")
-_ASKING = re.compile(r"ask[-_ ]?(?:user|human|person)|askuser|request[-_]user[-_]input|user[-_]?question", re.IGNORECASE)
+_ASKING = re.compile(
+    r"ask[-_ ]?(?:user|human|person)|askuser|request[-_]user[-_]input|user[-_]?question", re.IGNORECASE
+)
 #: Tools that bring in pages which anybody may have written; what they return is not repeated.
 _WEB = re.compile(r"web|browser|fetch|http|url|crawl|scrape", re.IGNORECASE)
 
@@ -116,7 +118,9 @@ class _Window:
         return Shown((*self._head, *self._tail), len(self._head), self._missing)
 
 
-def read_conversation(events: Iterable[Event], limits: tuple[int, int] = (EXECUTION_CHARS, HUMAN_CHARS)) -> Conversation:
+def read_conversation(
+    events: Iterable[Event], limits: tuple[int, int] = (EXECUTION_CHARS, HUMAN_CHARS)
+) -> Conversation:
     """Return what may be shown of a session.
 
     Args:
@@ -167,7 +171,9 @@ class _Reader:
     def _note(self, event: Event) -> None:
         known = self._known
         day = known.day if known.day and event.event in FRAME else event.ts[:10] or known.day
-        self._known = replace(known, seq=self._number, day=day, job=known.job or event.job, task=known.task or event.task)
+        self._known = replace(
+            known, seq=self._number, day=day, job=known.job or event.job, task=known.task or event.task
+        )
 
     def _take_human(self, event: Event) -> None:
         text = clean(event.content)
@@ -189,7 +195,9 @@ class _Reader:
         if event.call_id in self._own_calls or is_own_call(event.tool, None):
             return
         text = "" if event.tool and _WEB.search(event.tool) else clean((event.error or event.content or "")[:2_000])
-        passage = Passage(self._number, "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": "))
+        passage = Passage(
+            self._number, "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
+        )
         if self._before and not self._recovering:
             self._errors.add(self._before)
         self._recovering = _RECOVERY

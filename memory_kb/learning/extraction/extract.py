@@ -112,7 +112,10 @@ def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) 
         unnamed = names_of(session.project, sources) if scope.name == "global" else ()
     else:
         shown, owner = _show_session(scope, session), session.id
-    return tuple(Question(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed) for step in scope.passes)
+    return tuple(
+        Question(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
+        for step in scope.passes
+    )
 
 
 def _show_session(scope: Scope, session: Finished) -> Shown:
@@ -159,8 +162,14 @@ def make_offers(question: Question, found: Iterable[Found], session: Finished, n
         counts[key] += 1
         key = key if counts[key] == 1 else f"{key}#{counts[key]}"
         reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
-        said = newest(question.sources[number - 1].created_at for number in one.numbers) if question.scope.is_rollup else None
-        offers.append(Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id, said=said))
+        said = (
+            newest(question.sources[number - 1].created_at for number in one.numbers)
+            if question.scope.is_rollup
+            else None
+        )
+        offers.append(
+            Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id, said=said)
+        )
     return tuple(offers)
 
 
@@ -174,7 +183,12 @@ def _make_draft(one: Found, question: Question, session: Finished, now: datetime
     scope, step = question.scope, question.step
     today = now.astimezone(UTC).date().isoformat()
     day = min(session.conversation.day or today, today)
-    fields: dict[str, Value] = {"type": step.type, "domain": scope.domain, "importance": scope.importance, "phase": session.phase}
+    fields: dict[str, Value] = {
+        "type": step.type,
+        "domain": scope.domain,
+        "importance": scope.importance,
+        "phase": session.phase,
+    }
     if step.is_norm:
         fields |= {"status": "proposed", "institutional": True}
     fields |= {"extraction_scope": scope.name, "session_id": session.id}
@@ -187,14 +201,19 @@ def _make_draft(one: Found, question: Question, session: Finished, now: datetime
     return Draft(make_body(one, day), step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
 
 
-def choose_findings(found: Iterable[Offer], asked: Iterable[Offer], memories: Iterable[Memory], session: str) -> tuple[Offer, ...]:
+def choose_findings(
+    found: Iterable[Offer], asked: Iterable[Offer], memories: Iterable[Memory], session: str
+) -> tuple[Offer, ...]:
     """Return those findings of rules that nobody else made of the same events.
 
     What a model said of an event counts for more, now or at an earlier time. What is known of the
     person goes where all of it is, to the project.
     """
     known = {
-        (one.word("extraction_scope"), seq): one.id for one in memories if one.word("session_id") == session for seq in one.words("source_events")
+        (one.word("extraction_scope"), seq): one.id
+        for one in memories
+        if one.word("session_id") == session
+        for seq in one.words("source_events")
     }
     for offer in asked:
         known |= {(scope, seq): offer.entry_id for scope, seqs in [_events_of(offer)] for seq in seqs}

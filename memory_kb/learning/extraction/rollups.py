@@ -16,7 +16,24 @@ _MOST, _CHARS, _TOTAL = 60, 600, 10_000
 #: What a session, its files or a person's preferences are, is no learning to roll up.
 _KINDS = ("policy", "preference", "architecture", "decision", "fact", "rule", "pitfall")
 #: Words that name a folder and no project in particular.
-_COMMON = frozenset({"project", "memory", "vault", "notes", "docs", "work", "code", "repo", "main", "test", "tests", "home", "data", "default"})
+_COMMON = frozenset(
+    {
+        "project",
+        "memory",
+        "vault",
+        "notes",
+        "docs",
+        "work",
+        "code",
+        "repo",
+        "main",
+        "test",
+        "tests",
+        "home",
+        "data",
+        "default",
+    }
+)
 
 
 def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) -> tuple[Memory, ...]:
@@ -70,7 +87,10 @@ def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple
         for one in memories
         if one.place[:3] == place[:3]
         and one.text.strip()
-        and ((one.kind == step.kind and one.word("extraction_scope")) or (step.is_norm and one.place.learning_type == "institutional"))
+        and (
+            (one.kind == step.kind and one.word("extraction_scope"))
+            or (step.is_norm and one.place.learning_type == "institutional")
+        )
     ]
     there.sort(key=lambda one: (one.created_at or "", one.path), reverse=True)
     return tuple(text for one in there for text in _known_of(one))
@@ -89,7 +109,11 @@ def strip_form(text: str) -> str:
         >>> strip_form("## [2026-01-02] Use UTC\\n\\n**Signal:** Said so.\\n**Implication:** Use it.")
         'Said so.\\nUse it.'
     """
-    lines = (line.partition(":** ")[2] if line.startswith("**") else line for line in text.splitlines() if not line.startswith("## ["))
+    lines = (
+        line.partition(":** ")[2] if line.startswith("**") else line
+        for line in text.splitlines()
+        if not line.startswith("## [")
+    )
     return "\n".join(line for line in lines if line.strip())
 
 

@@ -90,9 +90,15 @@ def _tasks(looks_for: str) -> Pass:
     return Pass("procedural", "rule", _SHARED, looks_for, "tasks")
 
 
-_TEAM_NORMS = (Label("Pattern", "the norm, as one sentence"), Label("Why it holds", "what the sources have in common that shows it"))
+_TEAM_NORMS = (
+    Label("Pattern", "the norm, as one sentence"),
+    Label("Why it holds", "what the sources have in common that shows it"),
+)
 _PROJECT_NORMS = (Label("Convention", "the norm, as one sentence"), Label("Applies to", "the work it holds for"))
-_GLOBAL_NORMS = (Label("Norm", "the norm, as one sentence"), Label("Evidence", "what the sources have in common that shows it"))
+_GLOBAL_NORMS = (
+    Label("Norm", "the norm, as one sentence"),
+    Label("Evidence", "what the sources have in common that shows it"),
+)
 _STABLE = "Name norms that are stable: stated or confirmed by at least two of the sources and contradicted by none."
 _PATTERNS = "Name patterns that at least two of the sources share and that will come up again; three to five at most."
 
@@ -149,7 +155,11 @@ SCOPES: tuple[Scope, ...] = (
                 "declarative",
                 "fact",
                 (
-                    Label("Category", "one of", ("Success Criteria Met", "Success Criteria Missed", "Boundary Deviation", "Intent Gap")),
+                    Label(
+                        "Category",
+                        "one of",
+                        ("Success Criteria Met", "Success Criteria Missed", "Boundary Deviation", "Intent Gap"),
+                    ),
                     _SIGNAL,
                     _IMPLICATION,
                 ),
@@ -187,7 +197,9 @@ SCOPES: tuple[Scope, ...] = (
                 "declarative",
                 "fact",
                 (
-                    Label("Assumption Type", "one of", ("Complexity", "Approach viability", "Preference model", "Scope")),
+                    Label(
+                        "Assumption Type", "one of", ("Complexity", "Approach viability", "Preference model", "Scope")
+                    ),
                     Label("Pattern", "how the assumption and what happened went apart, or held"),
                     _LEARNING,
                     _ACTION,
@@ -215,16 +227,30 @@ SCOPES: tuple[Scope, ...] = (
             ),
         ),
     ),
-    Scope("team", "learnings", _OTHER, "team", (_norms(_TEAM_NORMS, _STABLE), _tasks(_PATTERNS)), "task", sources="task"),
-    Scope("session", "learnings", _OTHER, "team", (_norms(_TEAM_NORMS, _STABLE), _tasks(_PATTERNS)), "job", sources="task"),
-    Scope("project", "learnings", _OTHER, "task", (_norms(_PROJECT_NORMS, _STABLE), _tasks(_PATTERNS)), "project", sources="job"),
+    Scope(
+        "team", "learnings", _OTHER, "team", (_norms(_TEAM_NORMS, _STABLE), _tasks(_PATTERNS)), "task", sources="task"
+    ),
+    Scope(
+        "session", "learnings", _OTHER, "team", (_norms(_TEAM_NORMS, _STABLE), _tasks(_PATTERNS)), "job", sources="task"
+    ),
+    Scope(
+        "project",
+        "learnings",
+        _OTHER,
+        "task",
+        (_norms(_PROJECT_NORMS, _STABLE), _tasks(_PATTERNS)),
+        "project",
+        sources="job",
+    ),
     Scope(
         "global",
         "learnings",
         _OTHER,
         "team",
         (
-            _norms(_GLOBAL_NORMS, f"{_STABLE} They must hold in any project: name no project, product, person or path."),
+            _norms(
+                _GLOBAL_NORMS, f"{_STABLE} They must hold in any project: name no project, product, person or path."
+            ),
             _tasks(f"{_PATTERNS} They must help in any project: name no project, product, person or path."),
         ),
         "global",

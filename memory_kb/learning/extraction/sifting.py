@@ -47,7 +47,9 @@ _DESTRUCTION = re.compile(
     r"(?:files?|data|memor(?:y|ies)|notes?|entries|learnings?|rules?|tables?|databases?|backups?|repositor(?:y|ies)|repo|records?|history|vault|disk))\b"
     r"|\brm\s+-\w*[rf]\w*\s+(?:-\S+\s+)*[/~*.$]|\b(?:curl|wget)\b[^|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bmkfs\b|:\(\)\s*\{"
 )
-_NEGATION = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no longer|instead of|nicht|nie|kein\w*|ne|jamais|nunca)\b[^.;!?]{0,60}$")
+_NEGATION = re.compile(
+    r"(?i)\b(?:never|not|don't|avoid|without|no longer|instead of|nicht|nie|kein\w*|ne|jamais|nunca)\b[^.;!?]{0,60}$"
+)
 _FOREIGN_PATH = re.compile(r"(?:/(?:home|Users|root|mnt|srv|opt)/|[A-Z]:\\)\S+")
 
 
@@ -96,8 +98,16 @@ def sift(answer: Mapping[str, object], question: Question) -> Sifted:
 def _read(item: Mapping[str, object], question: Question) -> Found:
     lines = tuple((label.name, one_line(item.get(label.key))) for label in question.step.labels)
     listed = item.get("tags")
-    tags = (one_line(tag).lstrip("#").replace(" ", "-").casefold() for tag in (listed if isinstance(listed, list) else [])[:10])
-    return Found(one_line(item.get("title")).strip("# "), lines, tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))), _quotes(item, question))
+    tags = (
+        one_line(tag).lstrip("#").replace(" ", "-").casefold()
+        for tag in (listed if isinstance(listed, list) else [])[:10]
+    )
+    return Found(
+        one_line(item.get("title")).strip("# "),
+        lines,
+        tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
+        _quotes(item, question),
+    )
 
 
 def _quotes(item: Mapping[str, object], question: Question) -> tuple[tuple[int, str], ...]:
@@ -121,7 +131,9 @@ def _stands_in(quote: str, text: str) -> bool:
     """
     parts = [part for piece in _ELLIPSIS.split(quote) if (part := _smooth(piece).strip("\"' .,:;"))]
     length = sum(map(len, parts))
-    is_long_enough = length >= (_CJK_QUOTE if has_cjk(quote) else _QUOTE) or (length > 1 and "".join(parts) == text.strip("\"' .,:;!?"))
+    is_long_enough = length >= (_CJK_QUOTE if has_cjk(quote) else _QUOTE) or (
+        length > 1 and "".join(parts) == text.strip("\"' .,:;!?")
+    )
     return bool(parts) and is_long_enough and all(part in text for part in parts)
 
 
@@ -146,9 +158,15 @@ def _objections(one: Found, question: Question, before: Sequence[Found]) -> Iter
     whole = ". ".join((one.title, *texts))
     if not all(texts) or not one.title:
         yield "incomplete"
-    if any(_REMARK.search(text) for text in (one.title, *(text for name, text in one.lines if name != "Pre-mortem Risk"))):
+    if any(
+        _REMARK.search(text) for text in (one.title, *(text for name, text in one.lines if name != "Pre-mortem Risk"))
+    ):
         yield "a remark, not a learning"
-    if len(whole) > _LEARNING or not _TITLE[0] <= len(one.title) <= _TITLE[1] or any(not _LINE[0] <= len(text) <= _LINE[1] for text in texts):
+    if (
+        len(whole) > _LEARNING
+        or not _TITLE[0] <= len(one.title) <= _TITLE[1]
+        or any(not _LINE[0] <= len(text) <= _LINE[1] for text in texts)
+    ):
         yield "too long or too short"
     if find_secret(whole) or any(map(find_secret, one.tags)):
         yield "holds a credential"
@@ -156,14 +174,20 @@ def _objections(one: Found, question: Question, before: Sequence[Found]) -> Iter
         yield "gives orders to agents"
     least = 2 if question.scope.is_rollup else 1
     if len(one.numbers) < least:
-        yield "rests on fewer than two sources" if question.scope.is_rollup and one.evidence else "its evidence is not in what was shown"
+        yield (
+            "rests on fewer than two sources"
+            if question.scope.is_rollup and one.evidence
+            else "its evidence is not in what was shown"
+        )
     if not _is_about(one):
         yield "its evidence is about something else"
     if names := [name for name in question.unnamed if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", whole)]:
         yield f"names {names[0]}"
     if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
         yield "names a path of this machine"
-    if any(_is_like(one.text, other.text) for other in before) or any(_is_known(one.text, text, question) for text in question.known):
+    if any(_is_like(one.text, other.text) for other in before) or any(
+        _is_known(one.text, text, question) for text in question.known
+    ):
         yield "known already"
 
 
@@ -186,7 +210,11 @@ def gives_orders(text: str) -> bool:
 def _is_about(one: Found) -> bool:
     """Tell whether a learning shares a word that carries meaning with its quotes, if those have some."""
     words = {word for _, quote in one.evidence for word in tokens(quote) if len(word) >= 4 or has_cjk(word)}
-    return len(words) < 3 or not words.isdisjoint(tokens(one.text)) or any(_akin(word, other) for word in words for other in tokens(one.text))
+    return (
+        len(words) < 3
+        or not words.isdisjoint(tokens(one.text))
+        or any(_akin(word, other) for word in words for other in tokens(one.text))
+    )
 
 
 def _akin(word: str, other: str) -> bool:

@@ -13,7 +13,9 @@ _TOKEN = re.compile(
     r"|'(?:\\[^\n]{1,8}?|[^'\\\n])'|'(?:\\.|[^'\\\n]){2,500}'(?!\w)|`(?:\\.|[^`\\])*(?:`|\\?\Z)|[(){}\[\];\n]",
     re.DOTALL,
 )
-_SQL_TOKEN = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"]*\"|'(?:''|[^'])*'|\$(\w*)\$.*?(?:\$\1\$|\Z)|[();\n]", re.DOTALL)
+_SQL_TOKEN = re.compile(
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"]*\"|'(?:''|[^'])*'|\$(\w*)\$.*?(?:\$\1\$|\Z)|[();\n]", re.DOTALL
+)
 #: What the next line begins with, or this one ends with, where a statement goes on.
 _GOES_ON = re.compile(r"\s*(?:[{.=?:&|+*/,)\]]|&&|extends\b|implements\b|where\b|throws\b)")
 _UNFINISHED = re.compile(r"(?:[=,(\[{+*/&|?:<]|=>|->|\bextends|\bimplements)\s*$")
@@ -101,7 +103,9 @@ def keyword_block(lines: Sequence[str], at: int) -> int | None:
         >>> keyword_block(["  def f", "    if x", "    end", "  end"], 1), keyword_block(["def f = 1"], 1)
         (4, 1)
     """
-    if re.match(r"\s*def\s+[\w.?!]+(?:\([^)]*\))?\s*=(?!=)", lines[at - 1]) or re.search(r";\s*end\b\s*$", lines[at - 1]):
+    if re.match(r"\s*def\s+[\w.?!]+(?:\([^)]*\))?\s*=(?!=)", lines[at - 1]) or re.search(
+        r";\s*end\b\s*$", lines[at - 1]
+    ):
         return at
     indent = _indent(lines[at - 1])
     last = min(len(lines), at + _MOST_LINES)

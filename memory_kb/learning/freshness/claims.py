@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from memory_kb.learning.freshness.citations import Citation, InvalidReference, Reference, cited_items, read_citation, read_citations, span_text
+from memory_kb.learning.freshness.citations import (
+    Citation,
+    InvalidReference,
+    Reference,
+    cited_items,
+    read_citation,
+    read_citations,
+    span_text,
+)
 from memory_kb.learning.freshness.standings import Standing, is_over
 from memory_kb.learning.freshness.verdicts import Project, Unrecordable, explain_drift, judge, record
 from memory_kb.learning.memories import Memory, plan_fields, with_words
@@ -87,10 +95,15 @@ def assess(memory: Memory, project: Project, today: date, *, with_commits: bool 
     if "cites" not in memory.metadata or memory.place.scope == "global":
         return Standing(None)
     citations, unusable = read_citations(memory)
-    findings = tuple(judge(citation, project) for citation in citations if with_commits or not citation.reference.commit)
+    findings = tuple(
+        judge(citation, project) for citation in citations if with_commits or not citation.reference.commit
+    )
     told = {finding.verdict for finding in findings} - {"unreadable", "unrecorded"}
     # That a commit is still there says nothing of the code as it is now.
-    about_files = {finding.verdict for finding in findings if not finding.citation.reference.commit} - {"unreadable", "unrecorded"}
+    about_files = {finding.verdict for finding in findings if not finding.citation.reference.commit} - {
+        "unreadable",
+        "unrecorded",
+    }
     if about_files == {"gone"}:
         return Standing("gone", findings, unusable)
     worst = next((word for word in ("drifted", "moved", "fresh") if word in told), None)
@@ -106,7 +119,9 @@ def plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
         fresh = new.pop(reference, None) if reference else None
         kept.append(_renewed(item, fresh) if fresh else item)
     told = ", ".join(one.reference.text for one in citations)
-    return plan_fields(memory, {"cites": cast("Value", [*kept, *map(write_citation, new.values())])}, f"It cites {told}.")
+    return plan_fields(
+        memory, {"cites": cast("Value", [*kept, *map(write_citation, new.values())])}, f"It cites {told}."
+    )
 
 
 def _reference_of(item: object) -> Reference | None:
@@ -133,7 +148,11 @@ def _renewed(item: object, citation: Citation) -> Any:
     old = read_citation(item)
     if (old.reference, old.hash, old.lines) == (citation.reference, citation.hash, citation.lines):
         return item
-    held = {name: value for name, value in item.items() if name not in ("ref", "hash", "lines", "commit")} if isinstance(item, Mapping) else {}
+    held = (
+        {name: value for name, value in item.items() if name not in ("ref", "hash", "lines", "commit")}
+        if isinstance(item, Mapping)
+        else {}
+    )
     return write_citation(citation) | held
 
 
@@ -157,12 +176,16 @@ def plan_renewal(memories: Iterable[Memory], project: Project, today: date) -> R
             continue
         values: dict[str, Value] = {"cites": cast("Value", renewed)}
         if failures:
-            notices += [f"{memory.path}:{memory.line}: {text} stays as it was recorded: {reason}" for text, reason in failures]
+            notices += [
+                f"{memory.path}:{memory.line}: {text} stays as it was recorded: {reason}" for text, reason in failures
+            ]
         else:
             values["last_verified"] = today.isoformat()
             if STALE in memory.words("flags"):
                 values["flags"] = [flag for flag in memory.words("flags") if flag != STALE]
-        change = plan_fields(memory, values, "Its claims were verified." if not failures else "Its claims were verified in part.")
+        change = plan_fields(
+            memory, values, "Its claims were verified." if not failures else "Its claims were verified in part."
+        )
         changes += [change] if change else []
     return Renewal(tuple(changes), tuple(notices))
 
@@ -219,7 +242,11 @@ def plan_flags(memories: Iterable[Memory], standing_of: Callable[[Memory], Stand
 
 def complain(memory: Memory, standing: Standing) -> Iterable[str]:
     """Yield what a person should mend about an entry's claims."""
-    if "valid_until" in memory.metadata and memory.metadata["valid_until"] is not None and memory.day("valid_until") is None:
+    if (
+        "valid_until" in memory.metadata
+        and memory.metadata["valid_until"] is not None
+        and memory.day("valid_until") is None
+    ):
         yield f"valid_until {' '.join(str(memory.metadata['valid_until']).split())[:60]} is not an ISO date; it has no effect"
     if standing.verdict == "over":
         yield f"it was valid until {memory.word('valid_until')}; `context` withholds it"
@@ -240,6 +267,18 @@ def view_claim(memory: Memory, standing: Standing, project: Project) -> ClaimVie
         told, hint = explain_drift(one, project)
         findings.append(FindingView(one.citation.reference.text, one.verdict, told.place, one.reason, hint))
     findings += [FindingView(bad.text, "unreadable", "", f"cannot be used: {bad.reason}") for bad in standing.unusable]
-    fallback = next((word for word in ("unrecorded", "unreadable") if any(one.verdict == word for one in findings)), "fresh")
+    fallback = next(
+        (word for word in ("unrecorded", "unreadable") if any(one.verdict == word for one in findings)), "fresh"
+    )
     last, until = memory.word("last_verified"), memory.word("valid_until")
-    return ClaimView(memory.id, memory.kind, memory.title, memory.path, memory.line, standing.verdict or fallback, last, until, tuple(findings))
+    return ClaimView(
+        memory.id,
+        memory.kind,
+        memory.title,
+        memory.path,
+        memory.line,
+        standing.verdict or fallback,
+        last,
+        until,
+        tuple(findings),
+    )

@@ -82,7 +82,9 @@ def knows_symbols(path: str) -> bool:
         >>> knows_symbols("src/a.py"), knows_symbols("README")
         (True, False)
     """
-    return path.casefold().endswith((*_PYTHON, *MARKDOWN, ".rb", ".sql", *(ending for endings in _BRACED for ending in endings)))
+    return path.casefold().endswith(
+        (*_PYTHON, *MARKDOWN, ".rb", ".sql", *(ending for endings in _BRACED for ending in endings))
+    )
 
 
 def find_definitions(path: str, lines: Sequence[str], symbol: str) -> tuple[Place, ...]:
@@ -113,7 +115,11 @@ def find_definitions(path: str, lines: Sequence[str], symbol: str) -> tuple[Plac
 def _matches(lines: Sequence[str], pattern: str, name: str, flags: int = 0) -> list[int]:
     """Return the lines, from 1, on which a definition of a name may begin."""
     shape = re.compile(pattern.replace("NAME", re.escape(name)), flags)
-    found = (number for number, line in enumerate(lines, 1) if name.casefold() in line.casefold() and shape.search(line[:_MAX_LINE]))
+    found = (
+        number
+        for number, line in enumerate(lines, 1)
+        if name.casefold() in line.casefold() and shape.search(line[:_MAX_LINE])
+    )
     return list(islice(found, _MOST_MATCHES))
 
 
@@ -130,7 +136,11 @@ def _nested(symbol: str, find: Callable[[str], Sequence[Place]]) -> tuple[Place,
     outer: Sequence[Place] | None = None
     for part in _parts(symbol):
         inner = find(part)
-        outer = inner if outer is None else [one for one in inner if any(first <= one[0] and one[1] <= last for first, last in outer)]
+        outer = (
+            inner
+            if outer is None
+            else [one for one in inner if any(first <= one[0] and one[1] <= last for first, last in outer)]
+        )
     return tuple(outer or ())
 
 
@@ -154,7 +164,9 @@ def _in_braces(lines: Sequence[str], symbol: str, endings: tuple[str, ...]) -> t
     if within or len(parts) < 2:
         return within
     # Methods that stand outside of their type: Go's receivers and C++'s qualified names.
-    receiver = re.compile(rf"^func\s+\([^)]*\b{re.escape(parts[-2])}\b[^)]*\)|\b{re.escape(parts[-2])}(?:<[^>]*>)?::~?{re.escape(parts[-1])}\b")
+    receiver = re.compile(
+        rf"^func\s+\([^)]*\b{re.escape(parts[-2])}\b[^)]*\)|\b{re.escape(parts[-2])}(?:<[^>]*>)?::~?{re.escape(parts[-1])}\b"
+    )
     return tuple(place for place in find(parts[-1]) if receiver.search(lines[place[0] - 1]))
 
 
@@ -175,7 +187,9 @@ def _in_python(lines: Sequence[str], symbol: str) -> tuple[Place, ...]:
             warnings.simplefilter("ignore")
             tree = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _nested(symbol, lambda part: _ends(_matches(lines, _PYTHON_LINE, part), lambda at: indented_block(lines, at)))
+        return _nested(
+            symbol, lambda part: _ends(_matches(lines, _PYTHON_LINE, part), lambda at: indented_block(lines, at))
+        )
     nodes: list[ast.AST] = [tree]
     for part in parts:
         nodes = [child for node in nodes for child in _named(node, part)]

@@ -119,7 +119,9 @@ def trace_exposure(
         since = min(filter(None, (since, one.ts)), default=None)
         shown += [one] if entry_id in one.ids else []
     done = [one for one in outcomes if one.is_done]
-    showings = tuple(sorted((_make_showing(entry_id, one, done, ends, undone) for one in shown), key=lambda one: one.ts))
+    showings = tuple(
+        sorted((_make_showing(entry_id, one, done, ends, undone) for one in shown), key=lambda one: one.ts)
+    )
     held = list(memories)
     entry = next((one for one in held if one.id == entry_id), None)
     tokens = count_tokens(entry.text) if entry else 0
@@ -137,7 +139,9 @@ def trace_exposure(
     )
 
 
-def _make_showing(entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]) -> Showing:
+def _make_showing(
+    entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]
+) -> Showing:
     told = [one for one in outcomes if _is_about(one, shown) and one.ts >= shown.ts]
     first = min((one for one in told if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
     credited = (one.marks[entry_id].credit for one in told if entry_id in one.marks and one.run not in undone)

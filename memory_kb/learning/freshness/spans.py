@@ -23,7 +23,9 @@ def split_lines(text: str) -> tuple[str, ...]:
         >>> split_lines("\ufeffa \r\n\tb\r\n\r\n")
         ('a', '\tb')
     """
-    lines = [line.rstrip() for line in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    lines = [
+        line.rstrip() for line in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    ]
     while lines and not lines[-1]:
         lines.pop()
     return tuple(lines)
@@ -60,9 +62,13 @@ def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) ->
         return None
     total = int(wanted[:8], 16)
     sums = list(accumulate(map(_checksum, lines), initial=0))
-    fitting = [first for first in range(len(lines) - length + 1) if (sums[first + length] - sums[first]) & 0xFFFFFFFF == total]
+    fitting = [
+        first for first in range(len(lines) - length + 1) if (sums[first + length] - sums[first]) & 0xFFFFFFFF == total
+    ]
     fitting.sort(key=lambda first: (abs(first + 1 - near), first))
-    return next((first + 1 for first in fitting[:_MOST_TRIES] if hash_lines(lines[first : first + length]) == wanted), None)
+    return next(
+        (first + 1 for first in fitting[:_MOST_TRIES] if hash_lines(lines[first : first + length]) == wanted), None
+    )
 
 
 class Difference(NamedTuple):
@@ -72,7 +78,9 @@ class Difference(NamedTuple):
     lines: tuple[int, int] | None
 
 
-def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, int], most: int = 12) -> Difference | None:
+def compare_lines(
+    before: Sequence[str], after: Sequence[str], span: tuple[int, int], most: int = 12
+) -> Difference | None:
     """Return what became of some lines of a file, or None where too much changed to tell.
 
     Args:
@@ -98,7 +106,11 @@ def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, 
     codes = difflib.SequenceMatcher(None, old, new, autojunk=len(new) > _MOST_EXACT).get_opcodes()
     moved = [(tag, head + i1, head + i2, head + j1, head + j2) for tag, i1, i2, j1, j2 in codes]
     ends = (len(before) - tail, len(after) - tail)
-    for tag, i1, i2, j1, j2 in [("equal", 0, head, 0, head), *moved, ("equal", ends[0], len(before), ends[1], len(after))]:
+    for tag, i1, i2, j1, j2 in [
+        ("equal", 0, head, 0, head),
+        *moved,
+        ("equal", ends[0], len(before), ends[1], len(after)),
+    ]:
         low, high = max(i1, first), min(i2, last)
         if tag == "equal":
             places += range(j1 + low - i1, j1 + high - i1) if low < high else ()

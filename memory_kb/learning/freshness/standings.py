@@ -68,7 +68,9 @@ def say_mark(standing: Standing) -> str:
     """
     stale = [one for one in standing.findings if one.verdict in ("drifted", "gone")]
     if standing.is_stale and stale:
-        told = "; ".join(f"{_short(one.citation.reference.text)} {_short(one.reason)}" for one in stale[:_SHOWN_REASONS])
+        told = "; ".join(
+            f"{_short(one.citation.reference.text)} {_short(one.reason)}" for one in stale[:_SHOWN_REASONS]
+        )
         more = f"; and {len(stale) - _SHOWN_REASONS} more" if len(stale) > _SHOWN_REASONS else ""
         return f"[may be stale: {told}{more}]"
     away = [one for one in standing.findings if one.verdict == "moved" and one.path != one.citation.reference.path]
@@ -78,4 +80,6 @@ def say_mark(standing: Standing) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_REFERENCE else f"{text[: _SHOWN_REFERENCE // 2]}…{text[-_SHOWN_REFERENCE // 2 :]}"
+    return (
+        text if len(text) <= _SHOWN_REFERENCE else f"{text[: _SHOWN_REFERENCE // 2]}…{text[-_SHOWN_REFERENCE // 2 :]}"
+    )

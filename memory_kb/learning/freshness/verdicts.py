@@ -107,7 +107,9 @@ def record(reference: Reference, project: Project) -> Citation:
     start, end = _find_cited(reference, lines)
     if not any(map(_WORD.search, lines[start - 1 : end])):
         raise Unrecordable("there is no word on these lines that could be known again")
-    return Citation(reference, hash_lines(lines[start - 1 : end]), project.head(), (start, end) if reference.symbol else None)
+    return Citation(
+        reference, hash_lines(lines[start - 1 : end]), project.head(), (start, end) if reference.symbol else None
+    )
 
 
 def _find_cited(reference: Reference, lines: Sequence[str]) -> tuple[int, int]:
@@ -118,7 +120,11 @@ def _find_cited(reference: Reference, lines: Sequence[str]) -> tuple[int, int]:
     places = find_definitions(reference.path, lines, reference.symbol or "")
     if not places:
         known = knows_symbols(reference.path)
-        raise Unrecordable(f"no definition of {reference.symbol} is found in it" if known else "symbols are not found in such files; cite lines")
+        raise Unrecordable(
+            f"no definition of {reference.symbol} is found in it"
+            if known
+            else "symbols are not found in such files; cite lines"
+        )
     return places[0]
 
 
@@ -136,7 +142,12 @@ def judge(citation: Citation, project: Project) -> Finding:
         return Finding(citation, "unreadable", reference.path, reason=source.reason)
     if not citation.hash:
         is_there = source.state != "missing"
-        return Finding(citation, "unrecorded" if is_there else "unreadable", reference.path, reason="" if is_there else "is not there")
+        return Finding(
+            citation,
+            "unrecorded" if is_there else "unreadable",
+            reference.path,
+            reason="" if is_there else "is not there",
+        )
     if source.state != "missing":
         return _judge_in(citation, source)
     for path, is_renamed in project.heirs(reference.path):
@@ -162,7 +173,10 @@ def _judge_commit(citation: Citation, project: Project) -> Finding:
     # It may live on a branch that was never fetched, so nothing says that it is gone for good.
     known = project.knows_commits()
     return Finding(
-        citation, "drifted" if known else "unreadable", commit, reason="is not in this repository" if known else "cannot be looked up here"
+        citation,
+        "drifted" if known else "unreadable",
+        commit,
+        reason="is not in this repository" if known else "cannot be looked up here",
     )
 
 
@@ -175,11 +189,23 @@ def _judge_in(citation: Citation, source: Source) -> Finding:
     if source.state == "binary":
         return Finding(citation, "drifted", source.path, reason="is no text any more")
     lines = split_lines(source.text)
-    known = citation.lines if reference.symbol else (reference.start, reference.end) if reference.start and reference.end else None
+    known = (
+        citation.lines
+        if reference.symbol
+        else (reference.start, reference.end)
+        if reference.start and reference.end
+        else None
+    )
     if known and (start := _find_again(lines, wanted, known)):
         place = (start, start + known[1] - known[0])
         has_moved = place != known and not reference.symbol
-        return Finding(citation, "moved" if has_moved else "fresh", source.path, place, f"is now {span_text(*place)}" if has_moved else "")
+        return Finding(
+            citation,
+            "moved" if has_moved else "fresh",
+            source.path,
+            place,
+            f"is now {span_text(*place)}" if has_moved else "",
+        )
     if reference.symbol:
         return _judge_symbol(citation, source.path, lines)
     is_short = reference.end is not None and reference.end > len(lines)
@@ -208,7 +234,9 @@ def _judge_symbol(citation: Citation, path: str, lines: Sequence[str]) -> Findin
         is_there = bool(find_definitions(path, lines, symbol))
     else:
         is_there = not knows_symbols(path) or any(map(word.search, lines))
-    return Finding(citation, "drifted" if is_there else "gone", path, reason="changed" if is_there else "is no longer there")
+    return Finding(
+        citation, "drifted" if is_there else "gone", path, reason="changed" if is_there else "is no longer there"
+    )
 
 
 def explain_drift(finding: Finding, project: Project) -> tuple[Finding, tuple[str, ...]]:
@@ -223,12 +251,16 @@ def explain_drift(finding: Finding, project: Project) -> tuple[Finding, tuple[st
     after = split_lines(source.text)
     if reference.symbol:
         places = find_definitions(finding.path, after, reference.symbol)
-        finding = finding._replace(lines=places[0]) if places else finding._replace(reason="is no longer defined as it was")
+        finding = (
+            finding._replace(lines=places[0]) if places else finding._replace(reason="is no longer defined as it was")
+        )
     text = project.text_at(citation.commit, reference.path) if citation.commit else None
     if text is None:
         return finding, ()
     before = split_lines(text)
-    known = citation.lines or ((reference.start, reference.end) if reference.start and reference.end else (1, len(before)))
+    known = citation.lines or (
+        (reference.start, reference.end) if reference.start and reference.end else (1, len(before))
+    )
     if hash_lines(before[known[0] - 1 : known[1]]) != citation.hash:
         return finding, ()
     changed = compare_lines(before, after, known)

@@ -16,10 +16,29 @@ _STRICT = re.compile(r"\b(?:MUST(?: NOT)?|NEVER|ALWAYS|IMPORTANT|CRITICAL|FORBID
 _PREFERS = re.compile(r"\b(?:prefer(?:s|red|ably)?|favou?r|rather than|instead of|I (?:like|want))\b", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:preferences?|communication|tone|answers?|responses?|about me|user)\b", re.IGNORECASE)
 _PLAIN = re.compile(
-    r"\b(?:architecture|structure|layout|overview|stack|directories|folders|modules|components|glossary|links|resources)\b", re.IGNORECASE
+    r"\b(?:architecture|structure|layout|overview|stack|directories|folders|modules|components|glossary|links|resources)\b",
+    re.IGNORECASE,
 )
-_COMMANDS = re.compile(r"\b(?:commands?|scripts|build|setup|install(?:ation)?|running|getting started)\b", re.IGNORECASE)
-_GENERAL = frozenset("rules rule guidelines guideline conventions notes general important instructions agents claude project memory".split())  # noqa: SIM905
+_COMMANDS = re.compile(
+    r"\b(?:commands?|scripts|build|setup|install(?:ation)?|running|getting started)\b", re.IGNORECASE
+)
+_GENERAL = frozenset(
+    [
+        "rules",
+        "rule",
+        "guidelines",
+        "guideline",
+        "conventions",
+        "notes",
+        "general",
+        "important",
+        "instructions",
+        "agents",
+        "claude",
+        "project",
+        "memory",
+    ]
+)
 _IMPORT = re.compile(r"@[\w~./-]+$")
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _MOST = 2_000
@@ -55,7 +74,9 @@ def read(file: TextFile) -> Iterator[Piece]:
 
 def _refuse(file: TextFile, item: Item) -> Piece:
     if _IMPORT.match(item.text.strip()):
-        return left_out("import", file.path, item.line, f"names another file, {item.text.strip()}; import that by itself")
+        return left_out(
+            "import", file.path, item.line, f"names another file, {item.text.strip()}; import that by itself"
+        )
     return left_out("paragraph", file.path, item.line, "a paragraph, not a rule in a list")
 
 
@@ -81,7 +102,11 @@ def _kind(item: Item) -> str:
 
 def _telling(headings: tuple[str, ...]) -> str:
     """Return the nearest heading that says what a bullet is about."""
-    telling = (one for one in reversed(headings) if not set(re.findall(r"\w+", one.casefold())) <= _GENERAL and not one.endswith(".md"))
+    telling = (
+        one
+        for one in reversed(headings)
+        if not set(re.findall(r"\w+", one.casefold())) <= _GENERAL and not one.endswith(".md")
+    )
     return next(telling, "")
 
 
@@ -94,5 +119,7 @@ def _globs(file: TextFile) -> tuple[str, ...]:
         except InvalidBlock:
             named = None
         if isinstance(named, list | str):
-            return tuple(str(one).strip() for one in (named if isinstance(named, list) else named.split(",")) if str(one).strip())
+            return tuple(
+                str(one).strip() for one in (named if isinstance(named, list) else named.split(",")) if str(one).strip()
+            )
     return (f"{folder}/**",) if folder else ()

@@ -91,7 +91,9 @@ def looks_like(text: str) -> bool:
         (True, False)
     """
     taken = take_apart(text)
-    return re.search(r"^permalink:", text, re.MULTILINE) is not None or any(one.category != "Note" for one in taken.observations)
+    return re.search(r"^permalink:", text, re.MULTILINE) is not None or any(
+        one.category != "Note" for one in taken.observations
+    )
 
 
 def take_apart(body: str, line: int = 1) -> Reading:
@@ -145,7 +147,10 @@ def read(files: Sequence[TextFile]) -> Iterator[Piece]:
     An observation stands by itself: it begins with the title of its note and links to it.
     """
     notes = [read_note(file) for file in files]
-    keys = {note.path: f"import/basic-memory/{note.words('permalink')[0] if note.words('permalink') else note.path}" for note in notes}
+    keys = {
+        note.path: f"import/basic-memory/{note.words('permalink')[0] if note.words('permalink') else note.path}"
+        for note in notes
+    }
     names = name_notes(notes, keys, "permalink")
     for note in notes:
         if note.meta.get("type") == "schema":
@@ -160,12 +165,18 @@ def _read_one(note: SourceNote, key: str, names: dict[str, str]) -> Iterator[Pie
     dates = dated_fields(note.meta.get("created") or note.meta.get("date"))
     links = _links(taken.relations, names, id_of(key))
     own = str(note.meta.get("type") or "note").strip()
-    tags = tuple(dict.fromkeys((*note.words("tags"), *((tag_of(own),) if own.casefold() not in ("note", *KINDS, *KIND_ALIASES) else ()))))
+    tags = tuple(
+        dict.fromkeys(
+            (*note.words("tags"), *((tag_of(own),) if own.casefold() not in ("note", *KINDS, *KIND_ALIASES) else ()))
+        )
+    )
     fields: list[tuple[str, Value]] = [*dates, ("imported_from", f"basic-memory: {note.path}")]
     fields += [("links", links)] if links else []
     fields += [("aliases", list(note.words("permalink")))] if note.words("permalink") else []
     if rest.strip() or taken.observations:
-        draft = Draft(rest or f"# {note.title}", _own_kind(own), note.title, tags, None, (), "external_unverified", tuple(fields))
+        draft = Draft(
+            rest or f"# {note.title}", _own_kind(own), note.title, tags, None, (), "external_unverified", tuple(fields)
+        )
         yield Piece("note", note.path, note.line, key, draft)
     else:
         yield left_out("note", note.path, 1, "it is empty")
@@ -178,7 +189,16 @@ def _read_one(note: SourceNote, key: str, names: dict[str, str]) -> Iterator[Pie
             ("links", [{"to": id_of(key), "relation": "elaborates"}]),
             ("imported_from", f"basic-memory: {note.path}"),
         )
-        draft = Draft(said, kind, shorten(said, 90), tuple(dict.fromkeys((*further, *one.tags))), None, (), "external_unverified", more)
+        draft = Draft(
+            said,
+            kind,
+            shorten(said, 90),
+            tuple(dict.fromkeys((*further, *one.tags))),
+            None,
+            (),
+            "external_unverified",
+            more,
+        )
         yield Piece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
 
 
@@ -200,4 +220,6 @@ def _links(relations: Sequence[Relation], names: dict[str, str], own: str) -> li
 
 def _without_empty_sections(text: str) -> str:
     """Return a text without the heading `Observations` where nothing is left below it."""
-    return re.sub(r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", "", f"{text}\n", flags=re.MULTILINE | re.IGNORECASE).strip("\n")
+    return re.sub(
+        r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", "", f"{text}\n", flags=re.MULTILINE | re.IGNORECASE
+    ).strip("\n")

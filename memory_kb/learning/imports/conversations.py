@@ -45,7 +45,11 @@ def read(record: Mapping[str, Any]) -> Conversation | None:
         ('claude-7a', [('user', 'Always use zod.', 'm')])
     """
     is_claude = kind_of(record) == "claude-export"
-    name = read_text(record.get("uuid")) if is_claude else read_text(record.get("conversation_id")) or read_text(record.get("id"))
+    name = (
+        read_text(record.get("uuid"))
+        if is_claude
+        else read_text(record.get("conversation_id")) or read_text(record.get("id"))
+    )
     title = read_text(record.get("name") if is_claude else record.get("title")) or ""
     events = tuple(_claude_events(record) if is_claude else _chatgpt_events(record))
     if not name or not events:
@@ -55,7 +59,10 @@ def read(record: Mapping[str, Any]) -> Conversation | None:
 
 def found_of(talk: Conversation) -> Iterator[Found]:
     """Yield the events of a conversation as a transcript's reader does, with its beginning."""
-    yield Found(talk.session, Event(ts=talk.events[0].ts, type="event", event="start", content=talk.title or None, origin="start"))
+    yield Found(
+        talk.session,
+        Event(ts=talk.events[0].ts, type="event", event="start", content=talk.title or None, origin="start"),
+    )
     for event in talk.events:
         yield Found(talk.session, event)
 
@@ -64,7 +71,10 @@ def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:
     for number, message in enumerate(record["chat_messages"]):
         if not isinstance(message, dict):
             continue
-        known: dict[str, Any] = {"ts": normal_time(message.get("created_at")), "origin": read_text(message.get("uuid")) or f"{number}"}
+        known: dict[str, Any] = {
+            "ts": normal_time(message.get("created_at")),
+            "origin": read_text(message.get("uuid")) or f"{number}",
+        }
         text = _claude_text(message)
         if message.get("sender") in ("human", "user"):
             yield from _numbered(from_person(text, **known))
@@ -76,7 +86,11 @@ def _claude_text(message: Mapping[str, Any]) -> str:
     """Return what a message says; tools and thoughts are not said."""
     blocks = message.get("content")
     told = (
-        [one["text"] for one in blocks if isinstance(one, dict) and one.get("type", "text") == "text" and isinstance(one.get("text"), str)]
+        [
+            one["text"]
+            for one in blocks
+            if isinstance(one, dict) and one.get("type", "text") == "text" and isinstance(one.get("text"), str)
+        ]
         if isinstance(blocks, list)
         else []
     )
@@ -98,7 +112,10 @@ def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:
         text = _chatgpt_text(message.get("content"))
         if not text.strip() or marks.get("is_visually_hidden_from_conversation") or marks.get("is_user_system_message"):
             continue
-        known: dict[str, Any] = {"ts": normal_time(message.get("create_time")), "origin": read_text(message.get("id")) or node}
+        known: dict[str, Any] = {
+            "ts": normal_time(message.get("create_time")),
+            "origin": read_text(message.get("id")) or node,
+        }
         if role == "user":
             yield from _numbered(from_person(text, **known))
         elif role == "assistant" and message.get("recipient", "all") == "all":
@@ -128,11 +145,16 @@ def _branch(mapping: Mapping[str, Any], last: object) -> list[tuple[str, Mapping
     if held:
         return held
     told = [(name, node["message"]) for name, node in nodes.items() if isinstance(node.get("message"), dict)]
-    return sorted(told, key=lambda one: float(one[1]["create_time"]) if isinstance(one[1].get("create_time"), int | float) else 0.0)
+    return sorted(
+        told,
+        key=lambda one: float(one[1]["create_time"]) if isinstance(one[1].get("create_time"), int | float) else 0.0,
+    )
 
 
 def _chatgpt_text(content: object) -> str:
     if not isinstance(content, dict) or content.get("content_type", "text") not in ("text", "multimodal_text"):
         return ""
     parts = content.get("parts")
-    return "\n\n".join(part for part in parts if isinstance(part, str) and part.strip()) if isinstance(parts, list) else ""
+    return (
+        "\n\n".join(part for part in parts if isinstance(part, str) and part.strip()) if isinstance(parts, list) else ""
+    )

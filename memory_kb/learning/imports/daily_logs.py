@@ -44,13 +44,24 @@ def _read_day(file: TextFile, day: str) -> Iterator[Piece]:
         said = _SIGNS.sub("", strip(text)).strip()
         if not any(sign.isalnum() for sign in said):
             if text.strip():
-                yield left_out("section", file.path, line, "it holds nothing but memory-kb's own text" if strip(text) != text else "it has no words")
+                yield left_out(
+                    "section",
+                    file.path,
+                    line,
+                    "it holds nothing but memory-kb's own text" if strip(text) != text else "it has no words",
+                )
             continue
         head = title if title and day not in title else ""
         fields = (*dated_fields(day), ("imported_from", f"daily log: {file.path}"))
         named = head or shorten(next(filter(None, said.splitlines())).lstrip("-*#> "), 70)
         draft = Draft(said, "episode", named, (), None, (), "observed", fields)
-        yield Piece("section", file.path, line, f"import/daily-logs/{file.path}/{title}/{' '.join(said.casefold().split())}", draft)
+        yield Piece(
+            "section",
+            file.path,
+            line,
+            f"import/daily-logs/{file.path}/{title}/{' '.join(said.casefold().split())}",
+            draft,
+        )
 
 
 def _sections(body: str, line: int) -> Iterator[tuple[str, str, int]]:
@@ -78,4 +89,10 @@ def _read_curated(file: TextFile) -> Iterator[Piece]:
         kind = "fact" if draft.kind == "rule" and not _RULES.search(draft.text) else draft.kind
         fields = (("imported_from", f"daily log: {file.path}"),)
         own = Draft(draft.text, kind, draft.title, draft.tags, None, (), "observed", fields)
-        yield Piece(piece.what, file.path, piece.line, f"import/daily-logs/{file.path}/{' '.join(draft.text.casefold().split())}", own)
+        yield Piece(
+            piece.what,
+            file.path,
+            piece.line,
+            f"import/daily-logs/{file.path}/{' '.join(draft.text.casefold().split())}",
+            own,
+        )

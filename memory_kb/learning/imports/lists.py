@@ -68,7 +68,9 @@ def _items(text: str) -> Iterator[Item]:
 
     def close() -> Iterator[Item]:
         if current and any(line.strip() for line in current.lines):
-            yield Item("\n".join(current.lines).strip(), current.line, tuple(name for _, name in headings), current.is_bullet)
+            yield Item(
+                "\n".join(current.lines).strip(), current.line, tuple(name for _, name in headings), current.is_bullet
+            )
 
     for number, line in enumerate(text.split("\n"), 1):
         mark = _FENCE.match(line.strip()) if line.strip().startswith(("`", "~")) else None
@@ -89,7 +91,11 @@ def _items(text: str) -> Iterator[Item]:
                 yield from close()
                 current, blank = _Open([bullet["text"]], number, indent, is_bullet=True), False
                 continue
-            goes_on = current is not None and line.strip() and not (blank and (not current.is_bullet or indent <= current.indent))
+            goes_on = (
+                current is not None
+                and line.strip()
+                and not (blank and (not current.is_bullet or indent <= current.indent))
+            )
             if line.strip() and not goes_on:
                 yield from close()
                 current, blank = _Open([], number, indent, is_bullet=False), False

@@ -15,7 +15,11 @@ _OWNERS = ("user_id", "agent_id", "app_id", "run_id")
 
 def is_record(record: object) -> bool:
     """Tell whether an object of JSON is a memory of mem0's."""
-    return isinstance(record, dict) and isinstance(record.get("memory"), str) and not {"mapping", "chat_messages"} & record.keys()
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("memory"), str)
+        and not {"mapping", "chat_messages"} & record.keys()
+    )
 
 
 def read(record: object, path: str, number: int) -> Piece:
@@ -36,10 +40,21 @@ def read(record: object, path: str, number: int) -> Piece:
     name = read_text(record.get("id")) or " ".join(text.casefold().split())
     categories = read_words(record.get("categories"))
     further = _metadata(record.get("metadata"))
-    tags = tuple(dict.fromkeys((*categories, *(tag_of(further[key]) for key in ("type", "category") if key in further), *(one for _, one in owners))))
+    tags = tuple(
+        dict.fromkeys(
+            (
+                *categories,
+                *(tag_of(further[key]) for key in ("type", "category") if key in further),
+                *(one for _, one in owners),
+            )
+        )
+    )
     kind = "preference" if any("preference" in word.casefold() for word in (*categories, *further.values())) else "fact"
     told = ", ".join(filter(None, (read_text(record.get("id")) or "", *(f"{what} {owner}" for what, owner in owners))))
-    fields: tuple[tuple[str, Value], ...] = (*dated_fields(record.get("updated_at") or record.get("created_at")), ("imported_from", f"mem0: {told}"))
+    fields: tuple[tuple[str, Value], ...] = (
+        *dated_fields(record.get("updated_at") or record.get("created_at")),
+        ("imported_from", f"mem0: {told}"),
+    )
     draft = Draft(text, kind, None, tags, None, (), "external_unverified", fields)
     return Piece("memory", path, number, f"import/mem0/{'/'.join(one for _, one in owners)}/{name}", draft)
 

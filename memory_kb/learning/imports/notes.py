@@ -46,7 +46,9 @@ def read_note(file: TextFile) -> SourceNote:
     start = block.span.end if block and is_head else 0
     meta = block.metadata if block and is_head else {}
     stem = file.path.rpartition("/")[2].removesuffix(".md")
-    return SourceNote(file.path, stem, read_text(meta.get("title")) or stem, meta, text[start:], text.count("\n", 0, start) + 1)
+    return SourceNote(
+        file.path, stem, read_text(meta.get("title")) or stem, meta, text[start:], text.count("\n", 0, start) + 1
+    )
 
 
 def name_notes(notes: Iterable[SourceNote], key_of: Mapping[str, str], *fields: str) -> dict[str, str]:
@@ -61,7 +63,13 @@ def name_notes(notes: Iterable[SourceNote], key_of: Mapping[str, str], *fields: 
     for note in notes:
         path = note.path.removesuffix(".md")
         inner = path.partition("/")[2] or path
-        for name in (note.title, note.stem, path, inner, *(word for field in fields for word in read_words(note.meta.get(field)))):
+        for name in (
+            note.title,
+            note.stem,
+            path,
+            inner,
+            *(word for field in fields for word in read_words(note.meta.get(field))),
+        ):
             names.setdefault(name.casefold(), id_of(key_of[note.path]))
     return names
 

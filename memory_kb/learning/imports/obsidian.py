@@ -50,11 +50,19 @@ def _read_one(note: SourceNote, key: str, names: dict[str, str], blocks: dict[st
         line = note.line + bare.count("\n", 0, link.whole.start)
         target = link.target.removesuffix(".md").casefold()
         if link.is_attachment:
-            missing.append(left_out("attachment", note.path, line, f"{link.target} is no text; the entry still names it"))
+            missing.append(
+                left_out("attachment", note.path, line, f"{link.target} is no text; the entry still names it")
+            )
         elif target not in names:
-            missing.append(left_out("link", note.path, line, f"[[{link.target}]] leads to no note here; the text still names it"))
-        elif link.anchor.startswith("^") and link.anchor[1:] not in blocks.get(target.rpartition("/")[2], frozenset({link.anchor[1:]})):
-            missing.append(left_out("link", note.path, line, f"{link.target} has no block {link.anchor}; the text still names it"))
+            missing.append(
+                left_out("link", note.path, line, f"[[{link.target}]] leads to no note here; the text still names it")
+            )
+        elif link.anchor.startswith("^") and link.anchor[1:] not in blocks.get(
+            target.rpartition("/")[2], frozenset({link.anchor[1:]})
+        ):
+            missing.append(
+                left_out("link", note.path, line, f"{link.target} has no block {link.anchor}; the text still names it")
+            )
         elif link.is_embed and names[target] != id_of(key):
             links[names[target]] = None
     tags = tuple(dict.fromkeys((*note.words("tags", "tag"), *find_tags(note.body))))[:_MOST_TAGS]
@@ -67,7 +75,13 @@ def _read_one(note: SourceNote, key: str, names: dict[str, str], blocks: dict[st
     fields += [("aliases", list(aliases))] if aliases else []
     fields += [("links", [{"to": to, "relation": "related_to"} for to in links])] if links else []
     text = drop_title(note.body, note.title) or note.body.strip("\n")
-    yield Piece("note", note.path, note.line, key, Draft(text, _kind(note), note.title, tags, None, (), "external_unverified", tuple(fields)))
+    yield Piece(
+        "note",
+        note.path,
+        note.line,
+        key,
+        Draft(text, _kind(note), note.title, tags, None, (), "external_unverified", tuple(fields)),
+    )
     yield from missing
 
 

@@ -121,9 +121,15 @@ def offer_pieces(pieces: Iterable[Piece], place: Location) -> list[Offer]:
             continue
         fields = dict(piece.draft.fields)
         named = str(fields.get("imported_from") or piece.origin)
-        draft = piece.draft if "imported_from" in fields else replace(piece.draft, fields=(*piece.draft.fields, ("imported_from", named)))
+        draft = (
+            piece.draft
+            if "imported_from" in fields
+            else replace(piece.draft, fields=(*piece.draft.fields, ("imported_from", named)))
+        )
         reason = f"Imported from {piece.origin}, line {piece.line}."
-        offer = Offer(draft, piece.place or place, _keyed(piece.key, piece.place or place), reason, named, "imported_from")
+        offer = Offer(
+            draft, piece.place or place, _keyed(piece.key, piece.place or place), reason, named, "imported_from"
+        )
         offers.append(_redirected(offer, moved))
     return offers
 
@@ -146,7 +152,13 @@ def offer_statements(talk: Conversation, place: Location, format: str, passed: T
         made = replace(make_offer(event, verdict.capture, _NO_TIME, place, talk.session), doubt=doubt)
         named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
         fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
-        offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=_keyed(f"import/{talk.session}/{event.origin}", place)))
+        offers.append(
+            replace(
+                made,
+                draft=replace(made.draft, fields=tuple(fields)),
+                key=_keyed(f"import/{talk.session}/{event.origin}", place),
+            )
+        )
     return offers
 
 
@@ -174,7 +186,9 @@ def _redirected(offer: Offer, there: Mapping[str, str]) -> Offer:
         return offer
     led = [{**link, "to": there.get(link["to"], link["to"])} for link in links if isinstance(link, dict)]
     kept = [link for link in led if link["to"] and link["to"] != offer.entry_id]
-    fields = [(name, kept if name == "links" else value) for name, value in offer.draft.fields if name != "links" or kept]
+    fields = [
+        (name, kept if name == "links" else value) for name, value in offer.draft.fields if name != "links" or kept
+    ]
     return replace(offer, draft=replace(offer.draft, fields=tuple(fields)))
 
 
@@ -183,7 +197,9 @@ def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
 
     def told(one: Taken) -> Taken:
         is_same = one.id not in texts or fingerprint(texts[one.id]) == fingerprint(one.offer.draft.text)
-        return one if one.action != "known" or one.id != one.offer.entry_id or is_same else one._replace(message=_CHANGED)
+        return (
+            one if one.action != "known" or one.id != one.offer.entry_id or is_same else one._replace(message=_CHANGED)
+        )
 
     return intake._replace(taken=tuple(map(told, intake.taken)))
 
@@ -194,7 +210,11 @@ def tell(pieces: Iterable[Piece], intake: Intake, whats: Sequence[str]) -> tuple
     told = []
     for number, one in enumerate(intake.taken):
         origin, line = (
-            origins[number] if number < len(origins) else (one.offer.origin or "", int(str(dict(one.offer.draft.fields).get("session_seq", 0))))
+            origins[number]
+            if number < len(origins)
+            else (one.offer.origin or "", int(str(dict(one.offer.draft.fields).get("session_seq", 0))))
         )
-        told.append(ImportedPiece(whats[number], origin, line, one.action, one.offer.draft.kind, one.id, one.path, one.message))
+        told.append(
+            ImportedPiece(whats[number], origin, line, one.action, one.offer.draft.kind, one.id, one.path, one.message)
+        )
     return tuple(told)

@@ -37,9 +37,12 @@ _NAME = "(?P<name>" + "|".join(sorted(_ROLE_OF, key=len, reverse=True)) + ")"
 _WHEN = r"(?P<when>\s*[-–—|,@(\[]*\s*\d[^\n]{0,60})?"
 _STYLES = {
     "heading": re.compile(
-        rf"#{{1,6}}\s+(?:[^\w\s#]+\s*)?(?:\*\*)?{_NAME}(?:\*\*)?(?:\s+(?:said|says|wrote))?\s*:?{_WHEN}\s*:?\s*(?P<rest>)", re.IGNORECASE
+        rf"#{{1,6}}\s+(?:[^\w\s#]+\s*)?(?:\*\*)?{_NAME}(?:\*\*)?(?:\s+(?:said|says|wrote))?\s*:?{_WHEN}\s*:?\s*(?P<rest>)",
+        re.IGNORECASE,
     ),
-    "bold": re.compile(rf"(?:\*\*|__)(?:[^\w\s*]+\s*)?{_NAME}{_WHEN}\s*:?\s*(?:\*\*|__)\s*:?(?P<rest>.*)", re.IGNORECASE),
+    "bold": re.compile(
+        rf"(?:\*\*|__)(?:[^\w\s*]+\s*)?{_NAME}{_WHEN}\s*:?\s*(?:\*\*|__)\s*:?(?P<rest>.*)", re.IGNORECASE
+    ),
     "plain": re.compile(rf"(?=[A-Z]){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
 }
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")

@@ -46,12 +46,19 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
 
 
 def _start(record: Mapping[str, Any], ts: str) -> Event:
-    known = {ours: record[name] for ours, name in (("cwd", "cwd"), ("branch", "gitBranch"), ("version", "version")) if record.get(name)}
+    known = {
+        ours: record[name]
+        for ours, name in (("cwd", "cwd"), ("branch", "gitBranch"), ("version", "version"))
+        if record.get(name)
+    }
     return Event(ts=ts, type="event", event="start", agent=AGENT, args=known or None, origin="start")
 
 
 #: How a refused call ends where the person gave a reason.
-_REFUSAL = re.compile(r"The user doesn't want to (?:proceed with this tool use|take this action)\b.{0,400}?\bthe user said:\s*(\S.*)", re.DOTALL)
+_REFUSAL = re.compile(
+    r"The user doesn't want to (?:proceed with this tool use|take this action)\b.{0,400}?\bthe user said:\s*(\S.*)",
+    re.DOTALL,
+)
 
 
 class _Transcript:
@@ -96,10 +103,22 @@ class _Transcript:
         if kind in ("user", "assistant"):
             yield from self._read_message(record, str(kind))
         elif kind == "tool_use":
-            yield self._call(record.get("tool_use_id", record.get("id")), record.get("tool_name"), record.get("tool_input"))
+            yield self._call(
+                record.get("tool_use_id", record.get("id")), record.get("tool_name"), record.get("tool_input")
+            )
         elif kind == "tool_result":
-            call = {"tool_use_id": record.get("tool_use_id"), "content": record.get("tool_output", record.get("content"))}
-            yield self._result(call | {"is_error": record.get("is_error"), "tool": record.get("tool_name"), "args": record.get("tool_input")})
+            call = {
+                "tool_use_id": record.get("tool_use_id"),
+                "content": record.get("tool_output", record.get("content")),
+            }
+            yield self._result(
+                call
+                | {
+                    "is_error": record.get("is_error"),
+                    "tool": record.get("tool_name"),
+                    "args": record.get("tool_input"),
+                }
+            )
         elif kind == "summary" and record.get("summary"):
             yield notice(record["summary"], "summary")
         elif kind == "system" and record.get("content"):
@@ -159,7 +178,11 @@ class _Transcript:
 
 def _refusal(result: Event) -> Iterator[Event]:
     """Yield what the person said where they refused a call, which stands in its result."""
-    said = _REFUSAL.match(result.content or "") if result.type == "tool_result" and result.ok is False and not result.injected else None
+    said = (
+        _REFUSAL.match(result.content or "")
+        if result.type == "tool_result" and result.ok is False and not result.injected
+        else None
+    )
     if said and not (result.tool or "").startswith("mcp__"):
         yield from from_person(said[1])
 

@@ -93,7 +93,12 @@ class _Rollout:
         git = meta.get("git")
         branch = git.get("branch") if isinstance(git, dict) else None
         known = {"cwd": meta.get("cwd"), "branch": branch, "version": meta.get("cli_version")}
-        yield Event(type="event", event="start", args={name: value for name, value in known.items() if value} or None, origin="start")
+        yield Event(
+            type="event",
+            event="start",
+            args={name: value for name, value in known.items() if value} or None,
+            origin="start",
+        )
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[Event]:
         kind = item.get("type")
@@ -116,7 +121,13 @@ class _Rollout:
         name = f"{item['namespace']}{tool}" if isinstance(item.get("namespace"), str) else tool
         if isinstance(call_id, str):
             self._calls[call_id] = (name, is_own_call(name, args))
-        return Event(type="tool_call", role="assistant", tool=name, call_id=call_id if isinstance(call_id, str) else None, args=args)
+        return Event(
+            type="tool_call",
+            role="assistant",
+            tool=name,
+            call_id=call_id if isinstance(call_id, str) else None,
+            args=args,
+        )
 
     def _result(self, item: Mapping[str, Any]) -> Event:
         call_id = item.get("call_id")

@@ -35,7 +35,9 @@ def check_id(session: str) -> str:
         'burst_20260321T120000_001'
     """
     if not _ID.fullmatch(session) or _DEVICES.match(session) or session.endswith("."):
-        raise UsageError(f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128")
+        raise UsageError(
+            f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128"
+        )
     return session
 
 
@@ -64,7 +66,9 @@ def find_id(wanted: str, known: list[str]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise UnreadableInput(f"{wanted!r} fits {len(fitting):,} sessions: {', '.join(fitting[-3:])} …", "give more characters")
+        raise UnreadableInput(
+            f"{wanted!r} fits {len(fitting):,} sessions: {', '.join(fitting[-3:])} …", "give more characters"
+        )
     there = (
         f"there are {', '.join(known[-3:])}{' and others: `memory-kb session list`' if len(known) > 3 else ''}"
         if known
@@ -147,7 +151,11 @@ def _clean(text: str, found: set[str], name: str = "") -> str:
     done = redact(text)
     if not done.found and name and len(text) < 1000:
         named = redact(f"{name}={text}")
-        done = named._replace(text=named.text[len(name) + 1 :]) if named.found and named.text.startswith(f"{name}=") else done
+        done = (
+            named._replace(text=named.text[len(name) + 1 :])
+            if named.found and named.text.startswith(f"{name}=")
+            else done
+        )
     found.update(done.found)
     return cut(done.text, MAX_TEXT)
 

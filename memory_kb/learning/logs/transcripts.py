@@ -69,7 +69,12 @@ def sniff(lines: Iterable[RawLine]) -> str | None:
         has_object = True
         if isinstance(record.get("payload"), dict) and record.get("type") in _CODEX_TYPES:
             return "codex"
-        if "sessionId" in record or "leafUuid" in record or isinstance(record.get("message"), dict) or "tool_input" in record:
+        if (
+            "sessionId" in record
+            or "leafUuid" in record
+            or isinstance(record.get("message"), dict)
+            or "tool_input" in record
+        ):
             return "claude-code"
         if record.get("record_type") or ("id" in record and "timestamp" in record and "type" not in record):
             return "codex"

@@ -13,12 +13,16 @@ _HEAD, _TAIL, _LINES, _LONGEST = 12_000, 24_000, 200, 400
 _OPERATOR = lazy_compile(r"&&|\|\||\|&|[;\n|&]")
 #: After these the next command runs whatever became of the last.
 _APART = (";", "\n", "&")
-_IDLE = lazy_compile(r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do|break|continue)\b")
+_IDLE = lazy_compile(
+    r"(?:sleep|echo|true|:|export|set|unset|exit|false|wait|source|\.|printf|fi|done|then|else|if|for|while|do|break|continue)\b"
+)
 # How a loop over given words begins, of which what is done once is done each time.
 _LOOP, _BODY = lazy_compile(r"for\s+\w+\s+in\s"), lazy_compile(r"do\s+(?=\S)")
 _STRICT = lazy_compile(r"set -\w*e")
 _LEADING = lazy_compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+|sudo\s+|time\s+|env\s+|nohup\s+)+")
-_RUNNER = lazy_compile(r"^(?:(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|timeout \S+)\s+(?:-\S+\s+)*")
+_RUNNER = lazy_compile(
+    r"^(?:(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|timeout \S+)\s+(?:-\S+\s+)*"
+)
 _MODULE = lazy_compile(r"^(?:\S*/)?python[\d.]* -m (?=\w)")
 _SHELL_LEAD = lazy_compile(r"^(?:\S*/)?(?:ba|z|da|k)?sh(?:: line \d+|: \d+)?: ")
 _NAMED = lazy_compile(r"^(?:\[?[\d:. TZ-]{5,}\]? )?([\w.+/-]+)(?:\[\d+\])?: ")
@@ -29,7 +33,9 @@ _BAD = lazy_compile(
     re.IGNORECASE,
 )
 #: Commands that name themselves, or are known by what they write, whenever they fail.
-_NEVER_SILENT = lazy_compile(r"(?:git|make|pytest|mypy|cargo|psql|pip3?|npm|pnpm|yarn|bun|\./(?:mvnw|gradlew)|mvn|gradle|mix|composer)\b")
+_NEVER_SILENT = lazy_compile(
+    r"(?:git|make|pytest|mypy|cargo|psql|pip3?|npm|pnpm|yarn|bun|\./(?:mvnw|gradlew)|mvn|gradle|mix|composer)\b"
+)
 #: How a script that a package manager of JavaScript runs is announced.
 _ANNOUNCED = lazy_compile(r"^> \S+(?:@\S+)? ([\w:.-]+)(?: \S*/\S*)?$")
 _JS = r"(?:npm|pnpm|yarn|bun)\b"
@@ -42,32 +48,59 @@ _SIGNATURES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
             r"^git (?:\S+ )*?(?:push|pull|fetch|clone)\b",
             r"\[(?:remote )?rejected\]|failed to push|^remote: |from remote|(?:has no|no) upstream|^To \S+:|pre-receive|Authentication failed",
         ),
-        (r"^git (?:\S+ )*?commit\b", r"nothing (?:added )?to commit|Aborting commit|tell me who you are|\bhusky\b|pre-commit|gpg failed"),
-        (r"^git (?:\S+ )*?(?:rebase|merge|pull|cherry-pick|stash)\b", r"^CONFLICT |could not apply|Merge conflict|local changes"),
+        (
+            r"^git (?:\S+ )*?commit\b",
+            r"nothing (?:added )?to commit|Aborting commit|tell me who you are|\bhusky\b|pre-commit|gpg failed",
+        ),
+        (
+            r"^git (?:\S+ )*?(?:rebase|merge|pull|cherry-pick|stash)\b",
+            r"^CONFLICT |could not apply|Merge conflict|local changes",
+        ),
         (r"^git\b", r"^(?:fatal|hint): |not a git repository|pathspec"),
-        (rf"^{_JS} (?:ci|i|install|add)\b", r"EUNSUPPORTEDPROTOCOL|ERESOLVE|EBADENGINE|E404|\bgyp\b|lockfile|OUTDATED|node_modules/"),
+        (
+            rf"^{_JS} (?:ci|i|install|add)\b",
+            r"EUNSUPPORTEDPROTOCOL|ERESOLVE|EBADENGINE|E404|\bgyp\b|lockfile|OUTDATED|node_modules/",
+        ),
         (rf"^{_JS}", r"^npm (?:ERR!|error)|^[^\S\n]*ERR_PNPM|ELIFECYCLE|^error Command"),
         (r"^pip3?\b", r"externally-managed-environment|No matching distribution|Could not find a version"),
-        (r"\b(?:pytest|tox|nox)\b", r"^E {2,}|^FAILED |^ERROR \S+\.py|\b\d+ (?:failed|errors?)\b.* in |ImportError while loading conftest"),
+        (
+            r"\b(?:pytest|tox|nox)\b",
+            r"^E {2,}|^FAILED |^ERROR \S+\.py|\b\d+ (?:failed|errors?)\b.* in |ImportError while loading conftest",
+        ),
         (r"^mypy\b", r"^\S+:\d+: error: |^Found \d+ errors? in \d+ files?"),
-        (r"^(?:ruff|flake8|pylint)\b", r"^\S+:\d+:\d+: [A-Z]+\d+ |^[A-Z]+\d{3,4} |^Found \d+ errors?\.|^Would reformat"),
+        (
+            r"^(?:ruff|flake8|pylint)\b",
+            r"^\S+:\d+:\d+: [A-Z]+\d+ |^[A-Z]+\d{3,4} |^Found \d+ errors?\.|^Would reformat",
+        ),
         (r"\b(?:tsc|vue-tsc|typecheck|type-check)\b", r"\berror TS\d+"),
         (r"\b(?:jest|vitest|mocha|test)\b", r"^[^\S\n]*(?:FAIL|✕|●) |^Tests:.* failed|\b\d+ failing\b"),
         (r"^cargo (?:\S+ )*?(?:test|nextest)\b", r"^test result: FAILED|panicked at"),
         (r"^cargo\b", r"^error(?:\[E\d+\])?: |could not compile"),
         (r"^go\b", r"^--- FAIL|^FAIL\t|no required module|^go: |\.go:\d+:\d+: "),
         (r"^docker (?:compose |buildx )?build\b|^docker-compose build\b", r"failed to solve|[Dd]ockerfile|^ERROR \["),
-        (r"^docker (?:compose )?(?:push|pull|login)\b", r"denied: |unauthorized|no basic auth|manifest unknown|push access"),
+        (
+            r"^docker (?:compose )?(?:push|pull|login)\b",
+            r"denied: |unauthorized|no basic auth|manifest unknown|push access",
+        ),
         (r"^docker", r"^docker: |^Error response from daemon|Docker daemon"),
         (r"^(?:terraform|tofu)\b", r"^[│╷]|^Error: .*(?:lock|provider|backend|workspace|module)|terraform init"),
         (r"^helm (?:push|pull|registry)\b", r"\b40[13]\b|unauthorized|denied"),
         (r"^(?:apt|apt-get|dpkg)\b", r"^[EW]: |Unable to locate package|dpkg"),
         (r"^brew\b", r"[Nn]o (?:available )?formula|Homebrew|^==> "),
         (r"^helm\b", r"^Error: (?:INSTALLATION|UPGRADE|release|chart|repo|Kubernetes)"),
-        (r"^(?:kubectl|oc)\b", r"^Error from server|^error: (?:the server|resource|unable to)|connection to the server"),
-        (r"^(?:ssh|scp|rsync)\b", r"Permission denied \(publickey|Host key verification|^Connection (?:closed|reset) by|Could not resolve hostname"),
+        (
+            r"^(?:kubectl|oc)\b",
+            r"^Error from server|^error: (?:the server|resource|unable to)|connection to the server",
+        ),
+        (
+            r"^(?:ssh|scp|rsync)\b",
+            r"Permission denied \(publickey|Host key verification|^Connection (?:closed|reset) by|Could not resolve hostname",
+        ),
         (r"^(?:\./)?mvnw?\b", r"^\[ERROR\]|BUILD FAILURE"),
-        (r"^(?:\./)?gradlew?\b", r"^FAILURE: Build failed|Execution failed for task|^> Task .* FAILED|^\* What went wrong"),
+        (
+            r"^(?:\./)?gradlew?\b",
+            r"^FAILURE: Build failed|Execution failed for task|^> Task .* FAILED|^\* What went wrong",
+        ),
         (r"^make\b", r"^make(?:\[\d+\])?: "),
         (r"^(?:psql|createdb|pg_\w+)\b", r"^(?:psql|createdb|pg_\w+): |^ERROR: {2}|^FATAL: {2}"),
         (r"^(?:bundle|gem)\b", r"Bundler|Gemfile|Could not find gem|rubygems"),
@@ -221,12 +254,21 @@ def _able(links: Sequence[Link], output: str) -> list[int]:
     """Return the places of the commands that may have made a line fail."""
     start = 0
     if not any(_STRICT.match(link.first) for link in links):
-        start = max((place for place, link in enumerate(links) if link.joiner in _APART and not link.is_idle), default=0)
-    last = max((place for place, link in enumerate(links) if link.joiner == "||" and place > start and not link.is_idle), default=start)
+        start = max(
+            (place for place, link in enumerate(links) if link.joiner in _APART and not link.is_idle), default=0
+        )
+    last = max(
+        (place for place, link in enumerate(links) if link.joiner == "||" and place > start and not link.is_idle),
+        default=start,
+    )
     able = [place for place in range(last, len(links)) if not links[place].is_idle]
     announced = {found[1] for line in output.splitlines() if (found := _ANNOUNCED.match(line))}
     if announced and len(able) > 1:
-        scripts = {place: found[1] for place in able if (found := _SCRIPT.match(links[place].bare)) and found[1] not in ("ci", "i", "install", "add")}
+        scripts = {
+            place: found[1]
+            for place in able
+            if (found := _SCRIPT.match(links[place].bare)) and found[1] not in ("ci", "i", "install", "add")
+        }
         unseen = min((place for place, script in scripts.items() if script not in announced), default=len(links))
         able = [place for place in able if place < unseen] or able
     return able
@@ -250,7 +292,9 @@ def _speakers(links: Sequence[Link], lines: Sequence[str]) -> list[int | None]:
     return [_speaker(names, known, busy, line) for line in lines]
 
 
-def _speaker(names: list[set[str]], known: list[tuple[re.Pattern[str], list[int]]], busy: dict[int, str], line: str) -> int | None:
+def _speaker(
+    names: list[set[str]], known: list[tuple[re.Pattern[str], list[int]]], busy: dict[int, str], line: str
+) -> int | None:
     if _ANNOUNCED.match(line):
         return None
     named = _NAMED.match(_SHELL_LEAD.sub("", line))

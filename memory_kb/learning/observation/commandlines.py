@@ -101,7 +101,9 @@ _DASHED = (
     ("mise", "exec"),
 )
 #: Options of runners that are followed by a value.
-_WITH_VALUE = word_set("-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package")
+_WITH_VALUE = word_set(
+    "-n -p --name --prefix --project --directory -C --with --extra --group -u --user -w --workdir -e --env -f --file --package"
+)
 #: Options that say where or with which file something is run.
 _PLACES = word_set(
     "-p --port -C -f --directory --file --project --project-directory --prefix --profile --context --namespace --manifest-path --kubeconfig"
@@ -219,12 +221,17 @@ def parse_line(line: str) -> tuple[Command, ...]:
         elif words and words[0] == "export":
             exported += [word for word in words[1:] if _SETTING.match(word) and not word.startswith("PATH=")]
         elif words and words[0] not in _NO_COMMAND and not words[0].startswith("#"):
-            command = _read_far(text, words, is_piped=link.after in ("|", "||")) or _read(text, words, is_piped=link.after in ("|", "||"))
+            command = _read_far(text, words, is_piped=link.after in ("|", "||")) or _read(
+                text, words, is_piped=link.after in ("|", "||")
+            )
             if command.words:
                 lead = "".join(f"{one} " for one in exported)
                 found.append(
                     command._replace(
-                        shown=lead + command.shown, settings=(*exported, *command.settings), place=place, is_excused=_is_excused(links[place:])
+                        shown=lead + command.shown,
+                        settings=(*exported, *command.settings),
+                        place=place,
+                        is_excused=_is_excused(links[place:]),
                     )
                 )
     return tuple(found)
@@ -237,7 +244,11 @@ def _within(folder: str, path: str) -> str:
         >>> [_within("~/shop", path) for path in (".venv/bin/activate", "/opt/kit/env", "~/kit.env", "-")]
         ['~/shop/.venv/bin/activate', '/opt/kit/env', '~/kit.env', '-']
     """
-    return path if not folder or path.startswith(("/", "~", "$", "-")) else f"{folder.rstrip('/')}/{path.removeprefix('./')}"
+    return (
+        path
+        if not folder or path.startswith(("/", "~", "$", "-"))
+        else f"{folder.rstrip('/')}/{path.removeprefix('./')}"
+    )
 
 
 def _is_excused(links: Sequence[Link]) -> bool:
@@ -247,7 +258,11 @@ def _is_excused(links: Sequence[Link]) -> bool:
 
 def _undirected(text: str) -> str:
     """Return a command without redirections."""
-    return _REDIRECTION.sub("", text).strip() if "'" not in text and '"' not in text else re.sub(r"(?<!\s)\s*2>&1\s*$", "", text)
+    return (
+        _REDIRECTION.sub("", text).strip()
+        if "'" not in text and '"' not in text
+        else re.sub(r"(?<!\s)\s*2>&1\s*$", "", text)
+    )
 
 
 def _words(text: str) -> list[str] | None:
@@ -302,8 +317,15 @@ def _read_far(text: str, words: list[str], *, is_piped: bool) -> Command | None:
     if len(words) != _FAR or words[0] != "ssh" or words[1].startswith("-") or " " not in words[2]:
         return None
     inner = parse_line(words[2])
-    is_all = len(inner) == 1 and sum(not link.is_idle and link.first.split()[0] != "cd" for link in read_chain(words[2])) == 1
-    return inner[0]._replace(shown=text, runners=(f"ssh {words[1]}", *inner[0].runners), is_piped=is_piped) if is_all else None
+    is_all = (
+        len(inner) == 1
+        and sum(not link.is_idle and link.first.split()[0] != "cd" for link in read_chain(words[2])) == 1
+    )
+    return (
+        inner[0]._replace(shown=text, runners=(f"ssh {words[1]}", *inner[0].runners), is_piped=is_piped)
+        if is_all
+        else None
+    )
 
 
 def _family(words: tuple[str, ...]) -> str:
@@ -314,7 +336,11 @@ def _family(words: tuple[str, ...]) -> str:
         return f"js {_script(words)}"
     if _PYTHON.match(program):
         script = next((word for word in words[1:] if not word.startswith("-")), "")
-        return f"{script.rpartition('/')[2]} {_second(words[2:])}".strip() if script.endswith("manage.py") else f"python {script}".strip()
+        return (
+            f"{script.rpartition('/')[2]} {_second(words[2:])}".strip()
+            if script.endswith("manage.py")
+            else f"python {script}".strip()
+        )
     if program == "docker-compose":
         return f"docker compose {_second(words[1:])}".strip()
     if program == "docker" and words[1:2] == ("compose",):
@@ -327,7 +353,11 @@ def _family(words: tuple[str, ...]) -> str:
     if program == "cmake":
         return "cmake --build" if "--build" in words else "cmake"
     if program in _WITH_SUBCOMMAND:
-        rest = [word for before, word in itertools.pairwise(words) if before not in _SPACES] if program in _IN_SPACES else words[1:]
+        rest = (
+            [word for before, word in itertools.pairwise(words) if before not in _SPACES]
+            if program in _IN_SPACES
+            else words[1:]
+        )
         return f"{'pip' if program == 'pip3' else program} {_second(tuple(rest))}".strip()
     return program
 
@@ -356,7 +386,11 @@ def _script(words: tuple[str, ...]) -> str:
     """Return the purpose of a script that a package manager runs."""
     if words[0] in SCRIPT_TESTS:
         return "test"
-    rest = [word for word in words[1:] if not word.startswith("-") or word in ("-w", "-F", "--filter", "--workspace", "--prefix", "-C")]
+    rest = [
+        word
+        for word in words[1:]
+        if not word.startswith("-") or word in ("-w", "-F", "--filter", "--workspace", "--prefix", "-C")
+    ]
     while rest and rest[0] in ("workspace", "-w", "-F", "--filter", "--workspace", "--prefix", "-C", "run", "exec"):
         rest = rest[1:] if rest[0] in ("run", "exec") else rest[2:]
     name = rest[0] if rest else "install"

@@ -23,7 +23,8 @@ _SIGNAL = 380
 _BRIEF = 6
 _LEAD = r"(?:(?:please|hey|ok(?:ay)?|hm+|wait|hang on|hold on|whoa|sorry|but|and|also|well|again|actually)[,.:!]? )*"
 _AGAINST = lazy_compile(
-    _LEAD + r"(?:(?:no){1,8}o*\b(?! (?:problem|worries|need|idea|rush|hurry|changes?))|nope\b|nah\b|stop\b|wait\b|wrong\b|not like (?:that|this)|"
+    _LEAD
+    + r"(?:(?:no){1,8}o*\b(?! (?:problem|worries|need|idea|rush|hurry|changes?))|nope\b|nah\b|stop\b|wait\b|wrong\b|not like (?:that|this)|"
     r"don't\b|"
     r"do not\b|dont\b|never\b|undo\b|revert\b|please don't|"
     r"that(?:'s| is| was) (?:not|wrong|incorrect)|this is (?:not|wrong)|you (?:should(?:n't| not)|must(?:n't| not)|(?:just |also |"
@@ -35,8 +36,13 @@ _AGAINST = lazy_compile(
     r"instead\b|use\b|(?:btw|by the way),? next time\b|next time\b|i (?:really )?(?:don't|do not) (?:like|want)\b)",
     _I,
 )
-_TELLING = lazy_compile(_LEAD + r"(?:we (?:don't|do not|never)|never|don't|do not|dont|instead|use|(?:(?:btw|by the way),? )?next time)\b", _I)
-_DISLIKE = lazy_compile(r"\bi (?:really )?(?:don't|do not) (?:like|want) (?:that |it when )?you\b|\byou should(?:n't| not) have\b", _I)
+_TELLING = lazy_compile(
+    _LEAD + r"(?:we (?:don't|do not|never)|never|don't|do not|dont|instead|use|(?:(?:btw|by the way),? )?next time)\b",
+    _I,
+)
+_DISLIKE = lazy_compile(
+    r"\bi (?:really )?(?:don't|do not) (?:like|want) (?:that |it when )?you\b|\byou should(?:n't| not) have\b", _I
+)
 _OBJECTION = lazy_compile(
     r"^(?:(?:(?:no)+|yes|yeah|yep|right|exactly|correct|(?:one|two|three|a few|some) (?:more )?(?:things?|mistakes?|notes?|points?|"
     r"problems?)|nope|nah|stop|wait|wrong|undo (?:that|it|this)|revert (?:that|it|this)|hey|again|sorry|ok(?:ay)?|hm+|that(?:'s| is) (?:wrong|"
@@ -129,7 +135,9 @@ _BACK = lazy_compile(r"\b(?:that|this|the same) way\b|\blike (?:that|this)\b", _
 # What is said after a rule of why it holds.
 _ASIDE = lazy_compile(r", (?:[\w']+ ){1,4}(?:that|this|it)\W*$", _I)
 # A part of the whole that stays when the task at hand is done.
-_LAYER = lazy_compile(r"\bin this (?:layer|tier|crate|namespace|subsystem|domain|bounded context|folder|directory|schema)\b", _I)
+_LAYER = lazy_compile(
+    r"\bin this (?:layer|tier|crate|namespace|subsystem|domain|bounded context|folder|directory|schema)\b", _I
+)
 _NEXT_TIME = lazy_compile(r"\bnext time\b(?! (?:i|we|you see)\b)", _I)
 _TOLD = lazy_compile(r"^i (?:already )?(?:told you|said)(?: before| already)?[:,]? (?:that )?", _I)
 _ASKING = lazy_compile(
@@ -148,7 +156,8 @@ _ESCALATE = lazy_compile(
     _I,
 )
 _UNASKED = lazy_compile(
-    r"\bi (?:didn't|did not|never) (?:ask|tell) (?:you )?(?:to|for)\b|\b(?:out of scope|not (?:part|in scope) of)\b|\bbeyond what i asked\b", _I
+    r"\bi (?:didn't|did not|never) (?:ask|tell) (?:you )?(?:to|for)\b|\b(?:out of scope|not (?:part|in scope) of)\b|\bbeyond what i asked\b",
+    _I,
 )
 
 
@@ -205,38 +214,61 @@ def find_correction(message: str, did: tuple[Did, ...]) -> Correction | None:
         return None
     everything = meant(said_by_person(message))
     said = tuple(one for one in everything if not one.endswith("?") and not doubts.NOT_MEANT.search(one))
-    asking = tuple(one for one in said if _ASKING.search(one) and (_MORE_AUTONOMOUS.search(one) or _ESCALATE.search(one)) and not _is_for_once(one))
+    asking = tuple(
+        one
+        for one in said
+        if _ASKING.search(one) and (_MORE_AUTONOMOUS.search(one) or _ESCALATE.search(one)) and not _is_for_once(one)
+    )
     if asking:
         return _about_asking(asking)
     if not did:
         return None
-    is_against = any(_AGAINST.match(one) or _DISLIKE.search(one) for one in everything[:3]) or any(one.is_refused for one in did[-2:])
+    is_against = any(_AGAINST.match(one) or _DISLIKE.search(one) for one in everything[:3]) or any(
+        one.is_refused for one in did[-2:]
+    )
     is_help = any(is_norm(one) for one in said)
-    is_help = is_help or any((_STRONG.search(one) or (did[-1].has_failed and _HABIT.search(one))) and NAME.search(one) for one in said)
+    is_help = is_help or any(
+        (_STRONG.search(one) or (did[-1].has_failed and _HABIT.search(one))) and NAME.search(one) for one in said
+    )
     if not (is_against or is_help):
         return None
     unasked = next((number for number, one in enumerate(said) if _UNASKED.search(one)), None)
     if unasked is not None:
         return _about_unasked(said[unasked:], did)
     found = _about_work(said, did)
-    is_told = not found or any(_objects(one) for one in everything[:3]) or bool(found.context) or any(one.is_refused for one in did[-2:])
+    is_told = (
+        not found
+        or any(_objects(one) for one in everything[:3])
+        or bool(found.context)
+        or any(one.is_refused for one in did[-2:])
+    )
     return found if is_told or found is None else found._replace(is_against=False)
 
 
 def _objects(sentence: str) -> bool:
     """Tell whether a sentence is against something, and not only says how things are done."""
-    return (_AGAINST.match(sentence) is not None and _TELLING.match(sentence) is None) or _DISLIKE.search(sentence) is not None
+    return (_AGAINST.match(sentence) is not None and _TELLING.match(sentence) is None) or _DISLIKE.search(
+        sentence
+    ) is not None
 
 
 def _about_asking(said: tuple[str, ...]) -> Correction:
     text = " ".join(said)
-    directions = [word for word, pattern in (("More autonomous", _MORE_AUTONOMOUS), ("Escalate more", _ESCALATE)) if pattern.search(text)]
+    directions = [
+        word
+        for word, pattern in (("More autonomous", _MORE_AUTONOMOUS), ("Escalate more", _ESCALATE))
+        if pattern.search(text)
+    ]
     return Correction("escalation", text[:_SIGNAL], _title(said[0]), direction=", ".join(directions))
 
 
 def _about_unasked(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | None:
     lasting = next((one for one in said[1:3] if _LASTING.search(one) and not _is_for_once(one)), None)
-    return None if lasting is None else Correction("intent-alignment", f"{said[0]} {lasting}"[:_SIGNAL], _title(lasting), _context(said, did))
+    return (
+        None
+        if lasting is None
+        else Correction("intent-alignment", f"{said[0]} {lasting}"[:_SIGNAL], _title(lasting), _context(said, did))
+    )
 
 
 def _about_work(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | None:
@@ -246,7 +278,13 @@ def _about_work(said: tuple[str, ...], did: tuple[Did, ...]) -> Correction | Non
     lasting = [
         number
         for number, one in enumerate(said)
-        if (_LASTING.search(one) or _STRONG.search(one) or is_norm(one) or _is_of_tools(one) or (has_failed and _HABIT.search(one)))
+        if (
+            _LASTING.search(one)
+            or _STRONG.search(one)
+            or is_norm(one)
+            or _is_of_tools(one)
+            or (has_failed and _HABIT.search(one))
+        )
         and not _is_for_once(one)
         and (has_name or not _is_pointing(one))
     ]
@@ -296,7 +334,10 @@ def _is_of_tools(sentence: str) -> bool:
     found = _INSTEAD.search(sentence)
     if found is None:
         return False
-    return any(word.strip("`.,").lower() in TOOLS or NAME.fullmatch(word.rstrip(".,")) for word in (*found["one"].split(), found["other"]))
+    return any(
+        word.strip("`.,").lower() in TOOLS or NAME.fullmatch(word.rstrip(".,"))
+        for word in (*found["one"].split(), found["other"])
+    )
 
 
 def _is_pointing(sentence: str) -> bool:
@@ -314,7 +355,12 @@ def _context(said: tuple[str, ...], did: tuple[Did, ...]) -> str:
     one = next(iter([*reversed(refused), *reversed(named), *reversed(last)]), None)
     if one is None:
         return ""
-    is_one_of_many = not one.is_refused and one.verb == "ran" and one in named and len({other.target for other in named if other.verb == "ran"}) > 1
+    is_one_of_many = (
+        not one.is_refused
+        and one.verb == "ran"
+        and one in named
+        and len({other.target for other in named if other.verb == "ran"}) > 1
+    )
     return one._replace(target=one.target.split(" ", maxsplit=1)[0]).told if is_one_of_many else one.told
 
 
@@ -333,7 +379,9 @@ def _is_named(one: Did, text: str) -> bool:
 
 def is_about_deed(correction: Correction, message: str, did: tuple[Did, ...]) -> bool:
     """Tell whether a correction is about something that the agent did, by name or because it was refused."""
-    return bool(correction.context) and (any(one.is_refused for one in did[-2:]) or any(_is_named(one, message) for one in did))
+    return bool(correction.context) and (
+        any(one.is_refused for one in did[-2:]) or any(_is_named(one, message) for one in did)
+    )
 
 
 def _bare(sentence: str) -> str:

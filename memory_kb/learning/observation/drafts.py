@@ -10,7 +10,16 @@ from memory_kb.expressions import lazy_compile
 from memory_kb.learning.lessons import OCCASION
 from memory_kb.learning.observation.commandlines import TOOLS, Command
 from memory_kb.learning.observation.corrections import Correction, Did
-from memory_kb.learning.observation.forms import FETCHED, SHOWN, cut, name, name_beside, show, show_options, show_setting
+from memory_kb.learning.observation.forms import (
+    FETCHED,
+    SHOWN,
+    cut,
+    name,
+    name_beside,
+    show,
+    show_options,
+    show_setting,
+)
 from memory_kb.learning.observation.options import Option, added_options, flags_beside, is_of_one_thing, replaced_value
 from memory_kb.learning.observation.remedies import Attempt, Fix, Step
 from memory_kb.learning.observation.statements import Decision
@@ -67,7 +76,8 @@ _LANGUAGE_OF_TOOL = {
 }
 _WORD = lazy_compile(r"[A-Za-z][\w+-]*")
 _LEADING = lazy_compile(
-    r"^(?:(?:ok(?:ay)?|so|then|and|but|also|yes|yeah|right|good|agreed|well|alright|great|fine|i (?:think|guess))[,.!:]?\s+)+", re.IGNORECASE
+    r"^(?:(?:ok(?:ay)?|so|then|and|but|also|yes|yeah|right|good|agreed|well|alright|great|fine|i (?:think|guess))[,.!:]?\s+)+",
+    re.IGNORECASE,
 )
 # When it was decided, and how it comes up, is nothing for a title.
 _PASSING = lazy_compile(
@@ -76,7 +86,9 @@ _PASSING = lazy_compile(
     re.IGNORECASE,
 )
 
-_LABEL = lazy_compile(r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE)
+_LABEL = lazy_compile(
+    r"^(?:(?:ok(?:ay)?|so|yes|right)[, ]+)*(?:(?:the |design )?decision(?: is| was)?\s*:|decided\s*:)\s*", re.IGNORECASE
+)
 
 
 class Finding(NamedTuple):
@@ -134,11 +146,18 @@ def _cut_command(title: str) -> str:
 def from_fix(fix: Fix) -> Finding:
     """Return what a fix teaches, with the labels of the corrective scope."""
     first = _distinct(fix.attempts)[0]
-    title, lines = next(told for limit in _COMMANDS if _is_short((told := _tell(fix, limit))[1]) or limit == _COMMANDS[-1])
+    title, lines = next(
+        told for limit in _COMMANDS if _is_short((told := _tell(fix, limit))[1]) or limit == _COMMANDS[-1]
+    )
     lines = _fitted(lines)
     files = tuple(step.file for step in fix.steps if step.file)
     words = " ".join(
-        (*(show(one.command) for one in fix.attempts), show(fix.worked) if fix.worked else "", fix.cause or "", *map(_show_step, fix.steps))
+        (
+            *(show(one.command) for one in fix.attempts),
+            show(fix.worked) if fix.worked else "",
+            fix.cause or "",
+            *map(_show_step, fix.steps),
+        )
     )
     reason = f"A command failed with {first.failure.sort} ({len(fix.attempts)}x){'' if fix.worked is None else ' and worked later'}."
     mark = {"form": "", "before": "/before", "edit": "/edit", "none": "/unfixed"}[fix.way]
@@ -162,10 +181,15 @@ def _tell(fix: Fix, limit: int) -> tuple[str, list[tuple[str, str]]]:
         helped = _show_step(fix.steps[0], limit)
         whole = f"`{name(fix.worked)}`" if flags_beside(fix.worked, first.command) else whole
         title = f"Run {helped} before `{name(fix.worked)}`"
-        lines += [("Recovery", f"{helped}, then {whole} worked."), ("Prevention", f"Run {helped} before `{name(fix.worked)}`.")]
+        lines += [
+            ("Recovery", f"{helped}, then {whole} worked."),
+            ("Prevention", f"Run {helped} before `{name(fix.worked)}`."),
+        ]
     else:
         title = (
-            f"`{name(fix.worked)}` fails with {first.failure.message}" if fix.cause is None else f"{first.failure.message} in `{name(fix.worked)}`"
+            f"`{name(fix.worked)}` fails with {first.failure.message}"
+            if fix.cause is None
+            else f"{first.failure.message} in `{name(fix.worked)}`"
         )
         lines.append(("Recovery", f"a change in {' and '.join(map(_show_step, fix.steps))}; then {whole} worked."))
         if fix.cause:
@@ -239,16 +263,44 @@ def from_correction(correction: Correction, seq: int, did: tuple[Did, ...]) -> F
     if correction.scope == "escalation":
         directions = correction.direction
         lines: tuple[tuple[str, str], ...] = (("Direction", directions), ("Signal", correction.signal))
-        return Finding("escalation", "preference", correction.title, lines, (seq,), "The user said when to ask.", tags, is_proxy=True)
-    category = "Boundary Deviation" if correction.scope == "intent-alignment" else "Corrections" if correction.is_against else "Preferences"
+        return Finding(
+            "escalation",
+            "preference",
+            correction.title,
+            lines,
+            (seq,),
+            "The user said when to ask.",
+            tags,
+            is_proxy=True,
+        )
+    category = (
+        "Boundary Deviation"
+        if correction.scope == "intent-alignment"
+        else "Corrections"
+        if correction.is_against
+        else "Preferences"
+    )
     lines = (
         ("Category", category),
         ("Signal", without_orders_before(correction.signal, correction.title.rstrip("…"))),
         *((("Context", f"{OCCASION}{correction.context}."),) if correction.context else ()),
     )
     seqs = (seq, *(one.seq for one in did if f"`{one.target}`" in correction.context))
-    reason = "The user rejected what the agent did and said what holds instead." if correction.is_against else "The user said what holds."
-    return Finding(correction.scope, "preference", correction.title, lines, seqs, reason, tags, _globs(correction.signal, about, files))
+    reason = (
+        "The user rejected what the agent did and said what holds instead."
+        if correction.is_against
+        else "The user said what holds."
+    )
+    return Finding(
+        correction.scope,
+        "preference",
+        correction.title,
+        lines,
+        seqs,
+        reason,
+        tags,
+        _globs(correction.signal, about, files),
+    )
 
 
 def from_decision(decision: Decision, seq: int, who: str, task: str | None) -> Finding:
@@ -280,7 +332,11 @@ def _unlabelled(sentence: str) -> str:
     """
     bare = _LABEL.sub("", sentence, count=1)
     first = bare.split(" ", maxsplit=1)[0].rstrip(",")
-    return bare[:1].upper() + bare[1:] if bare != sentence and first.replace("-", "").isalpha() and first not in TOOLS else bare
+    return (
+        bare[:1].upper() + bare[1:]
+        if bare != sentence and first.replace("-", "").isalpha() and first not in TOOLS
+        else bare
+    )
 
 
 def _decided(sentence: str) -> str:

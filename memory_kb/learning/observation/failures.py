@@ -27,7 +27,8 @@ _SHELL_LEAD = lazy_compile(r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d*:? ?")
 _EXIT_HEAD = lazy_compile(r"\AExit code:? (?P<code>-?\d+)\n(?:Wall time:[^\n]*\n)?(?:Output:\n)?")
 #: What a harness says where the person refused a call, or where it was broken off.
 REFUSED = lazy_compile(
-    r"user doesn't want to (?:proceed|take this action)|tool use was rejected|rejected by (?:the )?user|user (?:rejected|denied|declined)\b", _I
+    r"user doesn't want to (?:proceed|take this action)|tool use was rejected|rejected by (?:the )?user|user (?:rejected|denied|declined)\b",
+    _I,
 )
 _BROKEN_OFF = lazy_compile(
     r"\^C|KeyboardInterrupt|\[?Request interrupted|command timed out|timed out after|SIGINT|signal: (?:killed|interrupt)|^(?:Killed|Terminated)$",
@@ -45,7 +46,8 @@ _ERROR_WORD = lazy_compile(
 )
 # What a runner of tests says that found none, and what it says where it found some.
 _NO_CHECK = lazy_compile(
-    r"^(?:=+ )?no tests ran\b|^collected 0 items$|^No tests? (?:files )?found\b|^Ran 0 tests\b|^\s*0 passing\b", _I | re.MULTILINE
+    r"^(?:=+ )?no tests ran\b|^collected 0 items$|^No tests? (?:files )?found\b|^Ran 0 tests\b|^\s*0 passing\b",
+    _I | re.MULTILINE,
 )
 _CHECKED = lazy_compile(r"\b[1-9]\d* (?:passed|passing|tests? ok)\b", _I)
 _SURE = lazy_compile(
@@ -86,12 +88,17 @@ _HEAD = lazy_compile(
 _CODE = lazy_compile(r"(?:raise|throw) (?:new )?[\w.]+\(|(?:from [\w.]+ )?import \w")
 # What says no more than that something failed.
 _BARE = lazy_compile(
-    r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed", _I
+    r"make(?:\[\d\])?: \*\*\*|error: (?:command|script|recipe|process)\b|a check failed|\S* ?exited with|ELIFECYCLE|Command failed",
+    _I,
 )
-_WARNING = lazy_compile(r"-- (?!.*\berror)|(?:\S+: |npm )?[\[(]?(?:warn(?:ing)?|deprecat(?:ed|ion)(?: warning)?|notice)\b[\])]?(?:[:\s]|$)", _I)
+_WARNING = lazy_compile(
+    r"-- (?!.*\berror)|(?:\S+: |npm )?[\[(]?(?:warn(?:ing)?|deprecat(?:ed|ion)(?: warning)?|notice)\b[\])]?(?:[:\s]|$)",
+    _I,
+)
 _QUOTED = lazy_compile(r"(?<!\w)([`'\"])([a-z][\w.-]*(?: [\w@:=./-]+){1,5})\1")
 _QUOTED_OPTION = lazy_compile(
-    r"\b(?:use|using|try|pass(?:ing)?|add(?:ing)?|with|specify(?:ing)?|(?:re)?run|set)\b[^`'\"]{0,40}([`'\"])(--?[a-z][\w-]+)\b[^`'\"]*\1", _I
+    r"\b(?:use|using|try|pass(?:ing)?|add(?:ing)?|with|specify(?:ing)?|(?:re)?run|set)\b[^`'\"]{0,40}([`'\"])(--?[a-z][\w-]+)\b[^`'\"]*\1",
+    _I,
 )
 _TOLD = lazy_compile(
     r"(?i:\b(?:run|running|try|use|using|execute|do|via|call|invoke|with|by)):?\s+"
@@ -104,7 +111,12 @@ _SETTING_NAME = lazy_compile(r"(?<![\w/&?$.-])[A-Z][A-Z0-9]{0,30}_[A-Z0-9_]{1,40
 _ADVISED, _LONGEST_LINE = 8, 2_000
 _SECRETIVE = lazy_compile(r"\[redacted: ")
 _PARTS = (
-    (lazy_compile(r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (
+        lazy_compile(
+            r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
+        ),
+        "<time>",
+    ),
     (
         lazy_compile(
             r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-fA-F]{4,}\b|"
@@ -120,7 +132,10 @@ _PARTS = (
 )
 _PLACE = lazy_compile(r"^(?:[A-Za-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:? ")
 #: Where a message goes on to what caused it, and what only points to the help.
-_WRAPPED = lazy_compile(r": (?=(?:\w+ ){0,2}(?:error|exception|failed|failure|cannot|could not|unable|no|not|invalid|missing|unknown|caused)\b)", _I)
+_WRAPPED = lazy_compile(
+    r": (?=(?:\w+ ){0,2}(?:error|exception|failed|failure|cannot|could not|unable|no|not|invalid|missing|unknown|caused)\b)",
+    _I,
+)
 _POINTER = lazy_compile(r"\s*-> \[Help \d+\]\s*$")
 
 
@@ -159,7 +174,10 @@ def names_program(failure: Failure, program: str) -> bool:
         >>> [names_program(Failure("zsh: command not found: ember", "missing program"), one) for one in ("ember", "em")]
         [True, False]
     """
-    return failure.sort == "missing program" and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", failure.message) is not None
+    return (
+        failure.sort == "missing program"
+        and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", failure.message) is not None
+    )
 
 
 def is_unreached(failures: Sequence[Failure]) -> bool:
@@ -171,7 +189,11 @@ def is_unreached(failures: Sequence[Failure]) -> bool:
         (True, False, False)
     """
     patterns = {one.pattern for one in failures}
-    return len(failures) > 1 and len(patterns) == 1 and all(one.sort == "passing" and OF_THE_NET.search(one.message) for one in failures)
+    return (
+        len(failures) > 1
+        and len(patterns) == 1
+        and all(one.sort == "passing" and OF_THE_NET.search(one.message) for one in failures)
+    )
 
 
 def is_failure(ok: bool | None, output: str, *, is_check: bool) -> bool:  # noqa: FBT001
@@ -184,7 +206,11 @@ def is_failure(ok: bool | None, output: str, *, is_check: bool) -> bool:  # noqa
         (False, True)
     """
     output = both_ends(output)
-    return ok is False or (is_check and _SURE.search(output) is not None) or (_NO_CHECK.search(output) is not None and not _CHECKED.search(output))
+    return (
+        ok is False
+        or (is_check and _SURE.search(output) is not None)
+        or (_NO_CHECK.search(output) is not None and not _CHECKED.search(output))
+    )
 
 
 def read_failure(output: str, seq: int = 0) -> Failure | None:
@@ -205,8 +231,12 @@ def read_failure(output: str, seq: int = 0) -> Failure | None:
     found, advice = found._replace(hints=_hints(output), settings=names), _advice(output)
     if not advice:
         return found
-    telling = next((line for line in map(_clean_whole, both_ends(output).splitlines()) if any(one in line for one in advice)), "")
-    is_bare = found.message == _NAMELESS or (found.sort in ("other", "change") and _BARE.match(found.message) is not None)
+    telling = next(
+        (line for line in map(_clean_whole, both_ends(output).splitlines()) if any(one in line for one in advice)), ""
+    )
+    is_bare = found.message == _NAMELESS or (
+        found.sort in ("other", "change") and _BARE.match(found.message) is not None
+    )
     return found._replace(message=quote(telling) if telling and is_bare else found.message, advice=advice)
 
 
@@ -219,7 +249,9 @@ def _advice(output: str) -> tuple[str, ...]:
     lines = _advising(output)
     named = [found[2] for line in lines for found in _QUOTED.finditer(line)]
     named += [found[2] for line in lines for found in _QUOTED_OPTION.finditer(line)]
-    return tuple(dict.fromkeys((*named, *(found for line in lines for found in _NAMED_SETTING.findall(line)))))[:_ADVISED]
+    return tuple(dict.fromkeys((*named, *(found for line in lines for found in _NAMED_SETTING.findall(line)))))[
+        :_ADVISED
+    ]
 
 
 def _advising(output: str) -> list[str]:
@@ -250,13 +282,25 @@ def _read_failure(output: str, seq: int) -> Failure | None:
     if setup:
         return Failure(_with_code(setup[0], lines), setup[1], seq)
     if any(map(PASSING.search, lines)):
-        unreached = (line for line in sure if OF_THE_NET.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line))
+        unreached = (
+            line
+            for line in sure
+            if OF_THE_NET.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)
+        )
         return Failure(quote(next(unreached, _NAMELESS)), "passing", seq)
-    named = [line for line in sure if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)]
+    named = [
+        line for line in sure if _ERROR_WORD.search(line) and not _ORDERS.search(line) and not _SECRETIVE.search(line)
+    ]
     telling = [line for line in named if not _EMPTY.match(line)] or named
     if any(OF_THE_CHANGE.search(line) for line in lines):
-        library = next((line for line in telling if re.match(r"[a-z_]\w+(?:\.\w+)+(?:Error|Exception|\b)\S*: ", line)), None)
-        return Failure(quote(library), "other", seq) if library else Failure(quote(telling[0]) if telling else "a check failed", "change", seq)
+        library = next(
+            (line for line in telling if re.match(r"[a-z_]\w+(?:\.\w+)+(?:Error|Exception|\b)\S*: ", line)), None
+        )
+        return (
+            Failure(quote(library), "other", seq)
+            if library
+            else Failure(quote(telling[0]) if telling else "a check failed", "change", seq)
+        )
     return Failure(quote(telling[0]), "other", seq) if telling else None
 
 
@@ -274,7 +318,13 @@ def _unheaded(lines: list[str]) -> list[str]:
         while place < len(lines) - 1 and _HEAD.match(lines[place]):
             place += 1
         line = lines[place]
-        while place > start and place < len(lines) - 1 and lines[place + 1][:1].islower() and len(line) < _MESSAGE and line[-1] not in ".!?:":
+        while (
+            place > start
+            and place < len(lines) - 1
+            and lines[place + 1][:1].islower()
+            and len(line) < _MESSAGE
+            and line[-1] not in ".!?:"
+        ):
             place += 1
             line = f"{line} {lines[place]}"
         found.append(f"error: {line}" if place > start and not _ERROR_WORD.search(line) else line)
@@ -285,7 +335,10 @@ def _unheaded(lines: list[str]) -> list[str]:
 def _without_warnings(lines: list[str]) -> list[str]:
     """Return the lines without warnings, where another one says what is wrong."""
     sure = [line for line in lines if not _WARNING.match(line)]
-    is_told = any((_ERROR_WORD.search(line) or ANY_SETUP.search(line)) and not (_EMPTY.match(line) or _BARE.match(line)) for line in sure)
+    is_told = any(
+        (_ERROR_WORD.search(line) or ANY_SETUP.search(line)) and not (_EMPTY.match(line) or _BARE.match(line))
+        for line in sure
+    )
     return sure if is_told else lines
 
 

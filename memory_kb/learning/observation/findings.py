@@ -48,9 +48,13 @@ _TASK_CHARS = 200
 _HINT_CHARS = 400
 #: Shorter and longer sentences of an agent are no context for what answers them.
 #: How an answer begins that lets a decision stand.
-_APPROVAL = lazy_compile(r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE)
+_APPROVAL = lazy_compile(
+    r"(?:sounds|looks|good|fine|ok(?:ay)?|nice|yes|yep|great|thanks|perfect|agreed|right)\b", re.IGNORECASE
+)
 # A message that only objects; what follows it says to what.
-_OBJECTION = lazy_compile(r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE)
+_OBJECTION = lazy_compile(
+    r"(?:(?:no+|nope|stop|wait|hey|whoa|hold on|hang on|wrong|what|undo|not that|don't)[\s,.!?…]*){1,4}", re.IGNORECASE
+)
 _ADDED_CHARS = 4_000
 
 
@@ -193,7 +197,20 @@ class Learner:
     def _drop_if_denied(self, said: tuple[str, ...]) -> None:
         """Forget the agent's decisions where the person answers no."""
         if said and said[0].lower().startswith(
-            ("no", "nope", "don't", "do not", "stop", "wait", "wrong", "revert", "undo", "why ", "that's not", "actually")
+            (
+                "no",
+                "nope",
+                "don't",
+                "do not",
+                "stop",
+                "wait",
+                "wrong",
+                "revert",
+                "undo",
+                "why ",
+                "that's not",
+                "actually",
+            )
         ):
             self._decided.clear()
 
@@ -223,7 +240,9 @@ class Learner:
         """Yield a statement as it stands once a part of it was put right."""
         if offer.draft.source != "extracted":
             draft = replace(offer.draft, text=text, title=headline(text.rstrip(".! ")))
-            yield replace(offer, draft=draft, key=f"{offer.key}/instead", doubt="doubtful" if doubt == "doubtful" else None)
+            yield replace(
+                offer, draft=draft, key=f"{offer.key}/instead", doubt="doubtful" if doubt == "doubtful" else None
+            )
 
     def _hear_agent(self, event: Event) -> Iterator[Offer]:
         self._last_message = strip(event.content or "")
@@ -278,7 +297,9 @@ class Learner:
         for file in call.files[:5]:
             self._did.append(Did("edited", file, call.seq, is_refused))
         if call.commands and (is_refused or read_command(call.line).kind != "look"):
-            done = next((one for one in reversed(call.commands) if read_command(one.shown).kind != "look"), call.commands[-1])
+            done = next(
+                (one for one in reversed(call.commands) if read_command(one.shown).kind != "look"), call.commands[-1]
+            )
             self._did.append(Did("ran", shorten(done.shown, 80), call.seq, is_refused))
 
     def _note_outcome(self, call: _Call, event: Event, text: str) -> None:
@@ -294,10 +315,16 @@ class Learner:
             if failure and read_command(culprit.shown).kind == "lint" and failure.sort == "other":
                 failure = failure._replace(sort="change")
             if failure:
-                self._watch.failed(culprit, failure, call.seq, tuple(one for one in call.commands if one.place < blamed))
+                self._watch.failed(
+                    culprit, failure, call.seq, tuple(one for one in call.commands if one.place < blamed)
+                )
             return
         blamed_at = find_blamed(links, text)
-        ran = [one for one in call.commands if links[one.place].joiner != "||" and (one is last or one.place not in blamed_at)]
+        ran = [
+            one
+            for one in call.commands
+            if links[one.place].joiner != "||" and (one is last or one.place not in blamed_at)
+        ]
         for number, command in enumerate(ran):
             self._ready += self._watch.worked(command, call.seq, tuple(ran[:number]), tuple(ran[number + 1 :]))
 

@@ -28,7 +28,15 @@ from memory_kb.learning.observation.forms import (
     words_of,
 )
 from memory_kb.learning.observation.objections import forbids, has_acted, is_makeshift, objects
-from memory_kb.learning.observation.options import WAITING, added_options, flags_beside, is_advised, is_green_only, names_absent, speaks_of
+from memory_kb.learning.observation.options import (
+    WAITING,
+    added_options,
+    flags_beside,
+    is_advised,
+    is_green_only,
+    names_absent,
+    speaks_of,
+)
 from memory_kb.learning.observation.remedies import (
     CONFIGURATION,
     HELP,
@@ -103,7 +111,10 @@ class FixWatch:
         self._hint = said if self._last else ""
         self._said.append((self._steps[-1].seq if self._steps else 0, said))
         is_against = objects(said) or is_makeshift(said)
-        self._held, self._fresh = [*self._held, *(fix for fix in self._fresh if not is_against or fix.seqs[-1] < self._deed)], []
+        self._held, self._fresh = (
+            [*self._held, *(fix for fix in self._fresh if not is_against or fix.seqs[-1] < self._deed)],
+            [],
+        )
 
     def failed(self, command: Command, failure: Failure, seq: int, before: tuple[Command, ...] = ()) -> None:
         """Take in that a command failed, after others that went well on the same line."""
@@ -118,9 +129,13 @@ class FixWatch:
         if len(self._open) > _FAMILIES:
             self._open.pop(next(iter(self._open)))
 
-    def worked(self, command: Command, seq: int, before: tuple[Command, ...] = (), after: tuple[Command, ...] = ()) -> Iterator[Fix]:
+    def worked(
+        self, command: Command, seq: int, before: tuple[Command, ...] = (), after: tuple[Command, ...] = ()
+    ) -> Iterator[Fix]:
         """Take in that a command worked, among others on the same line; yield what was learned before and not spoken against."""
-        self._held, self._fresh = ([fix for fix in found if not is_undone(fix, command)] for found in (self._held, self._fresh))
+        self._held, self._fresh = (
+            [fix for fix in found if not is_undone(fix, command)] for found in (self._held, self._fresh)
+        )
         yield from self._release()
         self._fresh += self._learn(command, seq, before, after)
 
@@ -129,7 +144,9 @@ class FixWatch:
         held, self._held = self._held, []
         return [fix for fix in held if not any(forbids(said, words_for(fix)) for _, said in self._said)]
 
-    def _learn(self, command: Command, seq: int, before: tuple[Command, ...], after: tuple[Command, ...]) -> Iterator[Fix]:
+    def _learn(
+        self, command: Command, seq: int, before: tuple[Command, ...], after: tuple[Command, ...]
+    ) -> Iterator[Fix]:
         """Yield what it teaches that a command worked."""
         command = self._as_handed_on(command)
         if command.is_excused:
@@ -137,7 +154,11 @@ class FixWatch:
         asking = command.flags & _ASKING_FLAGS
         if asking and not any(asking <= one.command.flags for one in self._open.get(command.family, ())):
             return
-        if looks(command) and not any(looks(one.command) for one in self._open.get(command.family, ())) and not self._hint:
+        if (
+            looks(command)
+            and not any(looks(one.command) for one in self._open.get(command.family, ()))
+            and not self._hint
+        ):
             self._last, self._hint = None, ""
             self._note_step(command, seq)
             return
@@ -156,7 +177,12 @@ class FixWatch:
 
     def _as_handed_on(self, command: Command) -> Command:
         """Return a command as one whose program was not found, where it is that one with words in front of it."""
-        missing = (one for attempts in self._open.values() for one in attempts if names_program(one.failure, one.command.program))
+        missing = (
+            one
+            for attempts in self._open.values()
+            for one in attempts
+            if names_program(one.failure, one.command.program)
+        )
         found = (handed_on(command, one.command) for one in missing)
         return next((one for one in found if one), command)
 
@@ -173,11 +199,17 @@ class FixWatch:
         if last is None or not (last.failure.is_about_setup or last.failure.sort == "other") or not teaches(command):
             return False
         words = command.words[:2] if len(command.program) < TELLING else command.words[:1]
-        if len(" ".join(words)) < TELLING or " ".join(words) not in self._hint or last.command.program == command.program:
+        if (
+            len(" ".join(words)) < TELLING
+            or " ".join(words) not in self._hint
+            or last.command.program == command.program
+        ):
             return False
         return bool(words_of(last.command) & words_of(command)) and not _FIRST.search(self._hint)
 
-    def _settle(self, attempts: tuple[Attempt, ...], command: Command, seq: int, before: tuple[Command, ...]) -> Iterator[Fix]:
+    def _settle(
+        self, attempts: tuple[Attempt, ...], command: Command, seq: int, before: tuple[Command, ...]
+    ) -> Iterator[Fix]:
         named = self._find_named(attempts, seq)
         yield from _prepared(named, command, seq)
         left = [one for one in attempts if one not in dict(named)]
@@ -188,7 +220,9 @@ class FixWatch:
         if replaced:
             yield Fix("form", tuple(replaced), command, seqs=(*(one.seq for one in replaced), seq))
         left = [one for one in left if one not in replaced]
-        others = tuple(one for one in left if is_other_form(one.command, command) and form_of(one.command) not in self._passed)
+        others = tuple(
+            one for one in left if is_other_form(one.command, command) and form_of(one.command) not in self._passed
+        )
         yield from self._find_forms(others, attempts, command, seq)
         same = [one for one in left if one not in others and one.failure.sort not in ("change", "passing")]
         for pattern in dict.fromkeys(one.failure.pattern for one in same):
@@ -199,16 +233,27 @@ class FixWatch:
             if fix:
                 yield fix
 
-    def _find_forms(self, others: tuple[Attempt, ...], attempts: tuple[Attempt, ...], worked: Command, seq: int) -> Iterator[Fix]:
+    def _find_forms(
+        self, others: tuple[Attempt, ...], attempts: tuple[Attempt, ...], worked: Command, seq: int
+    ) -> Iterator[Fix]:
         """Yield what had to be written otherwise: one fix for all that one form was the answer to."""
-        plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(worked)} - {"change", "passing"}
+        plain = {one.failure.sort for one in attempts if form_of(one.command) == form_of(worked)} - {
+            "change",
+            "passing",
+        }
         cures: dict[object, list[tuple[Attempt, Command]]] = {}
         for alike in by_sort(others):
             for one in (one for one in alike if not self._is_moot(one, seq)):
                 step = find_step(one, attempts, worked)
                 is_past = step is not None and (self._is_led(one, step) or self._tells_step(one, step))
                 is_told = one.failure.sort not in plain and not (plain and is_only_set(one.command, worked))
-                cure = step.command if step and is_past else worked if is_told and self._tells_form(one, alike, worked, seq) else None
+                cure = (
+                    step.command
+                    if step and is_past
+                    else worked
+                    if is_told and self._tells_form(one, alike, worked, seq)
+                    else None
+                )
                 if cure:
                     cures.setdefault(gist(one.command, cure), []).append((one, cure))
         for group in cures.values():
@@ -251,7 +296,9 @@ class FixWatch:
         said = [text for when, text in self._said if attempt.seq < when <= seq]
         means = means_of(attempt.command, worked)
         given = [option.value for option in added_options(worked, attempt.command)]
-        is_named_by = len(means) == 1 and any(word in text for word in (*means, *given) if len(word) >= TELLING for text in said)
+        is_named_by = len(means) == 1 and any(
+            word in text for word in (*means, *given) if len(word) >= TELLING for text in said
+        )
         return is_named_by and covers(worked, attempt.command) and not self._has_edited(attempt, seq)
 
     def _find_named(self, attempts: tuple[Attempt, ...], seq: int) -> list[tuple[Attempt, Step]]:
@@ -260,8 +307,12 @@ class FixWatch:
         found = []
         for one in attempts:
             start = max((step.seq for step in self._steps if CONFIGURATION.search(step.file)), default=0)
-            since = (step for step in self._steps if max(start, last[one.failure.pattern]) < step.seq <= seq and step.command)
-            helped = next((step for step in since if step.command and is_named(step.command, one.command, one.failure)), None)
+            since = (
+                step for step in self._steps if max(start, last[one.failure.pattern]) < step.seq <= seq and step.command
+            )
+            helped = next(
+                (step for step in since if step.command and is_named(step.command, one.command, one.failure)), None
+            )
             if helped:
                 found.append((one, helped))
         return found
@@ -270,7 +321,11 @@ class FixWatch:
         """Return the one command before the same one on its line that was written otherwise this time."""
         pairs = [(old, new) for old in attempt.before for new in before if old.family == new.family]
         telling = [(old, new) for old, new in pairs if is_other_form(old, new) and not is_green_only(new, old)]
-        if len(telling) != 1 or attempt.failure.sort in ("change", "passing") or is_other_form(attempt.command, command):
+        if (
+            len(telling) != 1
+            or attempt.failure.sort in ("change", "passing")
+            or is_other_form(attempt.command, command)
+        ):
             return None
         if not attempt.failure.is_about_setup and self._has_acted(attempt, seq):
             return None
@@ -285,7 +340,9 @@ class FixWatch:
         failed = attempt.command
         more, less = flags_beside(worked, failed), flags_beside(failed, worked)
         is_same = failed.settings == worked.settings and failed.runners == worked.runners
-        is_longer = is_same and (set(failed.words) <= set(worked.words) or (len(less) == 1 and failed.operands == worked.operands))
+        is_longer = is_same and (
+            set(failed.words) <= set(worked.words) or (len(less) == 1 and failed.operands == worked.operands)
+        )
         is_reached = is_unreached([one.failure for one in others]) and not any(map(WAITING.search, more))
         is_sure = is_advised(attempt.failure.advice, worked, failed) or is_reached
         is_over = attempt.failure.sort == "change" or (attempt.failure.sort == "passing" and not is_sure)
@@ -295,7 +352,9 @@ class FixWatch:
 
     def _tells_value(self, attempt: Attempt, worked: Command, seq: int) -> bool:
         """Tell whether the same command went well with something else for what there was not, and nothing was changed before."""
-        if attempt.failure.sort in ("change", "passing") or not names_absent(attempt.failure.message, attempt.command, worked):
+        if attempt.failure.sort in ("change", "passing") or not names_absent(
+            attempt.failure.message, attempt.command, worked
+        ):
             return False
         return not self._has_acted(attempt, seq)
 
@@ -304,7 +363,10 @@ class FixWatch:
         known = {one.family for one in attempt.before}
         since = self._since(attempt, seq)
         return any(
-            (one.is_said and with_said) or one.file or (one.command and acts(one.command) and one.command.family not in known) for one in since
+            (one.is_said and with_said)
+            or one.file
+            or (one.command and acts(one.command) and one.command.family not in known)
+            for one in since
         )
 
     def _has_edited(self, attempt: Attempt, seq: int) -> bool:
@@ -332,14 +394,22 @@ class FixWatch:
         """Return the command after a failure that such a failure calls for."""
         helps = HELP.get(attempt.failure.sort, ())
         start = max((one.seq for one in self._steps if CONFIGURATION.search(one.file)), default=0)
-        steps = (one for one in self._since(attempt, seq) if one.seq > start and one.command and not FETCHED.search(one.command.shown))
+        steps = (
+            one
+            for one in self._since(attempt, seq)
+            if one.seq > start and one.command and not FETCHED.search(one.command.shown)
+        )
         called = (one for one in steps if one.command and any(help_.search(bare(one.command)) for help_ in helps))
         return next(called, None) or (self._find_only(attempt, seq) if covers(worked, attempt.command) else None)
 
     def _find_only(self, attempt: Attempt, seq: int) -> Step | None:
         """Return the one command that was run after a failure, right before the same went well."""
         known = {one.family for one in attempt.before}
-        between = [one for one in self._since(attempt, seq) if one.command is None or (acts(one.command) and one.command.family not in known)]
+        between = [
+            one
+            for one in self._since(attempt, seq)
+            if one.command is None or (acts(one.command) and one.command.family not in known)
+        ]
         shape = ONLY_HELP.get(attempt.failure.sort)
         if len({(one.seq, one.command and one.command.family) for one in between}) != 1 or shape is None:
             return None
@@ -388,4 +458,6 @@ def _prepared(named: list[tuple[Attempt, Step]], command: Command, seq: int) -> 
         groups.setdefault(form_of(step.command) if step.command else "", []).append((one, step))
     for group in groups.values():
         attempts, step = tuple(one for one, _ in group), group[0][1]
-        yield Fix("before", attempts, without_path(command), (step,), seqs=(*(one.seq for one in attempts), step.seq, seq))
+        yield Fix(
+            "before", attempts, without_path(command), (step,), seqs=(*(one.seq for one in attempts), step.seq, seq)
+        )

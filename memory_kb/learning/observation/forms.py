@@ -31,7 +31,9 @@ _NOT_RUN = word_set(
 )
 _IN_FRONT = 6
 _LOOKING = word_set("sinfo squeue sacct lsusb lsblk lspci dmesg whoami hostname uname id nproc")
-_ASKING = word_set("list ls show info status describe search history help logs log inspect view doctor outdated why explain")
+_ASKING = word_set(
+    "list ls show info status describe search history help logs log inspect view doctor outdated why explain"
+)
 _ASKING_FLAGS = word_set("--help -h --version -V --list")
 # A setting whose value is a secret, or of this machine alone; an address is where it may hold a user or a token.
 _LONG_VALUE = lazy_compile(
@@ -40,7 +42,9 @@ _LONG_VALUE = lazy_compile(
     r"[A-Za-z_]\w*(?==\S{41}))=(?P<value>\"[^\"]*\"|'[^']*'|(?:\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\S)+)"
 )
 # A value that stands elsewhere: a variable, or what a command answers that is not itself given the value.
-_REFERENCE = lazy_compile(r"(?P<quote>\"?)(?:\$\((?!\s*(?:echo|printf)\b)[^()\"]*(?:\([^()\"]*\)[^()\"]*)*\)|\$\w+|\$\{\w+\})(?P=quote)")
+_REFERENCE = lazy_compile(
+    r"(?P<quote>\"?)(?:\$\((?!\s*(?:echo|printf)\b)[^()\"]*(?:\([^()\"]*\)[^()\"]*)*\)|\$\w+|\$\{\w+\})(?P=quote)"
+)
 # What is cut whole or not at all, and what may stand in it.
 _WHOLE = lazy_compile(r"\$\([^()]*(?:\([^()]*\)[^()]*)*\)|(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\"")
 # What may be a command of a program: no file, and none of the folders that are worked in.
@@ -48,7 +52,9 @@ _SECOND = lazy_compile(r"(?!(?:tests|src|lib|docs?|app|apps|web|api|packages|scr
 _HOME = lazy_compile(r"(?<!/)/(?:home|Users)/[^/\s]+/")
 _HOME_IN_ADDRESS = lazy_compile(r"(?<=//)/(?:home|Users)/[^/\s]+/")
 #: What everybody runs in a fresh checkout.
-KNOWN = lazy_compile(r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poetry|uv) (?:init|install|i|ci|sync)\b(?!.* --(?:extra|group|with))")
+KNOWN = lazy_compile(
+    r"(?:terraform|tofu|npm|pnpm|yarn|pip3?|bundle|composer|poetry|uv) (?:init|install|i|ci|sync)\b(?!.* --(?:extra|group|with))"
+)
 FETCHED = lazy_compile(r"\bcurl\b|\bwget\b|base64|\|\s*(?:ba|z)?sh\b|--no-verify|https?://")
 
 
@@ -135,18 +141,30 @@ def name(command: Command) -> str:
         words = words[: runner + 1 + (words[runner + 1 : runner + 2] == ["run"])]
     elif command.family.startswith("js "):
         purpose = command.family[3:]
-        end = next((place for place, word in enumerate(words) if word.startswith(purpose) or word in ("i", "ci", "add", "t")), len(words) - 1)
+        end = next(
+            (place for place, word in enumerate(words) if word.startswith(purpose) or word in ("i", "ci", "add", "t")),
+            len(words) - 1,
+        )
         words = words[: end + 1]
     else:
         own = len(command.family.split()) + (words[:2] == ["uv", "pip"]) - (command.program == "docker-compose")
-        words = words[: max(1, own)] if not any(one.startswith(("-", "+")) for one in words[1:own]) else command.family.split()
+        words = (
+            words[: max(1, own)]
+            if not any(one.startswith(("-", "+")) for one in words[1:own])
+            else command.family.split()
+        )
     runners = [one for one in command.runners if not one.endswith("/")]
     folder = next((one for one in command.runners if one.endswith("/")), "")
     called = " ".join((*runners, folder + " ".join(words)))
     settings = _settings(command, command.settings)
     names = [one if one.endswith("&&") else f"{one.partition('=')[0]}=…" for one in settings]
     leads = (f"{' '.join(lead)} {called}" for lead in (settings, names) if lead)
-    return plain(next((one for one in leads if len(plain(one, _NAME + 1)) <= _NAME and "…" not in plain(one, _NAME)[-1:]), called), _NAME)
+    return plain(
+        next(
+            (one for one in leads if len(plain(one, _NAME + 1)) <= _NAME and "…" not in plain(one, _NAME)[-1:]), called
+        ),
+        _NAME,
+    )
 
 
 def name_beside(worked: Command, failed: Command) -> str:
@@ -158,7 +176,11 @@ def name_beside(worked: Command, failed: Command) -> str:
         'pod install'
     """
     short = name(worked)
-    pair = {command.words[1] for command in (worked, failed) if len(command.words) > 1 and command.family == command.program == worked.program}
+    pair = {
+        command.words[1]
+        for command in (worked, failed)
+        if len(command.words) > 1 and command.family == command.program == worked.program
+    }
     second = "".join(pair) if len(pair) == 1 and len(failed.words) > 1 else ""
     return plain(f"{short} {second}", 60) if _SECOND.fullmatch(second) and short.endswith(worked.program) else short
 
@@ -175,12 +197,19 @@ def form_of(command: Command) -> str:
 
 def words_of(command: Command) -> frozenset[str]:
     """Return the words of a command that say what it is for."""
-    return frozenset(part for word in command.words for part in re.split(r"[^A-Za-z]+", word.lower()) if len(part) >= TELLING)
+    return frozenset(
+        part for word in command.words for part in re.split(r"[^A-Za-z]+", word.lower()) if len(part) >= TELLING
+    )
 
 
 def acts(command: Command) -> bool:
     """Tell whether a command may have changed something."""
-    return (teaches(command) and not looks(command)) or command.program in _ACTING or "login" in command.words or edits(command)
+    return (
+        (teaches(command) and not looks(command))
+        or command.program in _ACTING
+        or "login" in command.words
+        or edits(command)
+    )
 
 
 def edits(command: Command) -> bool:
@@ -191,7 +220,9 @@ def edits(command: Command) -> bool:
         >>> [edits(parse_line(line)[0]) for line in ("sed -i s/a/b/ Makefile", "sed -n 3p Makefile", "patch -p1 a.diff")]
         [True, False, True]
     """
-    return (command.program in ("sed", "perl") and any(flag.startswith("-i") for flag in command.flags)) or command.program in ("patch", "sponge")
+    return (
+        command.program in ("sed", "perl") and any(flag.startswith("-i") for flag in command.flags)
+    ) or command.program in ("patch", "sponge")
 
 
 def looks(command: Command) -> bool:
@@ -203,12 +234,18 @@ def looks(command: Command) -> bool:
         [True, True, False]
     """
     plain_words = [word for word in command.words[1:] if not word.startswith("-")]
-    return command.program in _LOOKING or not _ASKING.isdisjoint(plain_words[:2]) or not _ASKING_FLAGS.isdisjoint(command.flags)
+    return (
+        command.program in _LOOKING
+        or not _ASKING.isdisjoint(plain_words[:2])
+        or not _ASKING_FLAGS.isdisjoint(command.flags)
+    )
 
 
 def teaches(command: Command) -> bool:
     """Tell whether something may be learned of a command: it does not only look around, and brings nothing from elsewhere."""
-    return command.program not in _NO_LESSON and not command.program.startswith("-") and not FETCHED.search(command.shown)
+    return (
+        command.program not in _NO_LESSON and not command.program.startswith("-") and not FETCHED.search(command.shown)
+    )
 
 
 def handed_on(command: Command, failed: Command) -> Command | None:
@@ -232,9 +269,15 @@ def handed_on(command: Command, failed: Command) -> Command | None:
 
 def is_other_form(failed: Command, worked: Command) -> bool:
     """Tell whether two commands of a family differ in more than what they are run on."""
-    if set(worked.settings) - set(failed.settings) or failed.runners != worked.runners or failed.program != worked.program:
+    if (
+        set(worked.settings) - set(failed.settings)
+        or failed.runners != worked.runners
+        or failed.program != worked.program
+    ):
         return True
-    if failed.family.partition(" ")[0] in ("js", *TARGET_RUNNERS) and name(failed._replace(settings=())) != name(worked._replace(settings=())):
+    if failed.family.partition(" ")[0] in ("js", *TARGET_RUNNERS) and name(failed._replace(settings=())) != name(
+        worked._replace(settings=())
+    ):
         return True
     return _differ(failed, worked)
 

@@ -18,7 +18,8 @@ NAME = lazy_compile(
 )
 #: A wish about how something looks or sounds, here and now.
 TASTE = lazy_compile(
-    r"\b(?:colou?r|font|darker|lighter|bigger|smaller|rounder|wider|narrower|padding|margin|pixels?|px|icon|headline|wording|shorter|longer)\b", _I
+    r"\b(?:colou?r|font|darker|lighter|bigger|smaller|rounder|wider|narrower|padding|margin|pixels?|px|icon|headline|wording|shorter|longer)\b",
+    _I,
 )
 # A subject that is no one thing at hand.
 _ANY = (

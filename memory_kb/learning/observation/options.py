@@ -119,7 +119,9 @@ def flags_beside(one: Command, other: Command) -> frozenset[str]:
         >>> [sorted(flags_beside(one, plain)) for one in others]
         [[], ['-s']]
     """
-    files = {option.name for option in read_options(one) if _names_place(option.value) and option.value not in other.words}
+    files = {
+        option.name for option in read_options(one) if _names_place(option.value) and option.value not in other.words
+    }
     return (one.flags - other.flags) - (IDLE_FLAGS - files) - {"--"}
 
 
@@ -131,10 +133,16 @@ def _names_place(value: str) -> bool:
 def added_options(worked: Command, failed: Command) -> tuple[Option, ...]:
     """Return the options that a command has and another has not; where it has none, those that are given something else."""
     files = flags_beside(worked, failed) & IDLE_FLAGS
-    more = tuple(one for one in read_options(worked) if one.word not in failed.words and (one.name not in IDLE_FLAGS or one.name in files))
+    more = tuple(
+        one
+        for one in read_options(worked)
+        if one.word not in failed.words and (one.name not in IDLE_FLAGS or one.name in files)
+    )
     replaced = None if more else replaced_value(failed, worked)
     if set(failed.words) <= set(worked.words):
-        more = tuple(one if one.is_joined or one.value not in failed.words else Option(one.name, "", one.name) for one in more)
+        more = tuple(
+            one if one.is_joined or one.value not in failed.words else Option(one.name, "", one.name) for one in more
+        )
     return more if replaced is None else (replaced,)
 
 
@@ -155,8 +163,17 @@ def replaced_value(failed: Command, worked: Command) -> Option | None:
     place = places[0]
     old, new, before = failed.words[place], worked.words[place], worked.words[place - 1]
     if new.startswith("-"):
-        return next((one for one in read_options(worked) if one.is_joined and one.word == new and old.startswith(f"{one.name}=")), None)
-    return next((one for one in read_options(worked) if (one.name, one.value) == (before, new) and not one.is_joined), None)
+        return next(
+            (
+                one
+                for one in read_options(worked)
+                if one.is_joined and one.word == new and old.startswith(f"{one.name}=")
+            ),
+            None,
+        )
+    return next(
+        (one for one in read_options(worked) if (one.name, one.value) == (before, new) and not one.is_joined), None
+    )
 
 
 def is_other_job(failed: Command, worked: Command) -> bool:
@@ -184,9 +201,17 @@ def is_green_only(worked: Command, failed: Command) -> bool:
         [True, True, False]
     """
     more = [one for one in worked.settings if one not in failed.settings]
-    is_looser = failed.words[1:2] == ("ci",) and failed.program == worked.program and worked.words[1:2] in (("install",), ("i",))
-    is_less = any(map(_LESS.search, set(worked.words) - set(failed.words))) or any(map(_STRICT.match, failed.flags - worked.flags))
-    return is_looser or is_less or any(map(_FORCING.match, flags_beside(worked, failed))) or any(map(_FORCED.match, more))
+    is_looser = (
+        failed.words[1:2] == ("ci",)
+        and failed.program == worked.program
+        and worked.words[1:2] in (("install",), ("i",))
+    )
+    is_less = any(map(_LESS.search, set(worked.words) - set(failed.words))) or any(
+        map(_STRICT.match, failed.flags - worked.flags)
+    )
+    return (
+        is_looser or is_less or any(map(_FORCING.match, flags_beside(worked, failed))) or any(map(_FORCED.match, more))
+    )
 
 
 def is_of_one_thing(option: Option) -> bool:
@@ -198,7 +223,9 @@ def is_of_one_thing(option: Option) -> bool:
         >>> is_of_one_thing(Option("--port", "5433")), is_of_one_thing(Option("--jobs", "5433"))
         (True, False)
     """
-    return _ONE_THING.fullmatch(option.value) is not None or (_OF_ONE.search(option.name) is not None and re.search(r"\d", option.value) is not None)
+    return _ONE_THING.fullmatch(option.value) is not None or (
+        _OF_ONE.search(option.name) is not None and re.search(r"\d", option.value) is not None
+    )
 
 
 def names_absent(message: str, failed: Command, worked: Command) -> bool:
@@ -207,10 +234,25 @@ def names_absent(message: str, failed: Command, worked: Command) -> bool:
     A slip of the hand, a file, what chooses the work and the address of one thing teach nothing.
     """
     option = replaced_value(failed, worked)
-    old = next((one.value for one in read_options(failed) if option and one.name == option.name and one.value not in worked.words), "")
-    if option is None or not old or not _ABSENT.search(message) or option.name in IDLE_FLAGS or _CHOOSING.search(option.name):
+    old = next(
+        (
+            one.value
+            for one in read_options(failed)
+            if option and one.name == option.name and one.value not in worked.words
+        ),
+        "",
+    )
+    if (
+        option is None
+        or not old
+        or not _ABSENT.search(message)
+        or option.name in IDLE_FLAGS
+        or _CHOOSING.search(option.name)
+    ):
         return False
-    if any("/" in value or value.startswith("$") or re.search(r"\.\w{1,5}$", value) for value in (old, option.value)) or is_of_one_thing(option):
+    if any(
+        "/" in value or value.startswith("$") or re.search(r"\.\w{1,5}$", value) for value in (old, option.value)
+    ) or is_of_one_thing(option):
         return False
     if _is_slip(old, option.value):
         return False
@@ -237,7 +279,11 @@ def speaks_of(message: str, names: Iterable[str]) -> bool:
         >>> [speaks_of("no board named a1", [name]) for name in ("-DBOARD_ROOT", "--static")]
         [True, False]
     """
-    words = [word.lower().rstrip("s") for name in names for word in re.findall(r"[A-Za-z]{2,}", re.sub(r"^-D(?=[A-Z])", "", name))]
+    words = [
+        word.lower().rstrip("s")
+        for name in names
+        for word in re.findall(r"[A-Za-z]{2,}", re.sub(r"^-D(?=[A-Z])", "", name))
+    ]
     return any(len(word) >= _TELLING and word in message.lower() for word in words)
 
 

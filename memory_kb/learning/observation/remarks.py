@@ -20,7 +20,9 @@ from memory_kb.learning.speech.telling import points_back, read_told
 from memory_kb.learning.speech.unmeant import meant
 from memory_kb.retrieval.similarity import overlap, stemmed_set
 
-_IDLE = stemmed_words("use always never please must should not here repo project code codebase want need prefer just do make only instead no yes")
+_IDLE = stemmed_words(
+    "use always never please must should not here repo project code codebase want need prefer just do make only instead no yes"
+)
 
 _FEW = 2
 #: So long are neighbours that are kept as one.
@@ -28,7 +30,9 @@ _LONGEST = 360
 #: So much of the shorter of two is in the other where they say the same.
 _MOSTLY = 0.6
 # What is a rule wherever it stands.
-_RULE = lazy_compile(r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE)
+_RULE = lazy_compile(
+    r"\b(?:always|never|from now on|every time|under no circumstances|(?:don't|do not) ever|must)\b", re.IGNORECASE
+)
 
 
 class Remarks(NamedTuple):
@@ -82,7 +86,11 @@ def _only_meant(captures: tuple[Capture, ...], text: str) -> tuple[Capture, ...]
     said = said_by_person(text) if captures else ()
     sure = frozenset(meant(said))
     out = [one for one in said if one not in sure]
-    return tuple(one for one in captures if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out))
+    return tuple(
+        one
+        for one in captures
+        if one.pattern == "request" or not any(_plain(one.text) in part or part in _plain(one.text) for part in out)
+    )
 
 
 def _is_for_now(one: Capture, said: tuple[str, ...]) -> bool:
@@ -91,13 +99,23 @@ def _is_for_now(one: Capture, said: tuple[str, ...]) -> bool:
     return begins_as_order(itself) and is_for_now(next((sentence for sentence in said if itself in sentence), itself))
 
 
-def _with_told(captures: tuple[Capture, ...], text: str, correction: Correction | None, *, answered: str | None) -> tuple[Capture, ...]:
+def _with_told(
+    captures: tuple[Capture, ...], text: str, correction: Correction | None, *, answered: str | None
+) -> tuple[Capture, ...]:
     """Return what is said together with what a message tells of how things are here, in the order of the text."""
     known = " ".join(_plain(one.text) for one in captures)
-    told = [one for one in meant(said_by_person(text)) if one in text and one not in known and not one.endswith("?") and is_told(one)]
+    told = [
+        one
+        for one in meant(said_by_person(text))
+        if one in text and one not in known and not one.endswith("?") and is_told(one)
+    ]
     told = [one for one in told if not is_from_elsewhere(one)]
     found = (*captures, *(Capture("correction", "fact", one, one) for one in told))
-    like = (one for one in _like_kept(text, found, answered=answered) if correction is None or not _is_mostly_held(one, correction))
+    like = (
+        one
+        for one in _like_kept(text, found, answered=answered)
+        if correction is None or not _is_mostly_held(one, correction)
+    )
     return tuple(sorted((*found, *like), key=lambda one: text.find(one.text)))
 
 
@@ -116,7 +134,9 @@ def _main(text: str, captures: tuple[Capture, ...]) -> Capture | None:
     if not captures:
         return None
     alone = read_message(text).capture
-    return next((one for one in captures if alone is None or (one.pattern, one.span) == (alone.pattern, alone.span)), None)
+    return next(
+        (one for one in captures if alone is None or (one.pattern, one.span) == (alone.pattern, alone.span)), None
+    )
 
 
 def _cut_apart(captures: tuple[Capture, ...]) -> Iterator[Capture]:
@@ -156,7 +176,13 @@ def _as_one(first: Capture, second: Capture, text: str) -> Capture | None:
     if not (is_beside and is_open and is_same) or (_RULE.search(first.text) and _RULE.search(second.text)):
         return None
     more = max((first, second), key=lambda one: (len(stemmed_set(one.text)), one is first))
-    return replace(more, text=whole, span=more.span if more.like else more.text, like=first.like or second.like, is_answer=first.is_answer)
+    return replace(
+        more,
+        text=whole,
+        span=more.span if more.like else more.text,
+        like=first.like or second.like,
+        is_answer=first.is_answer,
+    )
 
 
 def _is_related(one: Capture, text: str, did: tuple[Did, ...]) -> bool:

@@ -8,7 +8,17 @@ from typing import NamedTuple
 from memory_kb.expressions import lazy_compile
 from memory_kb.learning.observation.commandlines import Command, word_set
 from memory_kb.learning.observation.failures import Failure
-from memory_kb.learning.observation.forms import FETCHED, KNOWN, bare, form_of, is_only_set, is_other_form, is_step_towards, name, teaches
+from memory_kb.learning.observation.forms import (
+    FETCHED,
+    KNOWN,
+    bare,
+    form_of,
+    is_only_set,
+    is_other_form,
+    is_step_towards,
+    name,
+    teaches,
+)
 from memory_kb.learning.observation.objections import undoes
 from memory_kb.learning.observation.options import flags_beside, is_green_only, is_other_job
 
@@ -90,7 +100,9 @@ _SCHEMA = lazy_compile(
     r"\bmigrate\b|\balembic (?:upgrade|stamp)|\bupgrade heads?\b|prisma (?:db push|migrate)|createdb\b|createuser\b|db:(?:create|"
     r"migrate|setup|push|reset|schema)|sqlx (?:database|migrate)|diesel (?:setup|migration)|goose\b|flyway\b"
 )
-_GENERATE = lazy_compile(r"\bgenerate\b|\bgen(?:[:_-]\w+)?\b|\bcodegen\b|\bprotoc\b|\bbuf\b|sqlx prepare|\bmake proto\b")
+_GENERATE = lazy_compile(
+    r"\bgenerate\b|\bgen(?:[:_-]\w+)?\b|\bcodegen\b|\bprotoc\b|\bbuf\b|sqlx prepare|\bmake proto\b"
+)
 _CLEAN = lazy_compile(
     r"\bclean\b|--clear-?cache|--no-cache|rm -rf \S*(?:cache|\.next|dist|build|target|node_modules/\.)|cache (?:clean|clear|"
     r"purge)"
@@ -119,7 +131,9 @@ _PREPARES = lazy_compile(
     r"seed|migrate|configure|compile|login|start|up|trust|update|get)\b|[-_:](?:deps|init|import|prepare|gen|setup|db|up|start)\b"
 )
 # What makes code that is not kept, where a package is not found: that packages are to be installed is known.
-_BUILDS = lazy_compile(r"^(?!docker|podman)\S+ (?:\S+ )*?(?:[\w-]+[:_-])?(?:prepare|build|compile|codegen|bootstrap)(?:[:_-]\S+)?(?: |$)")
+_BUILDS = lazy_compile(
+    r"^(?!docker|podman)\S+ (?:\S+ )*?(?:[\w-]+[:_-])?(?:prepare|build|compile|codegen|bootstrap)(?:[:_-]\S+)?(?: |$)"
+)
 #: What helps against a sort of failure where nothing else was done before the same went well.
 ONLY_HELP = {"other": _PREPARES, "missing package": _BUILDS}
 
@@ -142,7 +156,10 @@ def _is_meant(command: Command, hint: list[str]) -> bool:
     """Tell whether the words after `run` in a message are those of a command, as far as they go on."""
     words = list(command.words)
     hint = [hint[0] if hint[0].startswith("./") else hint[0].rpartition("/")[2], *hint[1:]]
-    same = next((place for place, (one, other) in enumerate(zip(words, hint, strict=False)) if one != other), min(len(words), len(hint)))
+    same = next(
+        (place for place, (one, other) in enumerate(zip(words, hint, strict=False)) if one != other),
+        min(len(words), len(hint)),
+    )
     return same >= max(_PLAIN, len(command.family.split())) or (same == 1 and words[0].startswith("./"))
 
 
@@ -163,13 +180,17 @@ def tells_form(attempt: Attempt, others: tuple[Attempt, ...], worked: Command) -
         return False
     is_less = worked.flags < failed.flags and form_of(worked._replace(words=())) == form_of(failed._replace(words=()))
     times = sum(one.failure.pattern == attempt.failure.pattern for one in others)
-    return (times >= _AGAIN and not is_less) or is_only_set(failed, worked) if sort in ("other", "wrong option") else True
+    return (
+        (times >= _AGAIN and not is_less) or is_only_set(failed, worked) if sort in ("other", "wrong option") else True
+    )
 
 
 def is_led(attempt: Attempt, step: Command) -> bool:
     """Tell whether a command got past a failure with nothing but what stands in front of it."""
     failed = attempt.command
-    is_of_setup = attempt.failure.sort not in ("change", "passing") and set(step.runners) - set(failed.runners) != {"sudo"}
+    is_of_setup = attempt.failure.sort not in ("change", "passing") and set(step.runners) - set(failed.runners) != {
+        "sudo"
+    }
     return is_of_setup and not flags_beside(step, failed) and not is_green_only(step, failed)
 
 

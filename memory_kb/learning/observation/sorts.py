@@ -97,7 +97,10 @@ _ABOUT_SETUP = (
             r"incompatible (?:version|with)|version mismatch|not compatible|toolchain|ERESOLVE|does not support"
         ),
     ),
-    ("wrong platform", r"exec format error|bad CPU type|wrong architecture|cannot execute binary|no matching manifest|Exec format"),
+    (
+        "wrong platform",
+        r"exec format error|bad CPU type|wrong architecture|cannot execute binary|no matching manifest|Exec format",
+    ),
     (
         "wrong module system",
         (
@@ -125,7 +128,9 @@ _ABOUT_SETUP = (
 )
 #: Sorts of what is wrong with the set-up, and how that is said.
 SETUP = tuple((name, lazy_compile(pattern, _I if name != "missing setting" else 0)) for name, pattern in _ABOUT_SETUP)
-ANY_SETUP = lazy_compile("|".join(pattern if name == "missing setting" else f"(?i:{pattern})" for name, pattern in _ABOUT_SETUP))
+ANY_SETUP = lazy_compile(
+    "|".join(pattern if name == "missing setting" else f"(?i:{pattern})" for name, pattern in _ABOUT_SETUP)
+)
 #: Of these nothing is learned: they come and go, or the next one is another.
 PASSING = lazy_compile(
     r"(?:read |i/o |connect(?:ion)? |request |statement )?time(?:d )?-?out|\bETIMEDOUT|\bECONNRESET|\bENOTFOUND|\bEAI_AGAIN|could not resolve host|"

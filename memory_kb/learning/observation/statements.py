@@ -61,7 +61,8 @@ _AGENT_DECIDING = lazy_compile(
 _GO_WITH = lazy_compile(r"let's (?:go (?:with|for)|use|stick (?:with|to)|keep|standardi[sz]e on)\b", _I)
 # A choice for all that is to come needs no reason.
 _FOR_ALL = lazy_compile(
-    r"\b(?:for|in|on) (?:all|every|each|any) (?:the )?(?:new |our |other |future )?\w+|\bfor (?:new|future) \w+|\bfrom now on\b|\beverywhere\b", _I
+    r"\b(?:for|in|on) (?:all|every|each|any) (?:the )?(?:new |our |other |future )?\w+|\bfor (?:new|future) \w+|\bfrom now on\b|\beverywhere\b",
+    _I,
 )
 # What an agent decides about its own next step is no decision about the work.
 _OWN_STEP = lazy_compile(
@@ -105,7 +106,9 @@ _FOR_NOW = lazy_compile(
 )
 _STRONG = lazy_compile(r"\b(?:decided|decision|chose|chosen|agreed|settled|standardi[sz]e)", _I)
 _FOR = lazy_compile(r"\b(?!(?:the|a|an|this|that|our|my|your|it)\b)[\w.+-]+ (?:for|as|in) \w", _I)
-_NAMED = lazy_compile(r"`[^`\n]+`|\b\w+[_/.]\w+|\b[a-z]+[A-Z]\w*|\w\(\)|(?<=[a-z,] )[A-Z][\w+#.-]+|\b\w*\d\w*\b|\b[\w-]+, not [\w-]+")
+_NAMED = lazy_compile(
+    r"`[^`\n]+`|\b\w+[_/.]\w+|\b[a-z]+[A-Z]\w*|\w\(\)|(?<=[a-z,] )[A-Z][\w+#.-]+|\b\w*\d\w*\b|\b[\w-]+, not [\w-]+"
+)
 _CAUSE = lazy_compile(
     r"\broot cause\b|\b(?:real|actual|underlying|whole) (?:problem|issue|cause|reason)\b|\b(?:the )?(?:problem|issue|cause|reason) (?:is|was|"
     r"here is)\b|\bturns out\b|"
@@ -243,7 +246,11 @@ def _read_decision(sentence: str, following: str, *, is_person: bool) -> Decisio
         return None
     if is_for_all:
         return Decision(sentence, later)
-    if deciding[0].lower().strip(" ,:").startswith("let's") and not _GO_WITH.search(deciding[0]) and not (reason and _CONTRAST.search(choice)):
+    if (
+        deciding[0].lower().strip(" ,:").startswith("let's")
+        and not _GO_WITH.search(deciding[0])
+        and not (reason and _CONTRAST.search(choice))
+    ):
         return None
     is_named = _NAMED.search(sentence) or _FOR.match(choice.strip()) or _STRONG.search(deciding[0])
     return Decision(sentence, later) if _CONTRAST.search(choice) or (is_person and is_named) else None
@@ -255,7 +262,12 @@ def _read_agreement(said: tuple[str, ...], number: int, answered: str) -> Decisi
     is_asked = any(asks(answered[start:end]) for start, end in sentences(answered)) or said[-1].endswith(("?", "？"))
     if not answered.strip() or is_asked:
         return None
-    if number >= _FIRST or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith("?") or not is_sound(sentence):
+    if (
+        number >= _FIRST
+        or not _SHORTEST <= len(sentence) <= _LONGEST
+        or sentence.endswith("?")
+        or not is_sound(sentence)
+    ):
         return None
     bare = _without_lead(sentence)
     if any(one.search(bare) for one in (_OWN_STEP, _FOR_NOW, _REPORT, _OFFER)):
@@ -280,7 +292,11 @@ def _without_lead(sentence: str) -> str:
 def _read_verdict(sentence: str, following: str) -> Decision | None:
     """Return the decision that a person makes by saying what is too much, what is enough, and why."""
     words = find_verdict_words(sentence, following)
-    if words is None or any(one.search(" ".join(words)) for one in (_VAGUE, _FOR_NOW, _ASIDE)) or not all(map(is_sound, words)):
+    if (
+        words is None
+        or any(one.search(" ".join(words)) for one in (_VAGUE, _FOR_NOW, _ASIDE))
+        or not all(map(is_sound, words))
+    ):
         return None
     return None if any(doubts.NOT_MEANT.search(one) for one in words) else Decision(*words)
 
@@ -297,9 +313,17 @@ def find_cause(said: tuple[str, ...]) -> str | None:
     fitting = [
         one
         for one in said
-        if _SHORTEST <= len(one) <= _LONGEST and _CAUSE.search(one) and not _DOUBT.search(one) and not _SLIP.search(one) and is_sound(one)
+        if _SHORTEST <= len(one) <= _LONGEST
+        and _CAUSE.search(one)
+        and not _DOUBT.search(one)
+        and not _SLIP.search(one)
+        and is_sound(one)
     ]
-    return max(fitting, key=lambda one: (bool(re.search(r"root cause|by default|turns out", one, _I)), len(_NAMED.findall(one))), default=None)
+    return max(
+        fitting,
+        key=lambda one: (bool(re.search(r"root cause|by default|turns out", one, _I)), len(_NAMED.findall(one))),
+        default=None,
+    )
 
 
 def is_general(cause: str) -> bool:

@@ -58,7 +58,9 @@ _TOO_MUCH = lazy_compile(
     _I,
 )
 _ENOUGH = lazy_compile(
-    r"(?:^|[,;:.] )(?:(?:and|but|so) )?(?:(?:a|an|one) )?" + _NOT_ANY.replace("one|", "") + r"[\w.+#/`-]+(?: [\w.+#/`-]+){0,3}? (?:(?:is|are|will"
+    r"(?:^|[,;:.] )(?:(?:and|but|so) )?(?:(?:a|an|one) )?"
+    + _NOT_ANY.replace("one|", "")
+    + r"[\w.+#/`-]+(?: [\w.+#/`-]+){0,3}? (?:(?:is|are|will"
     r" be|would be) "
     r"(?:\w+ )?(?:fine|enough|plenty|sufficient|all we need|good|ok(?:ay)?)\b|will do\b|does the job\b|suffices?\b)(?: (?:for|here|with)"
     r" [^,;.]{2,30})?",
@@ -84,8 +86,14 @@ def find_argument(deciding: str, sentence: str, choice: str, following: str) -> 
     """
     found = _CHOICE.match(choice)
     is_named = "it is" in deciding or "it stays" in deciding or found is not None
-    is_argued = 15 <= len(following) <= _LONGEST and _ARGUMENT.search(following) is not None and not _WORK.match(following)
-    if not (is_named and is_argued and _FIRM.search(deciding)) or _DOUBT.search(following) or doubts.NOT_MEANT.search(following):
+    is_argued = (
+        15 <= len(following) <= _LONGEST and _ARGUMENT.search(following) is not None and not _WORK.match(following)
+    )
+    if (
+        not (is_named and is_argued and _FIRM.search(deciding))
+        or _DOUBT.search(following)
+        or doubts.NOT_MEANT.search(following)
+    ):
         return ""
     return "" if TASTE.search(f"{sentence} {following}") else following
 

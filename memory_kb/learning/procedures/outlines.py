@@ -125,7 +125,11 @@ class _FenceState:
             self._items.append(width_of(item))
         if found:
             self.mark, self.opens = found[2], True
-            self._width = len(found[1]) if found[1].strip() else max((width for width in self._items if width <= depth), default=0)
+            self._width = (
+                len(found[1])
+                if found[1].strip()
+                else max((width for width in self._items if width <= depth), default=0)
+            )
         return found is not None
 
 

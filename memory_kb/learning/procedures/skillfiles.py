@@ -27,10 +27,58 @@ _SCALE = 64
 #: Fields of our own that a foreign file's words must not be read as.
 OWN_FIELDS = frozenset(
     (
-        *("id", "kind", "type", "domain", "importance", "phase", "status", "reinforcement_count", "last_reinforced", "created_at", "title", "tags"),
-        *("priority", "applies_to", "source", "extraction_scope", "session_id", "session_task", "agent", "sources", "links", "flags", "pinned"),
-        *("promoted_from", "promoted_at", "confidence", "maturity", "success_count", "failure_count", "usage_count", "last_applied", "category"),
-        *("name", "description", "created_by", "date", "created", "template", "alpha", "beta", "imported", "bundled_files", "tombstone", "is_body"),
+        *(
+            "id",
+            "kind",
+            "type",
+            "domain",
+            "importance",
+            "phase",
+            "status",
+            "reinforcement_count",
+            "last_reinforced",
+            "created_at",
+            "title",
+            "tags",
+        ),
+        *(
+            "priority",
+            "applies_to",
+            "source",
+            "extraction_scope",
+            "session_id",
+            "session_task",
+            "agent",
+            "sources",
+            "links",
+            "flags",
+            "pinned",
+        ),
+        *(
+            "promoted_from",
+            "promoted_at",
+            "confidence",
+            "maturity",
+            "success_count",
+            "failure_count",
+            "usage_count",
+            "last_applied",
+            "category",
+        ),
+        *(
+            "name",
+            "description",
+            "created_by",
+            "date",
+            "created",
+            "template",
+            "alpha",
+            "beta",
+            "imported",
+            "bundled_files",
+            "tombstone",
+            "is_body",
+        ),
     )
 )
 _LISTS = ("prerequisites", "steps", "errors", "exit_criteria")
@@ -86,11 +134,22 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
     try:
         held = load_mapping(whole, _SCALE)
     except InvalidBlock as exc:
-        raise UnreadableInput(f"{path}:{first + exc.line}: {str(exc).replace('the frontmatter', 'the catalogue')}", "mend the YAML") from exc
+        raise UnreadableInput(
+            f"{path}:{first + exc.line}: {str(exc).replace('the frontmatter', 'the catalogue')}", "mend the YAML"
+        ) from exc
     listed = held.get("skills", held)
-    items = [(None, item) for item in listed] if isinstance(listed, list) else list(listed.items()) if isinstance(listed, dict) else []
+    items = (
+        [(None, item) for item in listed]
+        if isinstance(listed, list)
+        else list(listed.items())
+        if isinstance(listed, dict)
+        else []
+    )
     if not items:
-        raise UnreadableInput(f"{path}:1: there are no skills in it", "a catalogue is a list of skills with `name`, `description` and `template`")
+        raise UnreadableInput(
+            f"{path}:1: there are no skills in it",
+            "a catalogue is a list of skills with `name`, `description` and `template`",
+        )
     lines = _item_lines(whole, has_key="skills" in held)
     found, problems = [], []
     for (key, item), line in zip(items, lines, strict=False):
@@ -126,14 +185,22 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
     description, template = read_text(item.get("description")), item.get("template")
     template = None if template is None else str(template)
     lists = {part: tuple(str(one) for one in item[part]) for part in _LISTS if isinstance(item.get(part), list)}
-    body = template if template is not None and (item.get("is_body") is True or template.startswith("# Skill: ")) else None
+    body = (
+        template if template is not None and (item.get("is_body") is True or template.startswith("# Skill: ")) else None
+    )
     text = SkillText(name, description, template=None if body is not None else template, **lists)
     wins, losses = _count(item, "success_count", "alpha"), _count(item, "failure_count", "beta")
     fields: dict[str, Any] = {"success_count": wins, "failure_count": losses}
     fields |= {name: str(item[name]) for name in ("created_at", "last_applied") if parse_date(item.get(name))}
-    fields |= {name: value for name, value in item.items() if name not in OWN_FIELDS and name not in _LISTS and value is not None}
+    fields |= {
+        name: value
+        for name, value in item.items()
+        if name not in OWN_FIELDS and name not in _LISTS and value is not None
+    }
     tags = read_words(item.get("tags")) if item.get("tags") else None
-    draft = SkillDraft(text, tags, created_by=read_text(item.get("created_by")), body=body, fields=tuple(fields.items()), id=entry_id)
+    draft = SkillDraft(
+        text, tags, created_by=read_text(item.get("created_by")), body=body, fields=tuple(fields.items()), id=entry_id
+    )
     return FoundSkill(draft, wins, losses, path, line)
 
 
@@ -160,7 +227,10 @@ def render_catalogue(skills: Iterable[KeptSkill]) -> str:
 def _catalogue_item(kept: KeptSkill) -> dict[str, Any]:
     skill, body = make_skill(kept.memory), _newlines(kept.body).strip("\n")
     said = parse_skill(body, skill.name)
-    is_plain = render_skill(SkillText(skill.name, skill.description, template=said.template)) == body and said.template is not None
+    is_plain = (
+        render_skill(SkillText(skill.name, skill.description, template=said.template)) == body
+        and said.template is not None
+    )
     item = {
         "id": skill.id,
         "name": skill.name,
@@ -176,7 +246,9 @@ def _catalogue_item(kept: KeptSkill) -> dict[str, Any]:
     }
     if not is_plain and not body.startswith("# Skill: "):
         item["is_body"] = True
-    return item | {name: value for name, value in kept.memory.metadata.items() if name not in OWN_FIELDS and name not in _LISTS}
+    return item | {
+        name: value for name, value in kept.memory.metadata.items() if name not in OWN_FIELDS and name not in _LISTS
+    }
 
 
 # -- folders with a SKILL.md ---------------------------------------------------------------
@@ -288,7 +360,11 @@ def render_skill_file(kept: KeptSkill, plain: str) -> str:
         "created-by": skill.created_by,
     }
     metadata |= {f"{_METADATA}{name}": value for name, value in told.items() if value}
-    description = skill.description or parse_skill(body).description or next((line for line in body.splitlines() if line.strip("# ")), skill.name)
+    description = (
+        skill.description
+        or parse_skill(body).description
+        or next((line for line in body.splitlines() if line.strip("# ")), skill.name)
+    )
     head: dict[str, Any] = {"name": plain, "description": shorten(description, _MAX_DESCRIPTION)}
     head |= {name: value for name, value in meta.items() if name not in OWN_FIELDS and name != "metadata"} | restored
     if metadata or own:

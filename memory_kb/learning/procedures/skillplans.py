@@ -23,7 +23,9 @@ from memory_kb.reports import RunReport
 from memory_kb.text import slugify
 
 #: Names that no file can have on some systems.
-_RESERVED = frozenset({"con", "prn", "aux", "nul", "note", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))})
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", "note", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+)
 _MAX_NAME = 200
 
 
@@ -116,14 +118,19 @@ def check_skill(draft: SkillDraft) -> SkillDraft:
     if name is None or not name.strip("#"):
         raise UsageError("a skill has no name", 'try: memory-kb skills create "Release train" --step "Tag the build."')
     if len(name) > _MAX_NAME:
-        raise UsageError(f"the name of a skill is longer than {_MAX_NAME} characters", "put what it does into the description")
+        raise UsageError(
+            f"the name of a skill is longer than {_MAX_NAME} characters", "put what it does into the description"
+        )
     text = SkillText(
         name,
         read_text(draft.text.description),
         *(getattr(draft.text, part) for part in ("prerequisites", "steps", "errors", "exit_criteria", "template")),
     )
     check_draft(Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source))
-    secret = next(filter(None, (find_secret(said) for said in (draft.body or "", draft.created_by or "", *_texts(draft.fields)))), None)
+    secret = next(
+        filter(None, (find_secret(said) for said in (draft.body or "", draft.created_by or "", *_texts(draft.fields)))),
+        None,
+    )
     if secret:
         raise SecretRefused(secret)
     return SkillDraft(text, draft.tags, draft.source, draft.created_by, draft.body, draft.fields, draft.id)
@@ -154,12 +161,20 @@ def find_same(memories: Iterable[Memory], draft: SkillDraft, place: Location) ->
     here = [memory for memory in memories if memory.kind == "skill" and memory.place[:3] == place[:3]]
     key = key_of(draft.text.name)
     about = draft.text.description
-    renamed = [memory for memory in here if draft.id and memory.id == draft.id and about and memory.word("description") == about]
+    renamed = [
+        memory
+        for memory in here
+        if draft.id and memory.id == draft.id and about and memory.word("description") == about
+    ]
     same = [memory for memory in here if key_of(name_of(memory)) == key] + renamed
     live = next((memory for memory in same if is_usable(memory)), None)
     if live:
         return live
-    erased = (memory for memory in here if memory.metadata.get("tombstone") and memory.id in (draft.id, make_slug(draft.text.name)))
+    erased = (
+        memory
+        for memory in here
+        if memory.metadata.get("tombstone") and memory.id in (draft.id, make_slug(draft.text.name))
+    )
     gone = next((memory for memory in (*same, *erased) if memory.status in ("retired", "rejected")), None)
     if gone:
         raise Forgotten(gone.id, gone.path)
@@ -194,14 +209,20 @@ def name_skill(draft: SkillDraft, taken: Collection[str], is_free: Callable[[str
 def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, reason: str) -> Change:
     """Plan the file of a new skill, with the counters of one that was never tried unless it brings its own."""
     own: dict[str, Value] = {"name": draft.text.name}
-    own |= {name: value for name in ("description", "created_by") if (value := getattr(draft.text if name == "description" else draft, name))}
+    own |= {
+        name: value
+        for name in ("description", "created_by")
+        if (value := getattr(draft.text if name == "description" else draft, name))
+    }
     body = draft.body if draft.body is not None else render_skill(draft.text)
     fields = tuple((own | dict(draft.fields)).items())
     kept = Draft(body, "skill", tags=draft.tags or (), source=draft.source, fields=fields)
     return create_file(path, render(kept, entry_id, now), reason, entry_id)
 
 
-def plan_skill_update(note: NoteText, entry_id: str, draft: SkillDraft, reason: str, fields: Mapping[str, Value] | None = None) -> Change | None:
+def plan_skill_update(
+    note: NoteText, entry_id: str, draft: SkillDraft, reason: str, fields: Mapping[str, Value] | None = None
+) -> Change | None:
     """Plan to change those parts of a skill that a draft speaks of; None where all of them stand so already.
 
     Its counters stay, as does every other byte of the entry.
@@ -233,13 +254,21 @@ def plan_skill_update(note: NoteText, entry_id: str, draft: SkillDraft, reason: 
     else:
         tail = body[len(body.rstrip()) :] or newline
         lead = body[: len(body) - len(body.lstrip("\r\n"))]
-        new = body if _said(body) == _said(draft.body) else lead + draft.body.strip("\r\n").replace("\r\n", "\n").replace("\n", newline) + tail
+        new = (
+            body
+            if _said(body) == _said(draft.body)
+            else lead + draft.body.strip("\r\n").replace("\r\n", "\n").replace("\n", newline) + tail
+        )
     values: dict[str, Value] = dict(fields or {})
     if draft.text.description is not None and draft.text.description != read_text(entry.metadata.get("description")):
         values["description"] = draft.text.description
     if draft.tags is not None and draft.tags != entry.tags:
         values["tags"] = list(draft.tags)
-    head = text[: entry.body.start] if text[: entry.body.start].endswith("\n") or not new else text[: entry.body.start] + newline
+    head = (
+        text[: entry.body.start]
+        if text[: entry.body.start].endswith("\n") or not new
+        else text[: entry.body.start] + newline
+    )
     changed = change_fields(head + new, note.path, entry_id, values.items(), newline)
     return replace_entry(note, entry_id, changed, reason) if changed != text else None
 

@@ -200,7 +200,10 @@ def rank_skills(skills: Sequence[Skill], by: str, rng: Random) -> tuple[Skill, .
     """
     if by not in ORDERS:
         raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(ORDERS)}")
-    scored = [replace(skill, score=round(_score(skill.chance, by, rng), 6)) for skill in sorted(skills, key=lambda skill: (skill.id, skill.path))]
+    scored = [
+        replace(skill, score=round(_score(skill.chance, by, rng), 6))
+        for skill in sorted(skills, key=lambda skill: (skill.id, skill.path))
+    ]
     return tuple(sorted(scored, key=lambda skill: (-(skill.score or 0.0), key_of(skill.name), skill.id, skill.path)))
 
 

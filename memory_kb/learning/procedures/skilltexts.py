@@ -123,7 +123,11 @@ def _read_part(text: str, part: str, section: Section) -> tuple[str, ...] | str:
         return text[slice(*found.inner)] if found else text[slice(*section.content)].strip("\n")
     items = find_items(text, section.content)
     prose = text[slice(*section.content)]
-    return tuple(item.text for item in items) if items else tuple(" ".join(block.split()) for block in prose.split("\n\n") if block.strip())
+    return (
+        tuple(item.text for item in items)
+        if items
+        else tuple(" ".join(block.split()) for block in prose.split("\n\n") if block.strip())
+    )
 
 
 def _known(sections: Sequence[Section]) -> dict[str, Section]:
@@ -215,7 +219,13 @@ def _replace(body: str, part: str, section: Section, rendered: str, newline: str
     if inner is None:
         said = body[slice(*place)]
         head = body[: place.start] if body[: place.start].endswith("\n") else body[: place.start] + newline
-        tail = said[len(said.rstrip(_BLANK)) :] if said.strip(_BLANK) else newline if not body[place.end :] else newline * 2
+        tail = (
+            said[len(said.rstrip(_BLANK)) :]
+            if said.strip(_BLANK)
+            else newline
+            if not body[place.end :]
+            else newline * 2
+        )
         return f"{head}{newline}{rendered}{tail}{body[place.end :]}"
     return body[: inner.start] + rendered + body[inner.end :]
 

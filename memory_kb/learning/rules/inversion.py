@@ -21,7 +21,9 @@ from memory_kb.text import counted
 #: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
 DEPRECATION = "deprecation_candidate"
 _TAGS = ("inverted", "anti-pattern")
-_NEGATIVE = re.compile(r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE)
+_NEGATIVE = re.compile(
+    r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE
+)
 
 
 class Scan(NamedTuple):
@@ -52,7 +54,12 @@ def plan_scan(memories: Iterable[Memory]) -> Scan:
     waiting = targets_of(held, is_open=False)
     offers, changes = dict[str, Offer](), list[Change]()
     for memory in load_merged(held):
-        is_due = memory.kind == "rule" and not memory.is_pinned and not was_looked_at(memory) and needs_inversion(read_evidence(memory))
+        is_due = (
+            memory.kind == "rule"
+            and not memory.is_pinned
+            and not was_looked_at(memory)
+            and needs_inversion(read_evidence(memory))
+        )
         if is_due and not is_negative(rule_text(memory)):
             if spot_of(memory.id, memory) not in waiting:
                 offer = _propose(memory)
@@ -106,10 +113,16 @@ def _propose(memory: Memory) -> Offer:
 
 
 def _flag(memory: Memory, *, is_due: bool) -> list[Change]:
-    flags = with_words(memory, "flags", DEPRECATION) if is_due else [word for word in memory.words("flags") if word != DEPRECATION]
+    flags = (
+        with_words(memory, "flags", DEPRECATION)
+        if is_due
+        else [word for word in memory.words("flags") if word != DEPRECATION]
+    )
     evidence = read_evidence(memory)
     numbers = f"negative already, {evidence.told}"
-    change = plan_fields(memory, {"flags": flags}, f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more.")
+    change = plan_fields(
+        memory, {"flags": flags}, f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
+    )
     return [change] if change else []
 
 
@@ -117,7 +130,9 @@ def original_of(proposal: Memory) -> str | None:
     """Return the id of the rule that a warning was made from, None for any other entry."""
     if proposal.kind != "pitfall" or _TAGS[0] not in (tag.casefold() for tag in proposal.tags):
         return None
-    return next((link.to for link in proposal.links if link.relation == "derived_from" and link.to != proposal.id), None)
+    return next(
+        (link.to for link in proposal.links if link.relation == "derived_from" and link.to != proposal.id), None
+    )
 
 
 def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
@@ -128,7 +143,9 @@ def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
 def targets_of(memories: Iterable[Memory], *, is_open: bool = True) -> frozenset[tuple[str, Location]]:
     """Return the spots of rules whose inversion is proposed; unless `is_open`, also where it was rejected."""
     statuses = ("proposed",) if is_open else ("proposed", "rejected")
-    return frozenset(spot_of(target, memory) for memory in memories if memory.status in statuses and (target := original_of(memory)))
+    return frozenset(
+        spot_of(target, memory) for memory in memories if memory.status in statuses and (target := original_of(memory))
+    )
 
 
 def is_in_review(memory: Memory) -> bool:
@@ -150,11 +167,17 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
     for memory in near or found[:1]:
         if only_new and any(link.relation == "superseded_by" and link.to == proposal.id for link in memory.links):
             continue
-        values: dict[str, Value] = {"status": "retired", "confidence": 0.0, "links": list(with_link(memory, "superseded_by", proposal.id))}
+        values: dict[str, Value] = {
+            "status": "retired",
+            "confidence": 0.0,
+            "links": list(with_link(memory, "superseded_by", proposal.id)),
+        }
         change = plan_fields(memory, values, f"Inversion: replaced by {proposal.id}.")
         changes += [change] if change else []
     if changes:
-        link = plan_fields(proposal, {"links": with_link(proposal, "supersedes", changes[0].entry_id or "")}, "Inversion: approved.")
+        link = plan_fields(
+            proposal, {"links": with_link(proposal, "supersedes", changes[0].entry_id or "")}, "Inversion: approved."
+        )
         changes += [link] if link else []
     together = f"inversion {proposal.id}"
     return [change.joined(together) for change in changes]

@@ -96,7 +96,11 @@ def find_injected(retrievals: Iterable[Retrieval], agent: str, task: str, sessio
         >>> find_injected([Retrieval("", "context", ("a",), agent="coder", task="t", session="s", injected=True)], "coder", "t")
         Injected(ids=('a',), sessions=('s',))
     """
-    found = [one for one in retrievals if one.injected and (one.agent, one.task) == (agent, task) and session in (None, one.session)]
+    found = [
+        one
+        for one in retrievals
+        if one.injected and (one.agent, one.task) == (agent, task) and session in (None, one.session)
+    ]
     sessions = dict.fromkeys(one.session for one in found if one.session)
     return Injected(tuple(dict.fromkeys(name for one in found for name in one.ids)), tuple(sessions))
 
@@ -172,7 +176,9 @@ def choose_credit(memory: Memory, account: Account) -> str:
     return "mixed" if memory.kind == "pitfall" and account.outcome == "failure" else account.outcome
 
 
-def find_credits(outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
+def find_credits(
+    outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory]
+) -> frozenset[tuple[str, str]]:
     """Return the entries that some outcomes have credited already, each with what it got.
 
     Runs that were taken back do not count. An outcome that was never confirmed was killed on the
@@ -185,7 +191,11 @@ def find_credits(outcomes: Iterable[Outcome], undone: Collection[str], memories:
         if outcome.is_done:
             credited.update((name, mark.credit) for name, mark in outcome.marks.items() if outcome.run not in undone)
         elif following is None or not following.is_done:
-            credited.update((name, mark.credit) for name, mark in outcome.marks.items() if name in entries and is_written(entries[name], mark))
+            credited.update(
+                (name, mark.credit)
+                for name, mark in outcome.marks.items()
+                if name in entries and is_written(entries[name], mark)
+            )
     return frozenset(credited)
 
 
@@ -194,10 +204,16 @@ def is_written(memory: Memory, mark: Mark) -> bool:
     return mark.credit != "mixed" and memory.count(f"{mark.credit}_count") >= mark.total
 
 
-def plan_outcome(memories: Iterable[Memory], wanted: Sequence[str], account: Account, today: date, reason: str) -> Crediting:
+def plan_outcome(
+    memories: Iterable[Memory], wanted: Sequence[str], account: Account, today: date, reason: str
+) -> Crediting:
     """Plan what an outcome means for those of the wanted entries that are live rules, pitfalls and skills."""
     asked = set(wanted)
-    entries = {memory.id: memory for memory in in_force(memories) if memory.id in asked and memory.is_live and memory.kind in EVIDENCE_KINDS}
+    entries = {
+        memory.id: memory
+        for memory in in_force(memories)
+        if memory.id in asked and memory.is_live and memory.kind in EVIDENCE_KINDS
+    }
     credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change]()
     for memory in (entries[name] for name in dict.fromkeys(wanted) if name in entries):
         credit = choose_credit(memory, account)

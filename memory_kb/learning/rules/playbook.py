@@ -193,7 +193,9 @@ def select_rules(
     fitting = [
         rule
         for memory in load_merged(memories)
-        if memory.place.learning_type != "proxy" and (rule := _score(make_rule(memory, today), wanted)).score and rule.score >= MIN_SCORE
+        if memory.place.learning_type != "proxy"
+        and (rule := _score(make_rule(memory, today), wanted)).score
+        and rule.score >= MIN_SCORE
     ]
     fitting.sort(key=lambda rule: (-(rule.score or 0.0), rule.id, rule.path))
     chosen: list[Rule] = []

@@ -65,12 +65,16 @@ class ReviewView:
 
 def is_waiting(memory: Memory) -> bool:
     """Tell whether an entry is in the queue: proposed wherever it lies, or live with flags or an instruction from outside."""
-    return memory.status == "proposed" or (memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags"))))
+    return memory.status == "proposed" or (
+        memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags")))
+    )
 
 
 def find_waiting(memories: Iterable[Memory], today: date) -> tuple[ReviewItem, ...]:
     """Return the queue: proposals first, then what was flagged, in path order."""
-    waiting = sorted(filter(is_waiting, memories), key=lambda memory: (memory.status != "proposed", memory.path, memory.line))
+    waiting = sorted(
+        filter(is_waiting, memories), key=lambda memory: (memory.status != "proposed", memory.path, memory.line)
+    )
     return tuple(make_item(memory, today) for memory in waiting)
 
 
@@ -81,7 +85,11 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
         approving = "keeps it and takes the flag away" if flags else "puts it in use"
         proposes, rejecting = "flag", "takes it out of use"
     elif of:
-        proposes, approving, rejecting = "inversion", f"puts it in the place of {short_id(of)}, which is retired", f"leaves {short_id(of)} in use"
+        proposes, approving, rejecting = (
+            "inversion",
+            f"puts it in the place of {short_id(of)}, which is retired",
+            f"leaves {short_id(of)} in use",
+        )
     elif _is_institutional(memory):
         proposes, approving, rejecting = "institutional", "adds it to institutional.md", "keeps it from coming back"
     else:
@@ -150,7 +158,9 @@ def plan_approval(wanted: Sequence[Memory], ground: Ground) -> tuple[Change, ...
     shared: dict[str, list[Memory]] = {}
     for memory in wanted:
         if not memory.is_live and memory.status not in _DECIDABLE:
-            raise UsageError(f"{memory.id} is {memory.status} and waits for no review", f"edit its status in {memory.path}")
+            raise UsageError(
+                f"{memory.id} is {memory.status} and waits for no review", f"edit its status in {memory.path}"
+            )
         target = _find_institutional(memory, ground)
         if target:
             shared.setdefault(target, []).append(memory)
@@ -208,11 +218,19 @@ def free_path(path: str, taken: Collection[str]) -> str:
 def _find_institutional(memory: Memory, ground: Ground) -> str | None:
     """Return the `institutional.md` that an entry of `review/` is meant for."""
     folder = ground.folder_of(memory.place)
-    is_meant = _is_institutional(memory) and memory.place.learning_type != "institutional" and (is_in_review(memory) or not memory.is_live)
+    is_meant = (
+        _is_institutional(memory)
+        and memory.place.learning_type != "institutional"
+        and (is_in_review(memory) or not memory.is_live)
+    )
     if not is_meant or not folder:
         return None
     own, beside = f"{folder}institutional.md", "institutional.md"
-    return beside if memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None else own
+    return (
+        beside
+        if memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None
+        else own
+    )
 
 
 def _plan_institutional(target: str, memories: Sequence[Memory], ground: Ground) -> list[Change]:
@@ -233,10 +251,16 @@ def _plan_institutional(target: str, memories: Sequence[Memory], ground: Ground)
         own = own.rstrip().replace("\r\n", "\n").replace("\n", newline)
         text = f"{_closed(text, newline)}{own}{newline}"
         if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
-            raise CannotSplice(f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)")
+            raise CannotSplice(
+                f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
+            )
         changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
     reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
-    change = write_file(held, text, reason) if held else create_file(target, text, reason, memories[0].id if len(memories) == 1 else None)
+    change = (
+        write_file(held, text, reason)
+        if held
+        else create_file(target, text, reason, memories[0].id if len(memories) == 1 else None)
+    )
     return [one.joined(f"institutional {target}") for one in (change, *changes)]
 
 
@@ -258,7 +282,9 @@ def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Ground)
         if memory.status != "rejected" and not is_waiting(memory):
             hint = f"`memory-kb forget {memory.id}` retires it" if memory.is_live else f"it is {memory.status}"
             raise UsageError(f"{memory.id} does not wait for review", hint)
-        values: dict[str, Value] = {} if memory.status == "rejected" else {"status": "rejected", "reviewed": ground.today.isoformat()}
+        values: dict[str, Value] = (
+            {} if memory.status == "rejected" else {"status": "rejected", "reviewed": ground.today.isoformat()}
+        )
         if reason and reason.strip():
             values["review_reason"] = " ".join(reason.split())
         said = values.get("review_reason")

@@ -92,7 +92,13 @@ def parse_rules(text: str, path: str) -> RuleFile:
             values = load_mapping(piece)
         except InvalidBlock as exc:
             said = str(exc).replace("the frontmatter", "the rule")
-            problems.append(Problem(path, line, "is no rule: a rule has at least a text" if "not a mapping" in said else f"cannot be read: {said}"))
+            problems.append(
+                Problem(
+                    path,
+                    line,
+                    "is no rule: a rule has at least a text" if "not a mapping" in said else f"cannot be read: {said}",
+                )
+            )
             continue
         found = _make_ruling({_snake(key): value for key, value in values.items()}, line)
         if found:
@@ -119,11 +125,14 @@ def _cut(text: str, path: str) -> Iterable[tuple[str, int]]:
         mark = getattr(exc, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else path
         raise UnreadableInput(
-            f"{place}: not valid YAML: {getattr(exc, 'problem', None) or 'odd characters'}", "mend the line and import it again"
+            f"{place}: not valid YAML: {getattr(exc, 'problem', None) or 'odd characters'}",
+            "mend the line and import it again",
         ) from exc
     listed = _find_list(root)
     if listed is None:
-        raise UnreadableInput(f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`")
+        raise UnreadableInput(
+            f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`"
+        )
     return [(yaml.serialize(node), node.start_mark.line + 1) for node in listed.value]
 
 
@@ -161,7 +170,11 @@ def _make_ruling(values: Mapping[str, Any], line: int) -> Ruling | None:
     given = Memory("", "", "", Location(), "", "", metadata=_as_ours(values))
     evidence = read_evidence(given)
     maturity = str(values.get("maturity") or "").lower()
-    is_gone = values.get("deprecated") is True or maturity in _GONE or str(values.get("state") or values.get("status") or "").lower() in _GONE
+    is_gone = (
+        values.get("deprecated") is True
+        or maturity in _GONE
+        or str(values.get("state") or values.get("status") or "").lower() in _GONE
+    )
     made, applied = (read_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
     category = read_text(values.get("category"))
     fields: dict[str, Value] = {
@@ -175,7 +188,11 @@ def _make_ruling(values: Mapping[str, Any], line: int) -> Ruling | None:
     fields |= {"last_reinforced": str(day)} if (day := parse_date(applied) or parse_date(made)) else {}
     fields |= {"last_applied": applied} if applied and parse_date(applied) else {}
     fields |= {"category": category} if category else {}
-    fields |= {"sources": list(sources)} if (sources := read_words(values.get("source_entries", values.get("source_sessions")))) else {}
+    fields |= (
+        {"sources": list(sources)}
+        if (sources := read_words(values.get("source_entries", values.get("source_sessions"))))
+        else {}
+    )
     fields |= {"pinned": True} if values.get("pinned") is True else {}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
     draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
@@ -188,7 +205,11 @@ def _as_ours(values: Mapping[str, Any]) -> dict[str, Any]:
     cass keeps no confidence; its marks become ours: what as many outcomes would have made of 0.5.
     """
     named = dict(values)
-    for ours, theirs in (("success_count", "helpful_count"), ("failure_count", "harmful_count"), ("last_applied", "last_applied_at")):
+    for ours, theirs in (
+        ("success_count", "helpful_count"),
+        ("failure_count", "harmful_count"),
+        ("last_applied", "last_applied_at"),
+    ):
         named.setdefault(ours, values.get(theirs))
     given = Memory("", "", "", Location(), "", "", metadata=named)
     if named.get("confidence") is None:
@@ -216,7 +237,9 @@ class Room(NamedTuple):
     taken: frozenset[str]
 
 
-def plan_import(rulings: Sequence[Ruling], index: Index, room: Room, now: datetime) -> tuple[list[Imported], list[Change]]:
+def plan_import(
+    rulings: Sequence[Ruling], index: Index, room: Room, now: datetime
+) -> tuple[list[Imported], list[Change]]:
     """Plan to bring rules in, each under its own id; what is there stays as it is.
 
     A rule whose id or text is known at the place is passed over, and so is one that was retired or

@@ -15,7 +15,9 @@ from memory_kb.notes.plans import Change, SetFields
 from memory_kb.notes.splice import Value
 
 
-def find_former(outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory], session: str, word: str) -> dict[str, Mark]:
+def find_former(
+    outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory], session: str, word: str
+) -> dict[str, Mark]:
     """Return the entries that a session credited last for another outcome than `word`, with what they got.
 
     Runs that were taken back do not count. Of an outcome that was never confirmed the counter of
@@ -32,7 +34,9 @@ def find_former(outcomes: Iterable[Outcome], undone: Collection[str], memories: 
     return {name: mark for name, (told, mark) in last.items() if told != word}
 
 
-def plan_second_thoughts(memories: Iterable[Memory], former: Mapping[str, Mark], account: Account, today: date, reason: str) -> Crediting:
+def plan_second_thoughts(
+    memories: Iterable[Memory], former: Mapping[str, Mark], account: Account, today: date, reason: str
+) -> Crediting:
     """Plan to take what some entries were credited back, and to credit them for what is said now."""
     credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change]()
     for memory in in_force(memories):
@@ -42,7 +46,16 @@ def plan_second_thoughts(memories: Iterable[Memory], former: Mapping[str, Mark],
         said = former[memory.id]
         change = _plan(memory, said, credit, today, f"Feedback: {credit}, where it was {said.credit} before. {reason}")
         marks[memory.id] = said if credit == said.credit else mark_of(take_back(memory, said), credit, today)
-        credits_.append(Credited(memory.id, memory.kind, memory.title, credit, memory.share("confidence", 0.5), _confidence(memory, change)))
+        credits_.append(
+            Credited(
+                memory.id,
+                memory.kind,
+                memory.title,
+                credit,
+                memory.share("confidence", 0.5),
+                _confidence(memory, change),
+            )
+        )
         changes += [change] if change else []
     return Crediting(tuple(credits_), marks, tuple(changes))
 
@@ -72,7 +85,9 @@ def _plan(memory: Memory, former: Mark, credit: str, today: date, reason: str) -
     before = take_back(memory, former)
     change = plan_feedback(before, credit, today, reason)
     new = dict(change.action.values) if change and isinstance(change.action, SetFields) else {}
-    back: dict[str, Value] = {name: before.metadata[name] for name in before.metadata if memory.metadata.get(name) != before.metadata[name]}
+    back: dict[str, Value] = {
+        name: before.metadata[name] for name in before.metadata if memory.metadata.get(name) != before.metadata[name]
+    }
     return plan_fields(memory, back | new, reason)
 
 

@@ -69,7 +69,10 @@ def find_shares(retrievals: Iterable[Retrieval], session: str) -> tuple[Showing,
             agent = one.agent or ""
             shown.setdefault(agent, {}).update(dict.fromkeys(one.ids))
             first.setdefault(agent, one.ts)
-    return tuple(Showing(agent, task_of(session), Injected(tuple(ids), (session,)), session, agent, first[agent]) for agent, ids in shown.items())
+    return tuple(
+        Showing(agent, task_of(session), Injected(tuple(ids), (session,)), session, agent, first[agent])
+        for agent, ids in shown.items()
+    )
 
 
 def choose_session(task: str, candidates: Iterable[Candidate], since: str) -> str | None:
@@ -87,7 +90,9 @@ def choose_session(task: str, candidates: Iterable[Candidate], since: str) -> st
         ('a', None)
     """
     held = list(candidates)
-    pool = [one for one in held if one.is_running] or [one for one in held if one.last >= since or measure_likeness(task, one.prompts) == 1]
+    pool = [one for one in held if one.is_running] or [
+        one for one in held if one.last >= since or measure_likeness(task, one.prompts) == 1
+    ]
     best = max(pool, key=lambda one: (measure_likeness(task, one.prompts), one.last, one.session), default=None)
     return best.session if best else None
 
@@ -123,7 +128,9 @@ def find_told(outcomes: Iterable[Outcome], showing: Showing) -> tuple[Outcome, .
             return True
         if showing.session is None:
             return False
-        return one.session == showing.session or (one.session is None and one.agent in agents and one.ts >= showing.since)
+        return one.session == showing.session or (
+            one.session is None and one.agent in agents and one.ts >= showing.since
+        )
 
     return tuple(filter(is_about, outcomes))
 

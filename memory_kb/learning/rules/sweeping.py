@@ -58,14 +58,20 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
             (promoted if is_up else demoted).append(memory.id)
             values = {"maturity": level, "maturity_since": today.isoformat()}
             word = "Promotion" if is_up else "Demotion"
-            reasons.append(f"{word} to {level}: confidence {evidence.decayed(today):g} after {evidence.applications} applications.")
+            reasons.append(
+                f"{word} to {level}: confidence {evidence.decayed(today):g} after {evidence.applications} applications."
+            )
         flag = None if memory.is_pinned or was_looked_at(memory) else find_flag(evidence, today)
         flags = [word for word in memory.words("flags") if word not in (DEMOTION, REMOVAL)] + ([flag] if flag else [])
         if flag:
             flagged.append(memory.id)
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
-            reasons.append(f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.told}." if flag else "No candidate any more.")
+            reasons.append(
+                f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.told}."
+                if flag
+                else "No candidate any more."
+            )
         change = plan_fields(memory, values, " ".join(reasons)) if values else None
         if change:
             changes.append(change)

@@ -24,9 +24,14 @@ _FOREIGN = any_of(
     "come_(?:faccio|si_fa|mai) qual_è quant[oaie]_(?:costa|sono|è) dove_(?:sta|è) hoe_(?:kan|moet|doe|werkt) wat_(?:is|zijn|doet) waarom "
     "waar_(?:is|staat)"
 )
-_ASKING = lazy_compile(rf"(?:(?:and|so|but|ok|okay|hm+|hey|btw|also|oh|wait|und|aber|et|mais|y|e|en)[, ]+)*(?:{_EN}|{_FOREIGN})\b", re.IGNORECASE)
+_ASKING = lazy_compile(
+    rf"(?:(?:and|so|but|ok|okay|hm+|hey|btw|also|oh|wait|und|aber|et|mais|y|e|en)[, ]+)*(?:{_EN}|{_FOREIGN})\b",
+    re.IGNORECASE,
+)
 #: Who asks why and says it at once, tells.
-_ANSWERED = lazy_compile(r"[,;:–—] ?(?:bc|because|cause|cuz|since|as|well|weil|da|denn|parce que|porque|perché|omdat)\b|: ", re.IGNORECASE)
+_ANSWERED = lazy_compile(
+    r"[,;:–—] ?(?:bc|because|cause|cuz|since|as|well|weil|da|denn|parce que|porque|perché|omdat)\b|: ", re.IGNORECASE
+)
 
 
 def is_question(masked: str) -> bool:
@@ -42,4 +47,8 @@ def asks(masked: str) -> bool:
         [True, True, False, False]
     """
     said = masked.strip()
-    return is_question(said) or _PARTICLE.search(said) is not None or (_ASKING.match(said) is not None and _ANSWERED.search(said) is None)
+    return (
+        is_question(said)
+        or _PARTICLE.search(said) is not None
+        or (_ASKING.match(said) is not None and _ANSWERED.search(said) is None)
+    )

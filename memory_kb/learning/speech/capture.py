@@ -21,7 +21,16 @@ from memory_kb.learning.speech import doubts, phrases
 from memory_kb.learning.speech.asking import is_question
 from memory_kb.learning.speech.clauses import is_asked_for_now
 from memory_kb.learning.speech.ownwords import MAX_RAW, OwnText, read_own_text, sentences
-from memory_kb.learning.speech.reading import ORDER, SHORT, Capture, read_about_it, read_note, read_request, read_request_back, read_sentence
+from memory_kb.learning.speech.reading import (
+    ORDER,
+    SHORT,
+    Capture,
+    read_about_it,
+    read_note,
+    read_request,
+    read_request_back,
+    read_sentence,
+)
 from memory_kb.learning.speech.retractions import Doubt, Retractions, Taken, settle
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
@@ -94,7 +103,10 @@ def read_message(message: str) -> Verdict:
     if noted:
         return Verdict(read_note(noted["noted"]), "it reads as a request")
     if not MIN_MESSAGE <= own.size <= MAX_MESSAGE:
-        return Verdict(None, f"{own.size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are looked at")
+        return Verdict(
+            None,
+            f"{own.size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are looked at",
+        )
     found = min(_candidates(own), key=lambda one: (one.rank, one.place), default=None)
     if found is None:
         return Verdict(None, "no sentence begins as a preference, a correction or a constraint does")
@@ -113,7 +125,10 @@ def read_all(message: str) -> tuple[Capture, ...]:
     own, _ = read_own(message)
     noted = _NOTED.match(message) if own else None
     found = sorted(_candidates(own), key=lambda one: one.place) if own and own.size <= MAX_MESSAGE else []
-    return (*([read_note(noted["noted"])] if noted else []), *(one.capture for one in found if one.capture.text in message))
+    return (
+        *([read_note(noted["noted"])] if noted else []),
+        *(one.capture for one in found if one.capture.text in message),
+    )
 
 
 def read_own(message: str) -> tuple[OwnText | None, str]:
@@ -149,13 +164,24 @@ def _candidates(own: OwnText) -> Iterator[_Candidate]:
         asks, found = is_question(masked), None
         if not asks and not (is_asking and phrases.OWN_HABIT.match(masked)):
             request = read_request(masked, text) or (read_request_back(own, before, span) if before else None)
-            found = request or read_sentence(masked, text, has_order=has_order) or (read_about_it(own, before, span) if before else None)
+            found = (
+                request
+                or read_sentence(masked, text, has_order=has_order)
+                or (read_about_it(own, before, span) if before else None)
+            )
             if found is None and before and phrases.GROUND.match(own.masked, *before):
                 found = read_sentence(masked, text, has_order=has_order, may_point=True)
                 found = replace(found, text=own.text[before.start : span.end]) if found else None
             elif found and _REACH.match(masked):
                 found = replace(found, text=own.text[before.start : span.end]) if before else None
-            elif found and before and not kept and not request and len(found.text.split()) <= SHORT and phrases.GROUND.match(own.masked, *before):
+            elif (
+                found
+                and before
+                and not kept
+                and not request
+                and len(found.text.split()) <= SHORT
+                and phrases.GROUND.match(own.masked, *before)
+            ):
                 found = replace(found, text=own.text[before.start : span.end])
             if found and not request and is_asked_for_now(masked):
                 found = None
@@ -207,7 +233,9 @@ def hear(events: Iterable[Event]) -> Iterator[Heard]:
     yield from (one._replace(doubt=doubts_of.get(str(number))) for number, one in enumerate(heard))
 
 
-def offer_captures(heard: Iterable[Heard], now: datetime, place: Location | None = None, session: str | None = None) -> list[Offer]:
+def offer_captures(
+    heard: Iterable[Heard], now: datetime, place: Location | None = None, session: str | None = None
+) -> list[Offer]:
     """Return what is to be kept of what was heard, as offers for the intake.
 
     The same event of the same session is the same offer, however often it is heard. What somebody
@@ -232,7 +260,11 @@ def make_offer(event: Event, capture: Capture, now: datetime, place: Location, s
     fields: list[tuple[str, Value]] = [("session_id", origin)] if origin else []
     if origin and event.seq:
         fields.append(("session_seq", event.seq))
-    number = str(event.seq) if origin and event.seq else blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
+    number = (
+        str(event.seq)
+        if origin and event.seq
+        else blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
+    )
     if capture.pattern == "request" and not origin:
         number += f"/{event.ts or now.isoformat()}"
     asked = "Asked to remember it" if capture.pattern == "request" else f"Said as a {capture.pattern}"
@@ -240,7 +272,9 @@ def make_offer(event: Event, capture: Capture, now: datetime, place: Location, s
         asked = f"Told like what is worth keeping ({', '.join(capture.like)})"
     where = f" in session {origin}{f', event {event.seq}' if event.seq else ''}" if origin else ""
     key = f"capture/{origin or ''}/{number}"
-    return Offer(replace(capture.draft, fields=tuple(fields)), place, key, f"{asked}{where}.", origin, said=event.ts or None)
+    return Offer(
+        replace(capture.draft, fields=tuple(fields)), place, key, f"{asked}{where}.", origin, said=event.ts or None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,19 @@ from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import judge
 from memory_kb.learning.speech.openings import OPENING
-from memory_kb.learning.speech.orders import ANSWER, CASE, EASTERN_ORDER, FOLLOWING, FOR_NOW, HOLDS, LASTS, LEANING, ORDER, POINTS_AT, REASON
+from memory_kb.learning.speech.orders import (
+    ANSWER,
+    CASE,
+    EASTERN_ORDER,
+    FOLLOWING,
+    FOR_NOW,
+    HOLDS,
+    LASTS,
+    LEANING,
+    ORDER,
+    POINTS_AT,
+    REASON,
+)
 from memory_kb.learning.speech.ownwords import CODE, read_own_text, sentences
 
 #: Where a clause ends and the next begins.
@@ -80,7 +92,11 @@ def end(masked: str, span: Span) -> Span:
     """
     for start, place in _pauses(masked, span):
         rest, tail = masked[span.start : start], masked[place : span.end]
-        is_other = is_order(tail) and (REASON.search(rest) or not _KANA.search(tail)) and not _leads_on(rest, masked[start:place])
+        is_other = (
+            is_order(tail)
+            and (REASON.search(rest) or not _KANA.search(tail))
+            and not _leads_on(rest, masked[start:place])
+        )
         if (is_other or ANSWER.match(tail)) and _stands_alone(rest):
             return Span(span.start, start)
     return span
@@ -99,7 +115,9 @@ def most_telling(masked: str, span: Span) -> Span:
         so = FOLLOWING.match(masked, place)
         rest = Span(so.end(), span.end) if so else span
         said = masked[slice(*rest)]
-        is_clear = so is not None and _says_something(said) and not LEANING.match(said) and not points_at_something(said)
+        is_clear = (
+            so is not None and _says_something(said) and not LEANING.match(said) and not points_at_something(said)
+        )
         if is_clear and judge([_parts(said)[0]])[0].margin > max(_SURE, first + _MORE):
             return rest
     return span
@@ -108,7 +126,11 @@ def most_telling(masked: str, span: Span) -> Span:
 def _leads_on(rest: str, pause: str) -> bool:
     """Tell whether an order behind belongs to what is said before it: steps, what a colon leads to, what is to be done in a case."""
     parts = _parts(rest)
-    return not {":", "："}.isdisjoint(pause.split()) or any(map(ORDER.match, parts)) or any(map(CASE.match, (parts[0], parts[-1])))
+    return (
+        not {":", "："}.isdisjoint(pause.split())
+        or any(map(ORDER.match, parts))
+        or any(map(CASE.match, (parts[0], parts[-1])))
+    )
 
 
 def without_orders_before(text: str, itself: str) -> str:
@@ -121,7 +143,11 @@ def without_orders_before(text: str, itself: str) -> str:
     own = read_own_text(text)
     spans = list(sentences(own.masked))
     first = 0
-    while len(spans) - first > 1 and is_order_alone(own.masked[slice(*spans[first])]) and not LEANING.match(own.masked, spans[first + 1].start):
+    while (
+        len(spans) - first > 1
+        and is_order_alone(own.masked[slice(*spans[first])])
+        and not LEANING.match(own.masked, spans[first + 1].start)
+    ):
         first += 1
     kept = own.text[spans[first].start :] if first else text
     return kept if itself.lower() in kept.lower() and kept in text else text

@@ -26,7 +26,9 @@ _SINCE = (
     r"(?:(?:we're|we are|we've|we have|we) (?!(?:need|want|should|can|could|will|must|had|were|got|just)\b)[^,;:.?!\n]{2,60}[,;] (?:so )?|"
     r"(?:in|across|throughout) (?:this|our) (?:whole )?(?:repo|repository|project|codebase|code base|monorepo|team),? |for [^,;:.?!\n]{2,40}, )?"
 )
-_ASKED = lazy_compile(rf"{_SINCE}{_POLITE}(?:{_TAKE} )(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I)
+_ASKED = lazy_compile(
+    rf"{_SINCE}{_POLITE}(?:{_TAKE} )(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I
+)
 _BARE = lazy_compile(rf"{_SINCE}(?P<one>{_THING}){_RATHER}(?P<other>{_THING}){_CUT}(?P<tail>.*)", _I)
 _IT_IS = lazy_compile(
     rf"(?:it's|it is|we're on|we are on|we're using|we are using|we run on) (?P<one>{_THING})(?:{_RATHER}(?P<other>{_THING}){_CUT}|"
@@ -34,7 +36,8 @@ _IT_IS = lazy_compile(
     _I,
 )
 _TAKE_ONE = lazy_compile(
-    rf"{_POLITE}(?:{_TAKE}) (?P<one>{_THING}) for (?:the |our |all )?(?P<what>[\w-]+(?: [\w-]+)?s)(?P<tail>[.!,;]*\s*$|[,;.] .*)", _I
+    rf"{_POLITE}(?:{_TAKE}) (?P<one>{_THING}) for (?:the |our |all )?(?P<what>[\w-]+(?: [\w-]+)?s)(?P<tail>[.!,;]*\s*$|[,;.] .*)",
+    _I,
 )
 _DROPPED = lazy_compile(
     rf"{_SINCE}{_POLITE}(?:don't|do not|no need to) (?:use|import|install|add|call|reach for|depend on|rely on|pull in) (?P<one>{_THING}) "
@@ -65,9 +68,12 @@ _EACH_TURN = lazy_compile(
     rf"\b(?:after|before|in|into|to|on|at|for|with|(?:at )?the end of|in front of) {_TURN}",
     _I,
 )
-_STOPPED = lazy_compile(rf"we (?:(?:have )?(?:stopped|quit) using|dropped|banned|got rid of) (?P<one>{_THING})(?:,|;| so) (?P<tail>.*)", _I)
+_STOPPED = lazy_compile(
+    rf"we (?:(?:have )?(?:stopped|quit) using|dropped|banned|got rid of) (?P<one>{_THING})(?:,|;| so) (?P<tail>.*)", _I
+)
 _NO_MORE = lazy_compile(
-    rf"(?:going forward |from now on |{_POLITE})*no more (?!than\b)(?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w{CODE}-]+s)\b(?P<tail>[^?]*)$", _I
+    rf"(?:going forward |from now on |{_POLITE})*no more (?!than\b)(?P<one>(?:[\w.{CODE}-]+ ){{0,2}}?[\w{CODE}-]+s)\b(?P<tail>[^?]*)$",
+    _I,
 )
 _WORK_WORD = lazy_compile(rf"\b{WORK}\b", _I)
 _INTO = lazy_compile(
@@ -116,7 +122,10 @@ def read_contrast(core: str) -> str | None:
 
 def _is_for_one(tail: str) -> bool:
     """Tell whether what follows makes it about one thing; in a later clause stands why."""
-    return is_at_hand(re.split(r"[,;.!]", tail, maxsplit=1)[0]) or re.search(r"\b(?:just|only|once|there)\b", tail, re.IGNORECASE) is not None
+    return (
+        is_at_hand(re.split(r"[,;.!]", tail, maxsplit=1)[0])
+        or re.search(r"\b(?:just|only|once|there)\b", tail, re.IGNORECASE) is not None
+    )
 
 
 def _is_plain(found: re.Match[str], expression: re.Pattern[str]) -> bool:
@@ -153,7 +162,10 @@ def _is_no_more(core: str) -> bool:
         if found and is_choice(found["one"]) and (expression is _STOPPED or not _is_for_one(found["tail"])):
             return True
     found = _HAVE.match(core) or _STOP_USING.match(core)
-    if found and (is_choice(found["one"]) or (is_kind(found["one"]) and re.match(r"[,;] we (?:have|use)\b", found["tail"], re.IGNORECASE))):
+    if found and (
+        is_choice(found["one"])
+        or (is_kind(found["one"]) and re.match(r"[,;] we (?:have|use)\b", found["tail"], re.IGNORECASE))
+    ):
         return True
     if _EACH_TURN.match(core):
         return True

@@ -93,7 +93,9 @@ _PARTS: Mapping[str, str] = {
     "rule": "レビュー マージ ブランチ PR CI 監査 法 規制 契約 合规 监管 审计 上线 评审 提交 分支 等保",
 }
 _SAID_BY: Mapping[str, tuple[str, ...]] = {
-    word: tuple(cue for cue, words in _WORDS.items() if word in words.split()) for words in _WORDS.values() for word in words.split()
+    word: tuple(cue for cue, words in _WORDS.items() if word in words.split())
+    for words in _WORDS.values()
+    for word in words.split()
 }
 _PARTS_OF = tuple((cue, tuple(parts.split())) for cue, parts in _PARTS.items())
 _NO_SPACES = lazy_compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -145,6 +147,11 @@ def _clauses(sentence: str) -> tuple[int, list[str]]:
 
 def _clauses_without_spaces(sentence: str) -> tuple[int, list[str]]:
     clauses = [one for one in _PAUSE.split(sentence) if one.strip()]
-    said = [f"#{min(2, place)} {cue}" for place, clause in enumerate(clauses, 1) for cue, parts in _PARTS_OF if any(part in clause for part in parts)]
+    said = [
+        f"#{min(2, place)} {cue}"
+        for place, clause in enumerate(clauses, 1)
+        for cue, parts in _PARTS_OF
+        if any(part in clause for part in parts)
+    ]
     whole = [f"#0 {cue}" for cue, parts in _PARTS_OF if any(part in sentence for part in parts)]
     return len(clauses), [*said, *whole]

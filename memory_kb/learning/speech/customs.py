@@ -41,7 +41,8 @@ _OF_US = lazy_compile(
     _I,
 )
 _DEFINITE = lazy_compile(
-    r"(?:(?:it|that|this|them|those|these|the|a|an|my|your|one|two|three|anything|something|so|some|both|too|much|more|less|well)\b)", _I
+    r"(?:(?:it|that|this|them|those|these|the|a|an|my|your|one|two|three|anything|something|so|some|both|too|much|more|less|well)\b)",
+    _I,
 )
 _NORMATIVE = lazy_compile(
     rf"\b{_HERE}\b|, (?:not|never|no) (?!yet\b)|\b(?:instead of|rather than|and never|and not|on purpose|by convention|by design|before code)\b"
@@ -128,7 +129,9 @@ _CONTRAST = lazy_compile(
     ),
     _I,
 )
-_TELLING = lazy_compile(r"\bshould (?:always |never )?(?:explain|describe|say|mention|reference|start|end|contain|carry)\b", re.IGNORECASE)
+_TELLING = lazy_compile(
+    r"\bshould (?:always |never )?(?:explain|describe|say|mention|reference|start|end|contain|carry)\b", re.IGNORECASE
+)
 # What has to be done to them now.
 _TO_DO = lazy_compile(
     r"\b(?:be|get|been) (?:fixed|rewritten|renamed|updated|removed|deleted|moved|added|changed|adapted|adjusted|replaced|refactored|"
@@ -187,7 +190,8 @@ _OWN_TIME = lazy_compile(
     _I,
 )
 _PICKED = lazy_compile(
-    r"\b(?:this|that|these|those|my|your) \w|\bthe (?:last|first|next|second|old|new|other|same|current|failing|remaining)\b|\bme\b", _I
+    r"\b(?:this|that|these|those|my|your) \w|\bthe (?:last|first|next|second|old|new|other|same|current|failing|remaining)\b|\bme\b",
+    _I,
 )
 _MYSELF = lazy_compile(
     r"(?:and |but |btw |also )*i (?:always |usually |only )?(?:do|make|push|cut|run|handle|write|create|commit|merge|tag|release|"
@@ -221,9 +225,12 @@ _ALL_OVER = lazy_compile(
     _I,
 )
 _ONLY = lazy_compile(
-    rf"(?:please )?(?P<one>(?:[\w.-]+ ){{0,2}}?[\w-]+s) only(?P<what> (?:for|in) [\w -]{{3,40}})?(?:,? (?:please|pls)|,? (?:{_HERE}))+[.!]*\s*$", _I
+    rf"(?:please )?(?P<one>(?:[\w.-]+ ){{0,2}}?[\w-]+s) only(?P<what> (?:for|in) [\w -]{{3,40}})?(?:,? (?:please|pls)|,? (?:{_HERE}))+[.!]*\s*$",
+    _I,
 )
-_ALWAYS_LAST = lazy_compile(r"(?!i\b|it\b|as\b|this\b|that\b|the\b|you\b|he\b|she\b|we\b|they\b)[^?!\n,]{8,90}, always[.!]*\s*$", _I)
+_ALWAYS_LAST = lazy_compile(
+    r"(?!i\b|it\b|as\b|this\b|that\b|the\b|you\b|he\b|she\b|we\b|they\b)[^?!\n,]{8,90}, always[.!]*\s*$", _I
+)
 _NEVER_LAST = lazy_compile(
     r"(?:please |and )*(?:use|sort|write|name|keep|format|store|log|return|run|prefer|follow|test|mock|indent|quote|import|put|build|"
     r"deploy|install|pass|raise|throw|"
@@ -262,8 +269,14 @@ def _read_occasion(core: str) -> str | None:
         return None
     if doubts.POINTING.match(found["do"]) and not when:
         return None
-    is_about_one = re.match(r"(?:when|if|after|before|once|as soon as)\b", core, re.IGNORECASE) and re.search(r"\bthe\b", when)
-    return None if is_about_one or re.match(r"(?:go|wait|tell|see|stop|continue|look|start|let)\b", found["do"], re.IGNORECASE) else "preference"
+    is_about_one = re.match(r"(?:when|if|after|before|once|as soon as)\b", core, re.IGNORECASE) and re.search(
+        r"\bthe\b", when
+    )
+    return (
+        None
+        if is_about_one or re.match(r"(?:go|wait|tell|see|stop|continue|look|start|let)\b", found["do"], re.IGNORECASE)
+        else "preference"
+    )
 
 
 def _read_habit(core: str) -> str | None:
@@ -327,14 +340,21 @@ def _read_norm(core: str) -> str | None:
             and (_CONTRAST.search(core) or _is_said_of_all(found, is_placed=expression is _PLACED))
         ):
             is_ours = _OURS.search(found["subject"]) is not None and expression is _PLACED
-            if is_ours or expression is not _PLACED or _UNIT.search(found["rest"]) or re.search(r"\bnever\b", found["rest"], re.IGNORECASE):
+            if (
+                is_ours
+                or expression is not _PLACED
+                or _UNIT.search(found["rest"])
+                or re.search(r"\bnever\b", found["rest"], re.IGNORECASE)
+            ):
                 is_firm = re.search(r"\b(?:are|is|get|gets) (?:always|never|only) ", found[0], re.IGNORECASE)
                 return "preference" if is_ours or is_firm else "statement"
     return None
 
 
 def _is_said_of_all(found: re.Match[str], *, is_placed: bool) -> bool:
-    return _UNIT.search(found["rest"]) is not None or bool(is_placed and _OURS.search(found["subject"]) and re.match(r"(?:with|by)\b", found["rest"]))
+    return _UNIT.search(found["rest"]) is not None or bool(
+        is_placed and _OURS.search(found["subject"]) and re.match(r"(?:with|by)\b", found["rest"])
+    )
 
 
 def _is_of_a_kind(found: re.Match[str], *, by_name: bool = False) -> bool:

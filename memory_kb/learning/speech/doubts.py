@@ -161,7 +161,9 @@ TAKEN_BACK = _search(
     rf"\bbut {any_of('there i we now here this that the it not still no')}\b",
     rf", (?:just \w|{any_of('''delete revert undo scaffold go_with let's go_ahead look_at so_let so_nobody''')}\b)|\b(?:can|could) you\b",
 )
-_NOW_DO = any_of("check look swap rename use change fix try remove add delete move put make revert let's rebase update run go keep")
+_NOW_DO = any_of(
+    "check look swap rename use change fix try remove add delete move put make revert let's rebase update run go keep"
+)
 #: The rest of a correction tells that it is about what is going on.
 GOING_ON = _search(
     r"\b(?:again|still|yet|that(?:'s| is) (?:why|how)|that's the|so that can't|so (?:you|i|we|it) |now that|please|(?:can|could) you)\b",

@@ -37,7 +37,9 @@ _INTERJECTION = (
 #: What stands before a sentence proper, in as many pieces as there are.
 LEADING = lazy_compile(rf"(?:{phrases.LEAD}(?:{_INTERJECTION}|{_REPEATING}))*{phrases.LEAD}(?:that )?", re.IGNORECASE)
 #: How somebody says that it is not so.
-OBJECTION = lazy_compile(r"(?:no|nope|nah|wrong|actually|that's (?:wrong|not right))\s*[,:;.!—–-]+\s*(?:please )?", re.IGNORECASE)
+OBJECTION = lazy_compile(
+    r"(?:no|nope|nah|wrong|actually|that's (?:wrong|not right))\s*[,:;.!—–-]+\s*(?:please )?", re.IGNORECASE
+)
 _SINCE = lazy_compile(r"(?:on|in|at|because|since|as|for) [^,;:.?!\n]{3,60}, (?:so )?(?:please )?", re.IGNORECASE)
 # Who tells of what was, or of what somebody else does.
 _TELLING = lazy_compile(
@@ -78,7 +80,8 @@ _THESE = lazy_compile(r"\b(?:these|those)\b", re.IGNORECASE)
 _PLACED = lazy_compile(r"(?:on|in|at) (?:the|our) [^,;:.?!\n]{3,80}[,;] ", re.IGNORECASE)
 _THERE = lazy_compile(r"\bthere(?=\s*[.!]*\s*$)", re.IGNORECASE)
 _SWITCHED = lazy_compile(
-    r"we(?:'ve| have)? (?:just |finally )?(?:moved|migrated|switched|changed|went|dropped|replaced) [^,;:.?!\n]{2,60}[,;] ", re.IGNORECASE
+    r"we(?:'ve| have)? (?:just |finally )?(?:moved|migrated|switched|changed|went|dropped|replaced) [^,;:.?!\n]{2,60}[,;] ",
+    re.IGNORECASE,
 )
 #: A part of the code that has ways of its own.
 _OUR_WAY = lazy_compile(r"\bwe (?:never|always|only|don't|do not|deliberately)\b", re.IGNORECASE)
@@ -118,7 +121,11 @@ def read_general(masked: str) -> Said | None:
         told = None if is_for_once(core, doubts.PASSING) else read_surrounding(core, flat[:start])
         return Said("correction" if objection else told, start) if told else None
     pattern = _read(core, flat[:start])
-    if pattern is None and _RULE.search(flat[:start]) and not re.search(r"\b(?:it|this|that|them)\b", core, re.IGNORECASE):
+    if (
+        pattern is None
+        and _RULE.search(flat[:start])
+        and not re.search(r"\b(?:it|this|that|them)\b", core, re.IGNORECASE)
+    ):
         pattern = "preference" if _REPEATED.search(flat[:start]) is None or is_short_rule(core) else None
     if pattern is None and objection and reads_as_choice(core):
         pattern = "correction"
@@ -154,7 +161,9 @@ def is_for_once(sentence: str, words: re.Pattern[str] = doubts.NOT_LASTING) -> b
         >>> is_for_once("always format first"), is_for_once("format that file first"), is_for_once("never deploy until monday")
         (False, True, True)
     """
-    checked = _FIRST.sub("", sentence) if re.search(r"\b(?:always|never|every|each)\b", sentence, re.IGNORECASE) else sentence
+    checked = (
+        _FIRST.sub("", sentence) if re.search(r"\b(?:always|never|every|each)\b", sentence, re.IGNORECASE) else sentence
+    )
     checked = _REASON.sub(lambda found: _POINTER.sub("it", found[0]), checked)
     checked = _OUR_PLACE.sub("here", checked) if _OUR_WAY.search(checked) else checked
     checked = _THESE.sub("such", checked) if _EACH_TIME.search(checked) else checked

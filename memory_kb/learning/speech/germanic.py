@@ -118,7 +118,10 @@ GERMAN = tongue(
                 rf"lieber|lieber [^?,\n]{{3,40}} als) {REST}"
             ),
         ),
-        ("preference", rf"(?:bitte )?(?:nimm|verwende|benutze?|nutze) {NAMED} (?:statt|anstelle von|anstatt) {NAMED}{_DE_END}"),
+        (
+            "preference",
+            rf"(?:bitte )?(?:nimm|verwende|benutze?|nutze) {NAMED} (?:statt|anstelle von|anstatt) {NAMED}{_DE_END}",
+        ),
         (
             "preference",
             (
@@ -127,7 +130,10 @@ GERMAN = tongue(
                 rf"\b{_DE_DO}\b)){REST}"
             ),
         ),
-        ("preference", rf"(?:jedes mal,? wenn|immer,? wenn|wenn) du (?:eine?n? )[^,?\n]{{3,60}}, (?:dann |bitte )*{_DE_DO}\b{REST}"),
+        (
+            "preference",
+            rf"(?:jedes mal,? wenn|immer,? wenn|wenn) du (?:eine?n? )[^,?\n]{{3,60}}, (?:dann |bitte )*{_DE_DO}\b{REST}",
+        ),
         ("preference", rf"(?:hör (?:bitte )?auf,?|lass es,) [^?\n]*\b(?:nach|vor|bei|in) (?:jede[mrn]) {REST}"),
         (
             "preference",
@@ -136,7 +142,10 @@ GERMAN = tongue(
                 rf")?[^,?\n]{{2,60}}\b{_DE_INFINITIVE}[.!]*\s*$"
             ),
         ),
-        ("constraint", rf"(?:alle|jede[rs]?|sämtliche|neue) (?:neue\w* )?[\w-]+(?: [\w-]+)? (?:müssen|muss|dürfen|darf) {REST}"),
+        (
+            "constraint",
+            rf"(?:alle|jede[rs]?|sämtliche|neue) (?:neue\w* )?[\w-]+(?: [\w-]+)? (?:müssen|muss|dürfen|darf) {REST}",
+        ),
         (
             "constraint",
             rf"(?:in |im |an |am )?(?:die |der |das |den )?[\w-]+(?: [\w-]+)? (?:darf|dürfen) (?:{_DE_NEVER}|nicht ohne|auf keinen fall) {REST}",
@@ -179,7 +188,9 @@ _NL_DO = (
     r"formatteer|bewaar)"
 )
 DUTCH = tongue(
-    lead=any_of("en maar dus ok oké goed prima bedankt dank_je let_op trouwens belangrijk ja graag alsjeblieft nog_iets"),
+    lead=any_of(
+        "en maar dus ok oké goed prima bedankt dank_je let_op trouwens belangrijk ja graag alsjeblieft nog_iets"
+    ),
     objection="nee|fout|klopt niet|eigenlijk",
     request=asking(
         "(?:en )?(?:onthoud|vergeet niet|bedenk|denk eraan|noteer|schrijf op)",
@@ -210,7 +221,10 @@ DUTCH = tongue(
                 rf"(?:schrijven|doen) (?:altijd|nooit|alleen) ){REST}"
             ),
         ),
-        ("preference", r"ik geef de voorkeur aan (?!de\b|het\b|die\b|dat\b)[^?\n]{3,120}|wij? geven de voorkeur aan [^?\n]{3,120}"),
+        (
+            "preference",
+            r"ik geef de voorkeur aan (?!de\b|het\b|die\b|dat\b)[^?\n]{3,120}|wij? geven de voorkeur aan [^?\n]{3,120}",
+        ),
         ("preference", rf"{_NL_DO} {NAMED} in plaats van {NAMED}(?:[,.!;]|\s*$)"),
         ("preference", rf"(?:voor|na) (?:elke|iedere|elk) [\w-]+,? {_NL_DO}\b{REST}"),
         ("constraint", rf"(?:alle|elke|iedere) [\w-]+(?: [\w-]+)? (?:moeten|moet|mogen|mag) {REST}"),

@@ -76,7 +76,9 @@ def judge(sentences: Sequence[str], table: str = TOLD, *, answered: str | None =
         if margin < 0:
             judged.append(Judgement(margin, KINDS[0]))
         else:
-            judged.append(Judgement(margin, kind_of(sentence) if table == TOLD else "decision", _strongest(found, weights.rows)))
+            judged.append(
+                Judgement(margin, kind_of(sentence) if table == TOLD else "decision", _strongest(found, weights.rows))
+            )
     return judged
 
 

@@ -186,7 +186,10 @@ def is_at_hand(tail: str) -> bool:
         (True, False, False)
     """
     tail = _LASTING.sub("", tail)
-    return _INSTANCE.search(tail) is not None or re.search(r"\b(?:here|there|just|only|it|this|that|these|those|once)\b", tail, _I) is not None
+    return (
+        _INSTANCE.search(tail) is not None
+        or re.search(r"\b(?:here|there|just|only|it|this|that|these|those|once)\b", tail, _I) is not None
+    )
 
 
 #: What a team has rules about how to write and to do, one or many.

@@ -27,7 +27,9 @@ _EN = (
     )
     + rf"(?!\w)|{_EN_BOTH}"
 )
-_EN_SHORT = any_of("fix add drop put swap bump merge rebase push commit check open close mask move run tag write send leave tell ask change")
+_EN_SHORT = any_of(
+    "fix add drop put swap bump merge rebase push commit check open close mask move run tag write send leave tell ask change"
+)
 _EN_ANY = rf"(?:{_EN_SHORT}|{_EN})"
 _EN_SURE = r"(?:please|pls|bitte|(?:please |pls )?(?:can|could|would) (?:you|u)|let'?s(?! (?:stay|keep|use|go with|stick|not)\b))"
 _DE = any_of(
@@ -58,7 +60,9 @@ _SO = any_of(
 )
 _AND = any_of("and und et y e en und_dann and_then et_puis y_luego")
 _POLITE = any_of("please pls bitte mal stp s'il_te_plaît por_favor porfa per_favore graag alsjeblieft just now")
-_PLEASED = rf"[^.]*\b{any_of('please pls plz bitte stp svp por_favor porfa per_favore alsjeblieft s.il_te_plaît')}[\s.!]*$"
+_PLEASED = (
+    rf"[^.]*\b{any_of('please pls plz bitte stp svp por_favor porfa per_favore alsjeblieft s.il_te_plaît')}[\s.!]*$"
+)
 _HERE = any_of("it them that those these this one both back again there everything what_you you_just your out")
 _DONE_TO = rf"(?:{_EN}) ?(?:\w+ ){{0,4}}?{_HERE}\b"
 #: An order for the work at hand; the group `so` where it is said to follow from what stands before it.
@@ -92,7 +96,8 @@ LASTS = lazy_compile(
 )
 #: What leads to what follows from something.
 FOLLOWING = lazy_compile(
-    r"(?:so|therefore|hence|also|deshalb|daher|drum|darum|donc|alors|du coup|así que|por eso|entonces|então|por isso|quindi|perciò|dus|daarom) ", _I
+    r"(?:so|therefore|hence|also|deshalb|daher|drum|darum|donc|alors|du coup|así que|por eso|entonces|então|por isso|quindi|perciò|dus|daarom) ",
+    _I,
 )
 #: It ends by pointing at something.
 POINTS_AT = lazy_compile(

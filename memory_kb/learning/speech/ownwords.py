@@ -21,7 +21,9 @@ GONE = "\x00"
 #: A longer message is not looked through at all.
 MAX_RAW = 200_000
 
-_FENCE = lazy_compile(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
+_FENCE = lazy_compile(
+    r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE
+)
 _INLINE = lazy_compile(r"(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,300}?(?<!`)(?P=ticks)(?!`)")
 _QUOTED = lazy_compile(
     r'(?<![\w"])"[^"\n]{1,600}"(?!\w)|“[^”\n]{1,600}”|„[^“”\n]{1,600}[“”]|«[^»\n]{1,600}»'
@@ -67,8 +69,12 @@ _BOILERPLATE = lazy_compile(
     re.IGNORECASE,
 )
 _PARAGRAPH = lazy_compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
-_STOP = lazy_compile(r"(?<![\d\s.!?…])[.!?…]++[\"'”’)*_]*+(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]++(?=\s)|[。！？]|\x00++")
-_ABBREVIATION = lazy_compile(r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ej|No|Nr)\.$", re.IGNORECASE)
+_STOP = lazy_compile(
+    r"(?<![\d\s.!?…])[.!?…]++[\"'”’)*_]*+(?=\s)|(?<=[\d\"\x00" + CODE + r"])[.!?…]++(?=\s)|[。！？]|\x00++"
+)
+_ABBREVIATION = lazy_compile(
+    r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ej|No|Nr)\.$", re.IGNORECASE
+)
 _BULLET = lazy_compile(r"[\s\x00]*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
 _NEW_ITEM = lazy_compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])\s")
 #: A line this long that does not end a sentence was wrapped.
@@ -170,7 +176,12 @@ def _lines(masked: str) -> Iterator[Span]:
         end = masked.find("\n", place)
         end = len(masked) if end < 0 else end
         line, after = masked[place:end].rstrip(), masked[end + 1 : end + 3]
-        goes_on = len(line) >= _WRAPPED and line[-1] not in ".!?:…" and after[:1].islower() and not _NEW_ITEM.match(masked, end + 1)
+        goes_on = (
+            len(line) >= _WRAPPED
+            and line[-1] not in ".!?:…"
+            and after[:1].islower()
+            and not _NEW_ITEM.match(masked, end + 1)
+        )
         if not goes_on or end >= len(masked):
             yield Span(start, end)
             start = end + 1

@@ -90,7 +90,9 @@ _HABIT = any_of(
     "use want(?!_to_(?!see)) write run commit put keep log squash merge rebase push ship deploy test pin name return store add edit change "
     "check call import mock cache catch expose throw swallow need_to_see format lint tag version document review validate prefix"
 )
-_WOULD_DO = any_of("have use keep see write read avoid get you_(?:didn't|did_not|don't|do_not|not|never|always|used|asked|kept)")
+_WOULD_DO = any_of(
+    "have use keep see write read avoid get you_(?:didn't|did_not|don't|do_not|not|never|always|used|asked|kept)"
+)
 
 PREFERENCE = compile_all(
     rf"{_SETTING}(?:(?:let's|you should|we should) )?(?:always|never(?: ever)?) (?={_ADVERB}{_VERB}){SHORT}",
@@ -127,7 +129,9 @@ _BINDING = (
     rf"be (?:\w+ing|{any_of('stuck off overloaded gone full confused tired wrong crazy broken missing down happy flaky mad nice fun')})\b)"
 )
 # The people who use what is being made: what they must do is a feature of it.
-_USERS = any_of("users? customers? visitors? players? children people members? guests? students? readers? shoppers? admins?")
+_USERS = any_of(
+    "users? customers? visitors? players? children people members? guests? students? readers? shoppers? admins?"
+)
 # What a team makes rules about: its code, its ways of working, its data. What must be so of other things is a feature.
 MATTERS = any_of(
     "api endpoint route handler service server job worker request response call query commit pr pull_request merge_request branch branches "
@@ -199,7 +203,9 @@ _LASTING = (
     rf"(?:(?:the|our|same|all|both|some)\s+)*(?:\w+ )?(?:{_AT_HAND} |(?:tests?|build|job|pipeline) "
     r"(?:is|are|isn't|aren't|was|were|contains?|returns?|uses?|comes?|still|now)\b))"
 )
-_NO_SUBJECT = any_of("i you we they he she it that which who is are was were to because think but when if there what just key should could can will")
+_NO_SUBJECT = any_of(
+    "i you we they he she it that which who is are was were to because think but when if there what just key should could can will"
+)
 _SUBJECT = rf"(?:(?!{_NO_SUBJECT}\b)[\w'{CODE}/.+#-]+ ){{1,9}}?"
 _IS_MADE = any_of(
     "called named deployed hosted stored written generated built located owned maintained pinned limited capped loaded formatted versioned "
@@ -221,7 +227,9 @@ _WE_DO = any_of(
     r"use run(?!_into\b|_out\b) deploy ship host store target support keep build publish write version pin sign release serve maintain follow "
     "format name test_against standardi[sz]ed_on moved switched migrated renamed replaced"
 )
-_NO_NAME = any_of("the a an in on at that this just line step page only about my your still because more less too not fine ok all for to from by")
+_NO_NAME = any_of(
+    "the a an in on at that this just line step page only about my your still because more less too not fine ok all for to from by"
+)
 _ARTICLE = any_of("a an the this that your my it one both them these those another some yet")
 _BY = any_of("automatically manually by from with via as per on")
 _TROUBLE = any_of("problem issue cause culprit reason bug point question")
@@ -288,13 +296,15 @@ REQUEST_BACK = lazy_compile(
 )
 #: A rule about something that the sentence before it names.
 ABOUT_IT = lazy_compile(
-    LEAD + r"(?:for|in|on|with|at) (?:that|those|such) (?!(?:file|function|method|class|line|case|one|page|test|branch|commit)\b)\w+,? "
+    LEAD
+    + r"(?:for|in|on|with|at) (?:that|those|such) (?!(?:file|function|method|class|line|case|one|page|test|branch|commit)\b)\w+,? "
     rf"(?:please )?(?:always|never) (?={_ADVERB}{_VERB}){SHORT}",
     re.IGNORECASE | re.DOTALL,
 )
 #: A sentence that says what something is, so that the next one may be short.
 GROUND = lazy_compile(
-    LEAD + r"(?:(?:this|it|that)(?:'s| is) (?:an?|our|the) |we(?:'re| are| use| have)\b|(?!(?:i|you|he|she|they|there|that|this|"
+    LEAD
+    + r"(?:(?:this|it|that)(?:'s| is) (?:an?|our|the) |we(?:'re| are| use| have)\b|(?!(?:i|you|he|she|they|there|that|this|"
     r"it)\b)[\w`.-]+(?: [\w`.-]+)? "
     r"(?:is|are|has|have|points?|contains?|holds?|runs?|lives?|comes?|belongs?|uses?|gets?) )",
     re.IGNORECASE,

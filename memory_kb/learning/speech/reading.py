@@ -28,8 +28,13 @@ _EXPRESSIONS = {"preference": phrases.PREFERENCE, "correction": phrases.CORRECTI
 #: What is standing by other words is read last.
 _STANDING = (("constraint", standing.CONSTRAINT), ("preference", standing.PREFERENCE))
 #: After a rule: what follows from it for the thing at hand.
-_THEN = lazy_compile(rf",? so (?:please |now |can you |could you )?{phrases.PLAIN_VERB} (?:this|it|that|them|these|those)\b[^?\n]*$", re.IGNORECASE)
-_CONDITION = lazy_compile(rf"{phrases.LEAD}(?:if|when|whenever|every ?time|each time|before|after|once|for)\b", re.IGNORECASE)
+_THEN = lazy_compile(
+    rf",? so (?:please |now |can you |could you )?{phrases.PLAIN_VERB} (?:this|it|that|them|these|those)\b[^?\n]*$",
+    re.IGNORECASE,
+)
+_CONDITION = lazy_compile(
+    rf"{phrases.LEAD}(?:if|when|whenever|every ?time|each time|before|after|once|for)\b", re.IGNORECASE
+)
 _PAUSE = lazy_compile(r"[,;:、，]\s*|\s[—–-]+\s+")
 _ENDS = " \t\r\n"
 
@@ -65,7 +70,13 @@ class Capture:
     def draft(self) -> Draft:
         """The learning that it becomes; corrections matter much, what is only like what is kept not too much, the rest as its kind implies."""
         priority = "high" if self.pattern == "correction" else "medium" if self.like else None
-        return Draft(self.text, self.kind, self.title, priority=priority, source="user_explicit" if self.pattern == "request" else "observed")
+        return Draft(
+            self.text,
+            self.kind,
+            self.title,
+            priority=priority,
+            source="user_explicit" if self.pattern == "request" else "observed",
+        )
 
 
 def read_request(masked: str, text: str) -> Capture | None:
@@ -95,7 +106,11 @@ def _asks_within(masked: str) -> bool:
     for pause in _PAUSE.finditer(masked):
         is_asked = phrases.REQUEST_BACK.match(masked, pause.end()) or foreign.asks_back(masked[pause.end() :])
         said = masked[: pause.start()]
-        if is_asked and foreign.width(said) >= _WIDE and not (doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said)):
+        if (
+            is_asked
+            and foreign.width(said) >= _WIDE
+            and not (doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said))
+        ):
             return not foreign.is_doubtful(said)
     return False
 
@@ -109,7 +124,10 @@ def read_note(text: str) -> Capture:
     """
     masked = read_own_text(text).masked
     told = _read(masked, masked, has_order=False)
-    is_order = re.match(rf"(?:please )?(?!the\b){phrases.PLAIN_VERB}(?! (?:is|are|has|have)\b)", masked, re.IGNORECASE) is not None
+    is_order = (
+        re.match(rf"(?:please )?(?!the\b){phrases.PLAIN_VERB}(?! (?:is|are|has|have)\b)", masked, re.IGNORECASE)
+        is not None
+    )
     return Capture("request", _KINDS[told.pattern] if told else "preference" if is_order else "fact", text, text)
 
 
@@ -117,7 +135,12 @@ def read_request_back(own: OwnText, before: Span, span: Span) -> Capture | None:
     """Return what the person said before they asked to remember it, with what they add."""
     request = phrases.REQUEST_BACK.match(own.masked, *span)
     said = own.masked[slice(*before)]
-    if request is None and foreign.asks_back(own.masked[slice(*span)]) and foreign.width(said) >= _WIDE and not foreign.is_doubtful(said):
+    if (
+        request is None
+        and foreign.asks_back(own.masked[slice(*span)])
+        and foreign.width(said) >= _WIDE
+        and not foreign.is_doubtful(said)
+    ):
         wanted = own.text[slice(*before)].strip(_ENDS)
         return Capture("request", "fact", wanted, wanted)
     if request is None or len(said.split()) < _BRIEF or doubts.ONE_OFF.search(said) or doubts.NOT_MEANT.search(said):
@@ -130,9 +153,15 @@ def read_request_back(own: OwnText, before: Span, span: Span) -> Capture | None:
 def read_about_it(own: OwnText, before: Span, span: Span) -> Capture | None:
     """Return a rule about something together with the sentence that names it."""
     found = phrases.ABOUT_IT.match(own.masked, *span)
-    if found is None or phrases.GROUND.match(own.masked, *before) is None or doubts.NOT_MEANT.search(own.masked, before.start, span.end):
+    if (
+        found is None
+        or phrases.GROUND.match(own.masked, *before) is None
+        or doubts.NOT_MEANT.search(own.masked, before.start, span.end)
+    ):
         return None
-    return Capture("preference", "preference", own.text[before.start : span.end], own.text[found.start("span") : found.end("span")])
+    return Capture(
+        "preference", "preference", own.text[before.start : span.end], own.text[found.start("span") : found.end("span")]
+    )
 
 
 def read_sentence(masked: str, text: str, *, has_order: bool, may_point: bool = False) -> Capture | None:
@@ -148,7 +177,9 @@ def read_sentence(masked: str, text: str, *, has_order: bool, may_point: bool = 
     respelt = respell(masked)
     if found or respelt.text == masked:
         return found
-    found = read_request(respelt.text, respelt.text) or _read(respelt.text, respelt.text, has_order=has_order, may_point=may_point)
+    found = read_request(respelt.text, respelt.text) or _read(
+        respelt.text, respelt.text, has_order=has_order, may_point=may_point
+    )
     return _as_written(found, respelt, text) if found else None
 
 
@@ -186,7 +217,9 @@ def _read(masked: str, text: str, *, has_order: bool, may_point: bool = False) -
         and not re.search(r"\b(?:i|we|you|not|never|\w+n't)$", masked[: tail.start()], re.IGNORECASE)
         and len(masked[: tail.start()].split()) >= _BRIEF
     ):
-        return replace(found, text=text[: tail.start()], span=found.span[: max(MIN_SPAN, tail.start() - text.find(found.span))])
+        return replace(
+            found, text=text[: tail.start()], span=found.span[: max(MIN_SPAN, tail.start() - text.find(found.span))]
+        )
     return found
 
 
@@ -196,9 +229,13 @@ def _match(masked: str, text: str, *, may_point: bool = False) -> Capture | None
     for pattern in order:
         for expression in _EXPRESSIONS[pattern]:
             found = expression.match(masked, start)
-            if found is None or (pattern == "preference" and " " not in found["span"] and not phrases.LONE_VERB.match(found["span"])):
+            if found is None or (
+                pattern == "preference" and " " not in found["span"] and not phrases.LONE_VERB.match(found["span"])
+            ):
                 continue
-            if (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(pattern, masked[found.start("span") :]):
+            if (may_point or not doubts.POINTING.match(found["span"])) and not _is_undone(
+                pattern, masked[found.start("span") :]
+            ):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
 
@@ -209,7 +246,11 @@ def _match_standing(masked: str, text: str) -> Capture | None:
     for pattern, expressions in _STANDING:
         for expression in expressions:
             found = expression.match(masked, start)
-            if found and not doubts.POINTING.match(found["span"]) and not _is_undone(pattern, masked[found.start("span") :]):
+            if (
+                found
+                and not doubts.POINTING.match(found["span"])
+                and not _is_undone(pattern, masked[found.start("span") :])
+            ):
                 return Capture(pattern, _KINDS[pattern], text, text[found.start("span") : found.end("span")])
     return None
 

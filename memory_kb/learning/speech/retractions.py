@@ -42,7 +42,9 @@ _DONE = 4_000
 #: An answer of more words that shares none with a statement is about something else.
 _BRIEF = 12
 _CHANGED = lazy_compile(r"\bon second thoughts?\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b", _I)
-_WRONG = lazy_compile(r"\b(?:i was|i am|i'm) (?:wrong|mistaken)\b(?! (?:about|on|with|to)\b)|\bmy (?:mistake|bad|fault|error)\b", _I)
+_WRONG = lazy_compile(
+    r"\b(?:i was|i am|i'm) (?:wrong|mistaken)\b(?! (?:about|on|with|to)\b)|\bmy (?:mistake|bad|fault|error)\b", _I
+)
 # How somebody begins who is about to think again.
 _AGAIN = lazy_compile(
     r"^(?:(?:hm+|oh|ah|ok(?:ay)?|well|so|and|but|um|uh|yes|yeah)[\s,.!…]+)*(?:sorry|oops|oh (?:right|wait|sorry|no)|ah (?:right|ok|wait|sorry|no)|"
@@ -66,7 +68,8 @@ _AS_SAID = lazy_compile(
 )
 # What is said of one occasion is an exception.
 _EXCEPTION = lazy_compile(
-    r"\b(?:here|there|now|though|this (?:one|time|pr|branch|file|case|once)|(?:just|only) (?:for|in|on)|too|as well|unless|except)\b", _I
+    r"\b(?:here|there|now|though|this (?:one|time|pr|branch|file|case|once)|(?:just|only) (?:for|in|on)|too|as well|unless|except)\b",
+    _I,
 )
 _NOT = lazy_compile(
     r"\b(?:don't|do not|dont|doesn't|does not|isn't|aren't|not|never|no longer|no need|needn't|unnecessary|optional|forget|drop|skip|stop|without|"
@@ -74,7 +77,8 @@ _NOT = lazy_compile(
     _I,
 )
 _FORBIDS = lazy_compile(
-    rf"{_NOT.pattern}|\b(?:no|nicht|kein\w*|nie|niemals|ne|pas|jamais|nunca|não|non|mai|niet|geen|nooit)\b|ない|禁止|不|别|勿", _I
+    rf"{_NOT.pattern}|\b(?:no|nicht|kein\w*|nie|niemals|ne|pas|jamais|nunca|não|non|mai|niet|geen|nooit)\b|ない|禁止|不|别|勿",
+    _I,
 )
 _MAY = lazy_compile(
     r"\b(?:is|are|was|were|'s) (?:all |totally |perfectly |quite |just )?(?:fine|ok(?:ay)?|allowed|good|alright|all right|possible|right|correct)\b|"
@@ -86,7 +90,9 @@ _TURNED_DOWN = lazy_compile(
     r"(?P<other>(?:(?:on|in|at|to|the|a|an) )*[\w./:#+-]+)",
     _I,
 )
-_IS_RIGHT = lazy_compile(r"(?:^|[\s,])(?P<it>[\w./:#+-]+) (?:is|was|were|are) (?:indeed |actually |the )?(?:right|correct)\b", _I)
+_IS_RIGHT = lazy_compile(
+    r"(?:^|[\s,])(?P<it>[\w./:#+-]+) (?:is|was|were|are) (?:indeed |actually |the )?(?:right|correct)\b", _I
+)
 _IS_IT = lazy_compile(
     r"\b(?:it|that|this)(?:'s| is| was) (?:indeed |actually |really |still )?(?P<is>[\w./:#+-]+)|\b(?:use|keep|take|stay with) "
     r"(?P<use>[\w./:#+-]+)",
@@ -176,7 +182,9 @@ class Retractions:
 
     def answer(self, said: str) -> None:
         """Take in what an agent says."""
-        self._stated = [one if one.is_old else replace(one, answered=f"{one.answered} {said}"[:2_000]) for one in self._stated]
+        self._stated = [
+            one if one.is_old else replace(one, answered=f"{one.answered} {said}"[:2_000]) for one in self._stated
+        ]
 
     def do(self, done: str) -> None:
         """Take in what an agent does: the words of an edit or of a command."""
@@ -222,7 +230,9 @@ def _judge(one: _Statement, said: tuple[str, ...], *, is_last: bool = False) -> 
     if one.is_old:
         is_own = one.age == 1 and is_last and any(takebacks.points(text) == "own" for text in told)
         return Taken(one.key, "doubtful") if is_own else None
-    instead = next((new for text in told[:1] if is_first and (new := takebacks.replace_in(one.text, text)) is not None), None)
+    instead = next(
+        (new for text in told[:1] if is_first and (new := takebacks.replace_in(one.text, text)) is not None), None
+    )
     if instead is not None:
         return Taken(one.key, _doubt_of(one), instead or None)
     if is_again and any(_replaces(one.text, words, text) for text in told):
@@ -233,7 +243,11 @@ def _judge(one: _Statement, said: tuple[str, ...], *, is_last: bool = False) -> 
 
 def _of_undoing(one: _Statement, words: frozenset[str], told: list[str]) -> Doubt | None:
     """Judge a statement by what was done for it, where somebody has that put back; what somebody does not want is not done for them."""
-    if not any(map(takebacks.undoes, told[:2])) or _FORBIDS.search(one.text) or words.isdisjoint(stemmed_set(one.done) - _IDLE):
+    if (
+        not any(map(takebacks.undoes, told[:2]))
+        or _FORBIDS.search(one.text)
+        or words.isdisjoint(stemmed_set(one.done) - _IDLE)
+    ):
         return None
     return "withdrawn" if _THINKS_AGAIN.match(told[0]) else "doubtful"
 
@@ -298,11 +312,19 @@ def _denies(kept: str, words: frozenset[str], said: str) -> bool:
         return True
     is_negative = _NOT.search(_TURNED_DOWN.sub(" ", kept)) is not None if other else _NOT.search(kept) is not None
     clauses = [clause.strip() for clause in _CLAUSE.split(said)]
-    return any((_MAY if is_negative else _NOT).search(one) and _covers(words, one) and not (is_negative and _NOT.search(one)) for one in clauses)
+    return any(
+        (_MAY if is_negative else _NOT).search(one) and _covers(words, one) and not (is_negative and _NOT.search(one))
+        for one in clauses
+    )
 
 
 def _affirms(value: str, said: str) -> bool:
-    found = [one[name] for pattern, names in ((_IS_RIGHT, ("it",)), (_IS_IT, ("is", "use"))) for one in pattern.finditer(said) for name in names]
+    found = [
+        one[name]
+        for pattern, names in ((_IS_RIGHT, ("it",)), (_IS_IT, ("is", "use")))
+        for one in pattern.finditer(said)
+        for name in names
+    ]
     bare = value.rsplit(maxsplit=1)[-1].strip(".,").lower()
     return any(one and one.strip(".,").lower() == bare for one in found)
 

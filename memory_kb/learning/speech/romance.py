@@ -63,7 +63,10 @@ FRENCH = tongue(
         ("preference", rf"(?:ne |n')(?:pas )?\w+(?:[ -]\w+)? (?:{_FR_NEVER})\b{REST}"),
         ("preference", rf"{_FR_DO} (?:[^,.;?!\n]{{0,30}} )?toujours {REST}"),
         ("preference", rf"(?:toujours|jamais) (?:de |des |d'|du |en |sur |avec |les |le |la )?(?=[\w`]){REST}"),
-        ("preference", rf"(?:désormais|dorénavant|à partir de maintenant|à l'avenir|dès maintenant),? (?!(?:ça|c'est|il|elle)\b){REST}"),
+        (
+            "preference",
+            rf"(?:désormais|dorénavant|à partir de maintenant|à l'avenir|dès maintenant),? (?!(?:ça|c'est|il|elle)\b){REST}",
+        ),
         ("preference", rf"(?:{_FR_HERE},? )?(?:on|nous) (?:n'|ne )?\w+ (?:plus|jamais|toujours|que)\b{REST}"),
         (
             "preference",
@@ -80,8 +83,14 @@ FRENCH = tongue(
                 rf"{NAMED}(?:[,.!;]|\s*$){_ALL}"
             ),
         ),
-        ("preference", rf"(?:les |nos )?{_WRITTEN_FR} (?:sont|se font|s'écrivent|restent) (?:toujours )?(?:en|au) {REST}"),
-        ("preference", rf"(?:{_FR_HERE},? )(?:on|nous) (?:utilise|emploie|écrit|met|fait|utilisons|écrivons|mettons) {REST}"),
+        (
+            "preference",
+            rf"(?:les |nos )?{_WRITTEN_FR} (?:sont|se font|s'écrivent|restent) (?:toujours )?(?:en|au) {REST}",
+        ),
+        (
+            "preference",
+            rf"(?:{_FR_HERE},? )(?:on|nous) (?:utilise|emploie|écrit|met|fait|utilisons|écrivons|mettons) {REST}",
+        ),
         (
             "preference",
             (
@@ -98,9 +107,18 @@ FRENCH = tongue(
         ),
         ("preference", rf"{_FR_DO} {NAMED} (?:au lieu d[e']|plutôt que|à la place d[e'])\s?{NAMED}(?:[,.!;]|\s*$)"),
         ("preference", rf"(?:avant|après|à) (?:chaque|tout) [\w-]+,? {_FR_DO}\b{REST}"),
-        ("preference", rf"(?:chaque fois que|quand) (?:tu|vous) [^,?\n]{{3,60}}\bune? [^,?\n]{{3,60}}, {_FR_DO}\b{REST}"),
-        ("preference", r"plus (?:de |d')[^,?\n]{3,60}?(?:, s'il te plaît|, merci|, stp| stp| svp|,? s'il vous plaît)[.!]*\s*$"),
-        ("constraint", rf"(?:tous les|toutes les|chaque|tout|toute) [\w-]+(?: [\w-]+)? (?:doit|doivent|ne doit|ne doivent) {REST}"),
+        (
+            "preference",
+            rf"(?:chaque fois que|quand) (?:tu|vous) [^,?\n]{{3,60}}\bune? [^,?\n]{{3,60}}, {_FR_DO}\b{REST}",
+        ),
+        (
+            "preference",
+            r"plus (?:de |d')[^,?\n]{3,60}?(?:, s'il te plaît|, merci|, stp| stp| svp|,? s'il vous plaît)[.!]*\s*$",
+        ),
+        (
+            "constraint",
+            rf"(?:tous les|toutes les|chaque|tout|toute) [\w-]+(?: [\w-]+)? (?:doit|doivent|ne doit|ne doivent) {REST}",
+        ),
         (
             "constraint",
             r"(?:les |la |le |l')?[\w-]+ (?:est|sont) (?:interdit|interdite|interdits|interdites|obligatoire|obligatoires|proscrit)\w*\b[^?\n]{0,80}",
@@ -125,9 +143,7 @@ FRENCH = tongue(
 
 # -- Spanish, Portuguese, Italian ----------------------------------------------------------
 
-_IBERIAN_DATA = (
-    r"(?:fechas|importes|precios|ids?|marcas de tiempo|montos|timestamps?|datas|preços|valores|importi|prezzi|date|horas|contraseñas|secretos)"
-)
+_IBERIAN_DATA = r"(?:fechas|importes|precios|ids?|marcas de tiempo|montos|timestamps?|datas|preços|valores|importi|prezzi|date|horas|contraseñas|secretos)"
 SPANISH = tongue(
     lead=any_of(
         "y pero entonces ok vale bueno bien perfecto gracias atención por_cierto importante nota sí claro además también por_favor oye recuerda"
@@ -159,7 +175,10 @@ SPANISH = tongue(
         r"\b(?:no pasa nada|no te preocupes|no hay problema|gracias)\b|\b(?:dice|dijo|dicen) que\b",
     ),
     ways=(
-        ("preference", rf"(?:los |las |nuestr[oa]s )?{_WRITTEN} (?:van|son|se escriben|se hacen|están) (?:siempre )?(?:en|al) {REST}"),
+        (
+            "preference",
+            rf"(?:los |las |nuestr[oa]s )?{_WRITTEN} (?:van|son|se escriben|se hacen|están) (?:siempre )?(?:en|al) {REST}",
+        ),
         (
             "preference",
             (
@@ -174,7 +193,10 @@ SPANISH = tongue(
                 rf"(?:[^,.;?!\n]{{0,30}} )?siempre\b{REST}"
             ),
         ),
-        ("preference", rf"no (?:uses|utilices|hagas|escribas|pongas|subas|añadas|toques|metas|cambies|guardes|hagáis) (?:nunca|jamás|más)\b{REST}"),
+        (
+            "preference",
+            rf"no (?:uses|utilices|hagas|escribas|pongas|subas|añadas|toques|metas|cambies|guardes|hagáis) (?:nunca|jamás|más)\b{REST}",
+        ),
         (
             "preference",
             (
@@ -182,7 +204,10 @@ SPANISH = tongue(
                 rf"nosotros )?(?:usamos|tenemos|utilizamos)\b{REST}"
             ),
         ),
-        ("preference", rf"(?:a partir de ahora|de ahora en adelante|en adelante|desde ahora|en el futuro),? (?!(?:va|será|es)\b){REST}"),
+        (
+            "preference",
+            rf"(?:a partir de ahora|de ahora en adelante|en adelante|desde ahora|en el futuro),? (?!(?:va|será|es)\b){REST}",
+        ),
         (
             "preference",
             (
@@ -190,7 +215,10 @@ SPANISH = tongue(
                 rf"utilizamos|escribimos|ponemos|hacemos|tenemos|se usa|se usan|se escriben?) {REST}"
             ),
         ),
-        ("preference", rf"(?:ya no|nunca|siempre|solo|sólo|no) (?:usamos|utilizamos|escribimos|hacemos|subimos|ponemos) {REST}"),
+        (
+            "preference",
+            rf"(?:ya no|nunca|siempre|solo|sólo|no) (?:usamos|utilizamos|escribimos|hacemos|subimos|ponemos) {REST}",
+        ),
         ("preference", rf"(?:prefiero|preferimos) (?!(?:el|la|los|las|ese|esa|este|esta|eso|esto|que me)\b){REST}"),
         ("preference", rf"(?:usa|utiliza|pon|escribe) {NAMED} (?:en lugar de|en vez de) {NAMED}(?:[,.!;]|\s*$)"),
         (
@@ -208,7 +236,10 @@ SPANISH = tongue(
             "constraint",
             rf"(?:todos los|todas las|cada|todo|toda|ningún|ninguna) [\w-]+(?: [\w-]+)? (?:debe|deben|tiene que|tienen que|puede|pueden) {REST}",
         ),
-        ("constraint", r"(?:el |la |los |las )?[\w.+#-]+ (?:está|están) (?:prohibid[oa]s?|terminantemente prohibid[oa]s?)\b[^?\n]{0,80}"),
+        (
+            "constraint",
+            r"(?:el |la |los |las )?[\w.+#-]+ (?:está|están) (?:prohibid[oa]s?|terminantemente prohibid[oa]s?)\b[^?\n]{0,80}",
+        ),
         (
             "statement",
             (
@@ -241,8 +272,14 @@ PORTUGUESE = tongue(
         ),
     ),
     ways=(
-        ("preference", rf"(?:use|utilize|escreva|faça|coloque|execute|mantenha|rode|usa) (?:[^,.;?!\n]{{0,30}} )?sempre {REST}"),
-        ("preference", rf"(?:sempre|nunca|jamais) (?!(?:me|se|é|foi|está|que|o|a|te|nos)\b)(?=\w+(?:a|e|as|es|ar|er|ir)\b){REST}"),
+        (
+            "preference",
+            rf"(?:use|utilize|escreva|faça|coloque|execute|mantenha|rode|usa) (?:[^,.;?!\n]{{0,30}} )?sempre {REST}",
+        ),
+        (
+            "preference",
+            rf"(?:sempre|nunca|jamais) (?!(?:me|se|é|foi|está|que|o|a|te|nos)\b)(?=\w+(?:a|e|as|es|ar|er|ir)\b){REST}",
+        ),
         ("preference", rf"não (?:use|utilize|faça|escreva|coloque|suba) (?:nunca|mais|jamais)\b{REST}"),
         ("preference", rf"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? {REST}"),
         (
@@ -254,11 +291,17 @@ PORTUGUESE = tongue(
         ),
         ("preference", rf"(?:(?:já )?não|nunca|sempre|só) (?:usamos|utilizamos|escrevemos|fazemos) {REST}"),
         ("preference", rf"nada de (?!(?:mais|errado|novo|especial|grave|mal)\b){NAMED}(?:[,.!;]|\s*$){_ALL}"),
-        ("preference", rf"(?:os |as |nossos |nossas )?{_WRITTEN} (?:são|vão|ficam|se escrevem) (?:sempre )?(?:em|no) {REST}"),
+        (
+            "preference",
+            rf"(?:os |as |nossos |nossas )?{_WRITTEN} (?:são|vão|ficam|se escrevem) (?:sempre )?(?:em|no) {REST}",
+        ),
         ("preference", rf"(?:prefiro|preferimos) (?!(?:o|a|os|as|esse|essa|este|esta|isso|que me)\b){REST}"),
         ("preference", rf"(?:use|usa|utilize) {NAMED} (?:em vez de|ao invés de|no lugar de) {NAMED}(?:[,.!;]|\s*$)"),
         ("preference", rf"antes de cada [\w-]+,? (?:execute|rode|use|faça)\b{REST}"),
-        ("constraint", rf"(?:todos os|todas as|cada|todo|toda) [\w-]+(?: [\w-]+)? (?:deve|devem|tem que|têm que|precisa|precisam) {REST}"),
+        (
+            "constraint",
+            rf"(?:todos os|todas as|cada|todo|toda) [\w-]+(?: [\w-]+)? (?:deve|devem|tem que|têm que|precisa|precisam) {REST}",
+        ),
         (
             "statement",
             (
@@ -290,7 +333,10 @@ ITALIAN = tongue(
         ),
     ),
     ways=(
-        ("preference", rf"(?:usa|utilizza|scrivi|metti|esegui|mantieni|aggiungi|chiama) (?:[^,.;?!\n]{{0,30}} )?sempre {REST}"),
+        (
+            "preference",
+            rf"(?:usa|utilizza|scrivi|metti|esegui|mantieni|aggiungi|chiama) (?:[^,.;?!\n]{{0,30}} )?sempre {REST}",
+        ),
         ("preference", rf"(?:sempre|mai) (?=\w+(?:are|ere|ire|arsi)\b|(?:il|la|i|le|gli|un|una) )\w{REST}"),
         ("preference", rf"non (?:\w+(?:are|ere|ire)|us\w+|scriv\w+|fare) mai {REST}"),
         ("preference", rf"(?:d'ora in poi|da ora in poi|da adesso in poi|in futuro),? {REST}"),
@@ -307,7 +353,10 @@ ITALIAN = tongue(
                 r"(?!(?:c'è|non c'è|manca|sotto|sopra)\b)[^?\n]{6,160}"
             ),
         ),
-        ("preference", rf"(?:i |gli |le |nostri )?{_WRITTEN} (?:sono|vanno|si scrivono) (?:sempre |scritti )?(?:in|al) {REST}"),
+        (
+            "preference",
+            rf"(?:i |gli |le |nostri )?{_WRITTEN} (?:sono|vanno|si scrivono) (?:sempre |scritti )?(?:in|al) {REST}",
+        ),
         ("preference", rf"(?:preferisco|preferiamo) (?!(?:il|la|i|le|quello|quella|questo|questa|che)\b){REST}"),
         ("preference", rf"(?:usa|utilizza) {NAMED} (?:invece di|al posto di|anziché) {NAMED}(?:[,.!;]|\s*$)"),
         ("preference", rf"prima di ogni [\w-]+,? (?:esegui|lancia|usa|fai)\b{REST}"),

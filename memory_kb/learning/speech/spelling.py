@@ -10,7 +10,20 @@ from memory_kb.expressions import lazy_compile
 
 #: Words that decide, which a slip of one letter does not hide.
 _DECIDING = (
-    *("always", "never", "prefer", "instead", "remember", "everywhere", "please", "should", "because", "before", "whenever", "required"),
+    *(
+        "always",
+        "never",
+        "prefer",
+        "instead",
+        "remember",
+        "everywhere",
+        "please",
+        "should",
+        "because",
+        "before",
+        "whenever",
+        "required",
+    ),
     *("allowed", "forbidden", "commit", "commits", "committing", "anymore", "without", "stop using"),
 )
 #: How the short ones are mistyped, and those that lack more than a letter.
@@ -105,7 +118,9 @@ def _meant(word: str) -> str | None:
     if len(word) < _SHORTEST - 1 or word in _OTHERS:
         return None
     return (
-        next((right for right in _DECIDING if right != word and len(right) >= _SHORTEST and _is_slip(word, right)), None)
+        next(
+            (right for right in _DECIDING if right != word and len(right) >= _SHORTEST and _is_slip(word, right)), None
+        )
         if word not in _DECIDING
         else None
     )
@@ -115,7 +130,10 @@ def _is_slip(word: str, right: str) -> bool:
     """Tell whether one letter is missing, doubled, swapped or another, and not the first."""
     if word[0] != right[0] or abs(len(word) - len(right)) > 1:
         return False
-    start = next((place for place, (one, other) in enumerate(zip(word, right, strict=False)) if one != other), min(len(word), len(right)))
+    start = next(
+        (place for place, (one, other) in enumerate(zip(word, right, strict=False)) if one != other),
+        min(len(word), len(right)),
+    )
     rest, meant = word[start:], right[start:]
     if len(word) == len(right):
         return rest[1:] == meant[1:] or (rest[:2] == meant[1::-1] and rest[2:] == meant[2:])

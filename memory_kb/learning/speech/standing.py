@@ -20,7 +20,9 @@ _STYLE = any_of(
     "present_tense past_tense composition inheritance f-strings raw_sql trailing_commas lf crlf async/await promises callbacks hooks "
     "(?:functional|function|class)_components interfaces type_aliases enums dataclasses hungarian_notation"
 )
-_HERE = r"(?:in|across|throughout|within) (?:this|our) (?:whole )?(?:repo|repository|project|code ?base|monorepo|workspace)"
+_HERE = (
+    r"(?:in|across|throughout|within) (?:this|our) (?:whole )?(?:repo|repository|project|code ?base|monorepo|workspace)"
+)
 _ANY_THING = r"(?!(?:the|this|that|these|those|a|an|it|them|my|your|his|her|their|its|some|one|two|three|both|another|more|less|fewer)\b)"
 #: Many of a kind, without an article or as those of the team.
 _PLURAL = (
@@ -79,7 +81,9 @@ _DOES = any_of(
     "hit call talk touch access read write depend rely import use share store log connect open send mutate modify block know contain leak expose "
     "query fetch create delete drop raise throw swallow print sleep need require reach mock"
 )
-_OF_THESE = any_of("new old two three four both other first second third last next remaining failing same slow flaky broken following above")
+_OF_THESE = any_of(
+    "new old two three four both other first second third last next remaining failing same slow flaky broken following above"
+)
 _PLACE = rf"(?:{_CODE}|(?:production|prod)\b|(?:our [\w-]+s|(?:(?:unit|integration|end-to-end|e2e|react|vue|api) )?(?:{_ACTORS}|components))\b)"
 _DATA = any_of(
     "be_(?:logged|stored|saved|persisted|sent|shared|exported|cached|transferred|printed|exposed|committed|hard-?coded|returned|written|kept) leave "

@@ -93,7 +93,10 @@ _BY_DESIGN = lazy_compile(
     r"intentional(?:ly)?|deliberate(?:ly)?|you can (?:rely|count) on (?:that|it)|that's a given|and that stays so)\b",
     _I,
 )
-_FIXED = lazy_compile(rf"{_SUBJECT} (?:is|are) (?:strictly )?(?:read-only|append-only|immutable|write-once)\b(?!.*\b(?:make|change)\b)", _I)
+_FIXED = lazy_compile(
+    rf"{_SUBJECT} (?:is|are) (?:strictly )?(?:read-only|append-only|immutable|write-once)\b(?!.*\b(?:make|change)\b)",
+    _I,
+)
 _SOURCE = lazy_compile(
     rf"(?:(?:the |our |all )?(?:[\w'{CODE}-]+ )?(?:secrets?|credentials|config|configuration|settings|env vars|keys|certificates|certs|"
     rf"docs|artifacts?|images|translations|"
@@ -103,8 +106,14 @@ _SOURCE = lazy_compile(
     _I,
 )
 _IDLE = lazy_compile(r"\b(?:it makes no sense|there is no point|no point in|pointless|useless)\b", _I)
-_NOTICE = lazy_compile(r"(?:fyi|heads[- ]up|for context|for your information|just so you know|so you know|keep in mind|note)\b[,:]?\s*(?:that )?", _I)
-_HOLDS = lazy_compile(r"\b(?:always|never|only|every|each|by default|whenever|needs|requires|expects|must|cannot|can't|doesn't|does not|don't)\b", _I)
+_NOTICE = lazy_compile(
+    r"(?:fyi|heads[- ]up|for context|for your information|just so you know|so you know|keep in mind|note)\b[,:]?\s*(?:that )?",
+    _I,
+)
+_HOLDS = lazy_compile(
+    r"\b(?:always|never|only|every|each|by default|whenever|needs|requires|expects|must|cannot|can't|doesn't|does not|don't)\b",
+    _I,
+)
 _PERSONAL = lazy_compile(r"(?:i|we|you|he|she|they|it|this|that|these|those|there)\b(?! (?:need|have to)\b)", _I)
 _DO = lazy_compile(
     r"[,;.] (?:so |and |then |please )*(?:change|open|fix|move|add|remove|make|look|check|see|rename|delete|can you|could you|increase|raise|"
@@ -141,4 +150,8 @@ def read_surrounding(core: str, lead: str = "") -> str | None:
     if _RESTART.match(core) and not _PERSONAL.match(core) and not FARING.search(core):
         return "statement"
     found = _BOUND.match(core) or _STRICT.match(core)
-    return "statement" if found and (_LIMITING.search(core) or _IDLE.search(core)) and not FARING.search(found["rest"].split(",")[0]) else None
+    return (
+        "statement"
+        if found and (_LIMITING.search(core) or _IDLE.search(core)) and not FARING.search(found["rest"].split(",")[0])
+        else None
+    )

@@ -59,9 +59,12 @@ _NAMED = _compiled(
 )
 #: What is named, and only for now.
 _FOR_ONCE = lazy_compile(
-    r"\b(?:for now|for the moment|right now|today|this time|for this|just here|in (?:the|this) \w+ (?:folder|file|module))\b", _I
+    r"\b(?:for now|for the moment|right now|today|this time|for this|just here|in (?:the|this) \w+ (?:folder|file|module))\b",
+    _I,
 )
-_NO_NAME = lazy_compile(r"(?:(?:last|previous|first|earlier|whole|other|new|old|one|two|few|things?|message|remark|rule) ?)+", _I)
+_NO_NAME = lazy_compile(
+    r"(?:(?:last|previous|first|earlier|whole|other|new|old|one|two|few|things?|message|remark|rule) ?)+", _I
+)
 _OWN = lazy_compile(
     rf"{_DROP} (?:(?:that|it|this|the|my) (?:last |previous |earlier |first )?{_NOUN}){_END}|{_DROP} {_SAID}(?! {_OF}\b)"
     r"|\b(?:i )?take (?:that|it|this) back\b|\bi misspoke\b|\bforget (?:that )?i (?:ever )?said (?:anything|that|it|this)(?!\w)|\blet's not do"
@@ -139,7 +142,9 @@ _STRONG = (
     r"i mean(?:t)?|make (?:that|it)|rather|nein,? warte|quatsch|ich meine?|vielmehr|non,? attends|plutôt|je voulais dire|no,? espera|mejor dicho|"
     r"quise decir)"
 )
-_PREPOSITION = r"(?:by|to|in|at|after|before|with|on|from|via|under|as|for|nach|auf|mit|bei|vor|par|à|en|avec|por|a|con|como)"
+_PREPOSITION = (
+    r"(?:by|to|in|at|after|before|with|on|from|via|under|as|for|nach|auf|mit|bei|vor|par|à|en|avec|por|a|con|como)"
+)
 _FRAGMENT = lazy_compile(
     rf"^(?:{_LEAD}[\s,.!:…]+)*{_STRONG}[\s,.!:…]+(?:{_LEAD}[\s,.!:…]+)*(?P<way>{_PREPOSITION}) (?P<what>(?!be\b|the way\b|now\b"
     rf"|first\b)[\w.+#/-]+(?: "
@@ -178,7 +183,15 @@ def points(sentence: str) -> Pointing | None:
         >>> points("Forget what I said."), points("Oops, wrong window."), points("Ignore that."), points("Ignore the warnings.")
         ('own', 'mixup', 'that', None)
     """
-    return "own" if _OWN.search(sentence) else "mixup" if _MIXUP.search(sentence) else "that" if _THAT.search(sentence) else None
+    return (
+        "own"
+        if _OWN.search(sentence)
+        else "mixup"
+        if _MIXUP.search(sentence)
+        else "that"
+        if _THAT.search(sentence)
+        else None
+    )
 
 
 def undoes(sentence: str) -> bool:

@@ -11,7 +11,15 @@ from memory_kb.expressions import lazy_compile
 from memory_kb.learning.speech import doubts, takebacks
 from memory_kb.learning.speech.asking import asks
 from memory_kb.learning.speech.capture import MAX_MESSAGE, read_own
-from memory_kb.learning.speech.clauses import begin, end, is_for_now, is_order_alone, most_telling, names_something, points_at_something
+from memory_kb.learning.speech.clauses import (
+    begin,
+    end,
+    is_for_now,
+    is_order_alone,
+    most_telling,
+    names_something,
+    points_at_something,
+)
 from memory_kb.learning.speech.foreign import width
 from memory_kb.learning.speech.lasting import Judgement, judge
 from memory_kb.learning.speech.ownwords import OwnText, sentences
@@ -34,7 +42,9 @@ _NAMELESS = lazy_compile(
     r"ist|war|hat|muss|kann|bleibt|läuft|kommt|heißt|geht|moet|blijft|kan|heeft)\b)|(?:それ|これ|あれ)(?:は|が|も)|(?:那|这)(?:是|个是)",
     re.IGNORECASE,
 )
-_PERHAPS = lazy_compile(r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE)
+_PERHAPS = lazy_compile(
+    r"(?:vielleicht|peut-être|quizás?|tal vez|talvez|forse|misschien|もしかし|也许|可能)", re.IGNORECASE
+)
 _OBJECTS = lazy_compile(
     r"(?:no+|nope|nah|nein|non|nee|não)(?:[,.!:]| (?=(?:wait|stop|do|don|warte|attends|espera|wacht)\b))|(?:いや|いいえ|不)[,、，。！]",
     re.IGNORECASE,
@@ -88,7 +98,11 @@ def read_told(message: str, known: Iterable[str] = (), *, answered: str | None =
         if not (asks(masked) or _is_not_meant(masked) or any(plain in one or one in plain for one in out)):
             told.append(_Told(span, judged, _points_back_to(masked)))
     is_asked = answered is not None and asks(answered)
-    found = (_put_together(own, group, is_asked=is_asked) for line in _lines(own.masked, told) for group in _around_kept(line))
+    found = (
+        _put_together(own, group, is_asked=is_asked)
+        for line in _lines(own.masked, told)
+        for group in _around_kept(line)
+    )
     return tuple(one for one in found if one.text in message and width(one.text) >= _WIDTH)
 
 
@@ -118,9 +132,17 @@ def _around_kept(line: Sequence[_Told]) -> Iterator[Sequence[_Told]]:
             continue
         first, last = place, place + 1
         least = _POINTED_AT if line[first].points_back else _BEFORE
-        while first > done and line[first - 1].judged.margin >= least and line[place].span.end - line[first - 1].span.start <= _LONGEST_TOLD:
+        while (
+            first > done
+            and line[first - 1].judged.margin >= least
+            and line[place].span.end - line[first - 1].span.start <= _LONGEST_TOLD
+        ):
             first -= 1
-        while last < len(line) and line[last].judged.margin >= _BEHIND and line[last].span.end - line[first].span.start <= _LONGEST_TOLD:
+        while (
+            last < len(line)
+            and line[last].judged.margin >= _BEHIND
+            and line[last].span.end - line[first].span.start <= _LONGEST_TOLD
+        ):
             last += 1
         yield line[first:last]
         done = place = last
@@ -159,7 +181,9 @@ def _is_not_meant(masked: str) -> bool:
 
 
 def _is_taken_back(masked: str) -> bool:
-    return any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)) or takebacks.points(masked) is not None
+    return (
+        any(one.search(masked) for one in (doubts.TAKEN_BACK, doubts.NOW_TO_DO)) or takebacks.points(masked) is not None
+    )
 
 
 def _put_together(own: OwnText, group: Sequence[_Told], *, is_asked: bool) -> Capture:
@@ -169,10 +193,19 @@ def _put_together(own: OwnText, group: Sequence[_Told], *, is_asked: bool) -> Ca
     named = [one for one in group if not one.points_back and one.judged.margin >= _BEFORE]
     head = max(named or group, key=lambda one: one.judged.margin)
     ends = _ends(own.masked, group)
-    is_answer = is_asked or width(own.text[slice(*ends)]) < _SELF_CONTAINED or points_back(own.masked[slice(*group[0].span)])
+    is_answer = (
+        is_asked or width(own.text[slice(*ends)]) < _SELF_CONTAINED or points_back(own.masked[slice(*group[0].span)])
+    )
     itself = _thing_itself(own.masked, head.span)
     itself = most_telling(own.masked, itself) if itself.end - itself.start > TITLE else itself
-    return Capture(_PATTERNS[best.kind], best.kind, own.text[slice(*ends)], own.text[slice(*itself)], best.words, is_answer=is_answer)
+    return Capture(
+        _PATTERNS[best.kind],
+        best.kind,
+        own.text[slice(*ends)],
+        own.text[slice(*itself)],
+        best.words,
+        is_answer=is_answer,
+    )
 
 
 def _ends(masked: str, group: Sequence[_Told]) -> Span:

@@ -44,7 +44,9 @@ def asking(verbs: str, filling: str, that: str, titles: str) -> str:
         >>> [request.match(text)[0] for text in ("merk dir bitte für später: X", "merk dir, dass X", "für später: X")]
         ['merk dir bitte für später: ', 'merk dir, dass ', 'für später: ']
     """
-    return rf"(?:{verbs})(?:,? (?:{filling}))*(?:\s*[:–—]\s*(?:(?:{that})\s+)?|,?\s+(?:{that})\s*)|(?:{titles})\s*[:–—]\s*"
+    return (
+        rf"(?:{verbs})(?:,? (?:{filling}))*(?:\s*[:–—]\s*(?:(?:{that})\s+)?|,?\s+(?:{that})\s*)|(?:{titles})\s*[:–—]\s*"
+    )
 
 
 def tongue(

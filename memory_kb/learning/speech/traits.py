@@ -85,7 +85,9 @@ def shown_word(trait: str) -> str:
 
 
 def _words(sentence: str, runs: list[str]) -> Iterator[str]:
-    text = _NAMES.sub(f" {_NAME_WORD} ", _QUOTES.sub(f" {_QUOTE_WORD} ", _CODES.sub(f" {_CODE_WORD} ", sentence.rstrip(" .。"))))
+    text = _NAMES.sub(
+        f" {_NAME_WORD} ", _QUOTES.sub(f" {_QUOTE_WORD} ", _CODES.sub(f" {_CODE_WORD} ", sentence.rstrip(" .。")))
+    )
     for found in _TOKEN.finditer(text):
         word = found[0].replace("’", "'")
         if word.isdigit():

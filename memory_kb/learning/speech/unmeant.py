@@ -32,7 +32,9 @@ _SUPPOSED = lazy_compile(
     r"et si (?:on|nous|je)\b|admettons\b|supongamos\b|imagina(?:te|mos)?\b|pongamos\b|y si\b|もし|仮に|例えば)",
     _I,
 )
-_EXPERIMENT = lazy_compile(r"\b(?:for the sake of (?:the |an )?argument|for argument's sake|thought experiment|hypothetical(?:ly)?)\b", _I)
+_EXPERIMENT = lazy_compile(
+    r"\b(?:for the sake of (?:the |an )?argument|for argument's sake|thought experiment|hypothetical(?:ly)?)\b", _I
+)
 # A condition that is a choice not made, or a case that has not come; a condition that will come again is none.
 _IF = r"\bif (?:we|i|they|you|somebody|someone) "
 _OTHERWISE = lazy_compile(
@@ -73,7 +75,8 @@ _PRAISE = lazy_compile(
     _I,
 )
 _BARE_PRAISE = lazy_compile(
-    r"\W*(?:brilliant|genius|bravo|fantastic|slow clap|congrat(?:s|ulations)|how original|what a plan)(?: idea| plan| work| job)?\W*", _I
+    r"\W*(?:brilliant|genius|bravo|fantastic|slow clap|congrat(?:s|ulations)|how original|what a plan)(?: idea| plan| work| job)?\W*",
+    _I,
 )
 _ORDERING = lazy_compile(r"\b(?:always|never|everywhere)\b", _I)
 
@@ -114,4 +117,6 @@ def _is_mocking(sentence: str) -> bool:
         return False
     if _MOCKING.search(sentence) or _BARE_PRAISE.fullmatch(sentence):
         return True
-    return _ABSURD.search(sentence) is not None and (_PRAISE.match(sentence) is not None or re.search(r"\bnever\b", sentence, _I) is not None)
+    return _ABSURD.search(sentence) is not None and (
+        _PRAISE.match(sentence) is not None or re.search(r"\bnever\b", sentence, _I) is not None
+    )

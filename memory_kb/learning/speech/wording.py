@@ -15,22 +15,29 @@ TITLE, _SHORTEST_TITLE = 80, 30
 
 _I = re.IGNORECASE
 _AGREEING = lazy_compile(r"(?:(?:yes|yeah|yep|right|correct|exactly|true)[,.!:]*\s+)*", _I)
-_OBJECTING = lazy_compile(r"(?:no|nope|nah|nein|nee|non|não|wrong|falsch|いや|いいえ|不对)\s*[,:;.!–—、，]+\s*(?:actually,? )?", _I)
+_OBJECTING = lazy_compile(
+    r"(?:no|nope|nah|nein|nee|non|não|wrong|falsch|いや|いいえ|不对)\s*[,:;.!–—、，]+\s*(?:actually,? )?", _I
+)
 _FOREIGN_LEAD = lazy_compile(
     rf"(?:{any_of('und bitte also übrigens außerdem et donc aussi y además por_favor e inoltre en graag')}(?:\s*[,:]\s*|\s+)(?=[\w`]{{2}})|"
     r"(?:achtung|wichtig|hinweis|attention|important|atención|importante|atenção|attenzione|let op)\s*[,:!]\s*)*",
     _I,
 )
-_PARTING = any_of("please pls plz thanks thx thank_you btw by_the_way ok okay fyi bitte danke merci stp svp gracias por_favor grazie graag")
+_PARTING = any_of(
+    "please pls plz thanks thx thank_you btw by_the_way ok okay fyi bitte danke merci stp svp gracias por_favor grazie graag"
+)
 _TRAILING = lazy_compile(
     rf"(?:\s*[,;–—-]?\s*\b(?:{_PARTING}))+\s*$",
     _I,
 )
 # What is not cut apart: code, quotes, what is in brackets.
-_WHOLE = lazy_compile(r"`[^`]*`?|\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|(?<!\w)'[^']*'(?!\w)|(?<![\w$])[\w$]*\([^()]*\)?|「[^」]*」?")
+_WHOLE = lazy_compile(
+    r"`[^`]*`?|\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|(?<!\w)'[^']*'(?!\w)|(?<![\w$])[\w$]*\([^()]*\)?|「[^」]*」?"
+)
 _CLAUSE_END = lazy_compile(r"(?<=[^\s,;:.!?–—-])(?=(?:[,;.!?]|(?<!\)):)[,;:.!?]*(?:\s|$)|\s[–—-]+\s|[、，；：。])")
 _BEFORE_CLAUSE = lazy_compile(
-    rf"(?=\s{any_of('because since so_that which unless weil damit sodass wobei parce_que puisque porque ya_que perché poiché omdat zodat')}\b)", _I
+    rf"(?=\s{any_of('because since so_that which unless weil damit sodass wobei parce_que puisque porque ya_que perché poiché omdat zodat')}\b)",
+    _I,
 )
 #: Short words behind which something is missing.
 _LOOSE_END = lazy_compile(r"(?:\s+[a-zà-ÿ]{1,3})+$")
@@ -72,7 +79,11 @@ def headline(text: str, limit: int = TITLE) -> str:
     whole = [found.span() for found in _WHOLE.finditer(line)]
     for expression in (_CLAUSE_END, _BEFORE_CLAUSE, _WORD_END):
         places = (found.start() for found in expression.finditer(line, 0, limit))
-        ends = [one for one in places if _SHORTEST_TITLE <= one < limit and not any(start < one < end for start, end in whole)]
+        ends = [
+            one
+            for one in places
+            if _SHORTEST_TITLE <= one < limit and not any(start < one < end for start, end in whole)
+        ]
         if ends:
             title = line[: ends[-1]]
             return f"{_LOOSE_END.sub('', title) if expression is _WORD_END else title}…"

@@ -48,7 +48,11 @@ def activation_score(kind: str, count: int, seen: date | None, today: date, half
 
 
 def plan_archiving(
-    memories: Iterable[Memory], folder_of: Callable[[Location], str], now: datetime, half_life: float = 90.0, taken_in: frozenset[str] = frozenset()
+    memories: Iterable[Memory],
+    folder_of: Callable[[Location], str],
+    now: datetime,
+    half_life: float = 90.0,
+    taken_in: frozenset[str] = frozenset(),
 ) -> tuple[Change, ...]:
     """Plan to archive the live entries whose activation score fell below 0.1.
 
@@ -65,17 +69,27 @@ def plan_archiving(
         score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
         if score < ARCHIVE_BELOW:
             changes += plan_move_to_archive(
-                memory, folder_of(memory.place), today, f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}."
+                memory,
+                folder_of(memory.place),
+                today,
+                f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}.",
             )
     return tuple(changes)
 
 
 def _may_go(memory: Memory) -> bool:
     is_free = memory.is_live and memory.is_ours and not memory.is_pinned and not memory.is_in_people_file
-    return is_free and not memory.is_evergreen and memory.kind not in _EXEMPT and memory.place.learning_type != "institutional"
+    return (
+        is_free
+        and not memory.is_evergreen
+        and memory.kind not in _EXEMPT
+        and memory.place.learning_type != "institutional"
+    )
 
 
-def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str, status: str = "archived") -> tuple[Change, ...]:
+def plan_move_to_archive(
+    memory: Memory, folder: str, today: date, reason: str, status: str = "archived"
+) -> tuple[Change, ...]:
     """Plan to move an entry to `archive/YYYY-MM/` of its scope, all or nothing.
 
     An entry that shares its file with others gets one of its own there.

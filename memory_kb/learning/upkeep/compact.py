@@ -123,7 +123,10 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
     repeats = find_repeats(live)
     left = {id(memory) for group in repeats for memory in group[1:]}
     staying = [memory for memory in memories if id(memory) not in left]
-    in_file, in_scope = Counter((memory.path, memory.id) for memory in staying), Counter((memory.place, memory.id) for memory in staying)
+    in_file, in_scope = (
+        Counter((memory.path, memory.id) for memory in staying),
+        Counter((memory.place, memory.id) for memory in staying),
+    )
     retired = (memory for memory in mine if memory.status == "retired" and not archive.holds(memory))
     gone = [memory for memory in retired if in_file[memory.path, memory.id] == 1]
     single = [memory for memory in live if id(memory) not in left and in_scope[memory.place, memory.id] == 1]
@@ -137,7 +140,9 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
     return Compaction(tuple(changes), len(live) + len(gone), len(gone), len(left), merged)
 
 
-def _plan_merge(cluster: Sequence[Memory], archive: _Archive, around: Surroundings, threshold: float | None) -> tuple[Change, ...]:
+def _plan_merge(
+    cluster: Sequence[Memory], archive: _Archive, around: Surroundings, threshold: float | None
+) -> tuple[Change, ...]:
     primary, *others = cluster
     if threshold is None:
         return merge(primary, others, archive.name, around.body_of, f"{len(cluster)} entries say the same.")
@@ -147,7 +152,9 @@ def _plan_merge(cluster: Sequence[Memory], archive: _Archive, around: Surroundin
     return merge(primary, others, archive.name, around.body_of, f"{len(cluster)} entries are paraphrases.", extra)
 
 
-def find_clusters(memories: Sequence[Memory], meanings: Meanings | None = None, threshold: float | None = None) -> Iterator[tuple[Memory, ...]]:
+def find_clusters(
+    memories: Sequence[Memory], meanings: Meanings | None = None, threshold: float | None = None
+) -> Iterator[tuple[Memory, ...]]:
     """Yield the entries that say the same.
 
     They share scope, job, task, learning type, kind, type, domain and the files they apply to;
@@ -169,7 +176,9 @@ def _what_must_agree(memory: Memory) -> tuple[object, ...]:
     return memory.place, memory.kind, memory.type, memory.domain, frozenset(memory.applies_to), turning
 
 
-def _cluster(group: Sequence[Memory], meanings: Meanings | None, threshold: float | None) -> Iterator[tuple[Memory, ...]]:
+def _cluster(
+    group: Sequence[Memory], meanings: Meanings | None, threshold: float | None
+) -> Iterator[tuple[Memory, ...]]:
     same: dict[tuple[str, str], list[Memory]] = {}
     for memory in group:
         # What somebody noted to contradict another is held against each by itself.
@@ -178,7 +187,9 @@ def _cluster(group: Sequence[Memory], meanings: Meanings | None, threshold: floa
     members = [tuple(one) for (text, _), one in same.items() if text]
     while len(members) > 1:
         speakers = [longest(by_rank(one)) for one in members]
-        clusters = _paraphrases(speakers, threshold) if threshold is not None else seeded_clusters(_pairs(speakers, meanings))
+        clusters = (
+            _paraphrases(speakers, threshold) if threshold is not None else seeded_clusters(_pairs(speakers, meanings))
+        )
         if not clusters:
             break
         joined = {cluster[0]: tuple(memory for place in cluster for memory in members[place]) for cluster in clusters}
@@ -274,4 +285,8 @@ class CompactReport:
         """What left the live files, in words; "" where nothing did."""
         counts = (("merged", self.merged), ("repeated", self.repeated), ("retired", self.retired))
         gone = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-        return f"{self.before:,} {'entry' if self.before == 1 else 'entries'}, {self.after:,} now: {gone}" if self.run.changes else ""
+        return (
+            f"{self.before:,} {'entry' if self.before == 1 else 'entries'}, {self.after:,} now: {gone}"
+            if self.run.changes
+            else ""
+        )

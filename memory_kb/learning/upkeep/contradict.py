@@ -94,7 +94,9 @@ def _may_be_weighed(memory: Memory) -> bool:
 
 
 def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) -> Iterator[Contradiction]:
-    for _, older, newer in sorted(quiet, key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))[:_MOST_ASKED]:
+    for _, older, newer in sorted(quiet, key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))[
+        :_MOST_ASKED
+    ]:
         cause = classify(older.text, newer.text)
         if cause:
             yield Contradiction(older, newer, cause, "a language model says so", _resolution(older, newer, cause))
@@ -108,7 +110,9 @@ def _are_settled(one: Memory, other: Memory) -> bool:
     """Tell whether links between two entries say how they stand to each other."""
     if not one.links and not other.links:
         return False
-    ends = [{link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))]
+    ends = [
+        {link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))
+    ]
     return "contradicts" in ends[0] & ends[1] or not (ends[0] | ends[1]).isdisjoint(("supersedes", "superseded_by"))
 
 
@@ -127,17 +131,28 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     """
     desk = _Desk()
     retired: set[int] = set()
-    outdated = sorted((one for one in found if one.resolution == "retire"), key=lambda one: (_age(one.newer), _age(one.older)), reverse=True)
+    outdated = sorted(
+        (one for one in found if one.resolution == "retire"),
+        key=lambda one: (_age(one.newer), _age(one.older)),
+        reverse=True,
+    )
     for older, newer, _, signal, resolution in (*outdated, *(one for one in found if one.resolution == "weaken")):
         if id(older) in retired or id(newer) in retired:
             continue
         if resolution == "retire":
             retired.add(id(older))
-            desk.note(older, Link(newer.id, "superseded_by"), f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
+            desk.note(
+                older,
+                Link(newer.id, "superseded_by"),
+                f"{newer.id} has taken its place ({signal}).",
+                {"status": "retired"},
+            )
             desk.note(newer, Link(older.id, "supersedes"), f"It has taken the place of {older.id} ({signal}).", {})
         else:
             for memory, other in ((older, newer), (newer, older)):
-                desk.note(memory, Link(other.id, "contradicts"), f"It stands against {other.id} ({signal}).", weaken(memory))
+                desk.note(
+                    memory, Link(other.id, "contradicts"), f"It stands against {other.id} ({signal}).", weaken(memory)
+                )
         desk.bind(older, newer)
     return desk.plan()
 
@@ -175,9 +190,15 @@ class _Desk:
         first = {place: group[0] for group in linked_clusters(self._bonds) for place in group}
         changes: list[Change] = []
         for place, memory in enumerate(self._memories):
-            change = plan_fields(memory, {**self._values[place], "links": add_links(memory, self._links[place])}, self._reasons[place])
+            change = plan_fields(
+                memory, {**self._values[place], "links": add_links(memory, self._links[place])}, self._reasons[place]
+            )
             if change:
-                changes.append(change.joined(f"contradiction {self._memories[first[place]].path} {self._memories[first[place]].id}"))
+                changes.append(
+                    change.joined(
+                        f"contradiction {self._memories[first[place]].path} {self._memories[first[place]].id}"
+                    )
+                )
         return tuple(changes)
 
 
@@ -220,7 +241,11 @@ class ContradictionsReport:
         changed = {change.id for change in self.run.changes}
         done = [one for one in self.found if {one.older.id, one.newer.id} <= changed]
         retired = {one.older.id: one for one in reversed(done) if one.resolution == "retire"}
-        weakened = [one for one in done if one.resolution == "weaken" and retired.keys().isdisjoint((one.older.id, one.newer.id))]
+        weakened = [
+            one
+            for one in done
+            if one.resolution == "weaken" and retired.keys().isdisjoint((one.older.id, one.newer.id))
+        ]
         told = [_say(one) for one in (*reversed(retired.values()), *weakened)]
         more = len(told) - _MOST_TOLD
         return "; ".join((*told[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])))

@@ -28,7 +28,13 @@ def choose_primary(memories: Sequence[Memory]) -> Memory:
     """
 
     def rank(memory: Memory) -> tuple[float, float, date, str, int]:
-        return -memory.importance, -memory.share("confidence", 0.5), parse_date(memory.created_at) or date.max, memory.path, memory.line
+        return (
+            -memory.importance,
+            -memory.share("confidence", 0.5),
+            parse_date(memory.created_at) or date.max,
+            memory.path,
+            memory.line,
+        )
 
     return min(memories, key=rank)
 
@@ -79,7 +85,9 @@ def merge(
 
 
 def _plan_leaving(memory: Memory, to: str, reason: str, successor: str) -> tuple[Change, ...]:
-    fields = plan_fields(memory, {"status": "archived", "links": add_links(memory, [Link(successor, "superseded_by")])}, reason)
+    fields = plan_fields(
+        memory, {"status": "archived", "links": add_links(memory, [Link(successor, "superseded_by")])}, reason
+    )
     moved = move(memory, to, reason, memory.id)
     return (fields, moved) if fields else (moved,)
 
@@ -100,7 +108,11 @@ def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]
     count = max(memory.reinforcement_count for memory in everything)
     if count > primary.reinforcement_count:
         values["reinforcement_count"] = count
-    values |= {name: sum(memory.count(name) for memory in everything) for name in _SUMS if any(name in memory.metadata for memory in everything)}
+    values |= {
+        name: sum(memory.count(name) for memory in everything)
+        for name in _SUMS
+        if any(name in memory.metadata for memory in everything)
+    }
     for name in _LAST:
         known = [text for memory in everything if memory.day(name) and (text := memory.word(name))]
         if known:
@@ -108,7 +120,10 @@ def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]
     created = [memory.created_at for memory in everything if memory.created_at]
     if created:
         values["created_at"] = min(created, key=lambda text: (parse_date(text) or date.max, text))
-    sources = [*(word for memory in others for word in memory.words("sources")), *(word for memory in others if (word := memory.word("session_id")))]
+    sources = [
+        *(word for memory in others for word in memory.words("sources")),
+        *(word for memory in others if (word := memory.word("session_id"))),
+    ]
     for name, words in (("tags", [tag for memory in others for tag in memory.tags]), ("sources", sources)):
         union: list[str] = with_words(primary, name, *words)
         if len(union) > len(primary.words(name)):

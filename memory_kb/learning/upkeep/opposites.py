@@ -22,7 +22,9 @@ from memory_kb.text import jaccard
 _FENCE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _BLANKS = re.compile(r"[^\S\n]+")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
-_REASON = re.compile(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to|as it|as they)\b.*|\([^)]*\)", re.DOTALL | re.IGNORECASE)
+_REASON = re.compile(
+    r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to|as it|as they)\b.*|\([^)]*\)", re.DOTALL | re.IGNORECASE
+)
 _TOKEN = re.compile(r"\w+(?:[-.'/:_]\w+)*|,")
 _SHORT_NOT = re.compile(r"n't\b")
 #: A step of instructions, which has its opposite in the instructions for the opposite.
@@ -130,7 +132,10 @@ def find_opposition(one: str, other: str) -> str | None:
     # What both say is no difference between them, whatever else they say.
     mine, yours = tuple(one for one in mine if one not in yours), tuple(one for one in yours if one not in mine)
     claims, others = ([_read_claim(sentence) for sentence in sentences] for sentences in (mine, yours))
-    claims, others = [claim for claim in claims if claim not in others], [claim for claim in others if claim not in claims]
+    claims, others = (
+        [claim for claim in claims if claim not in others],
+        [claim for claim in others if claim not in claims],
+    )
     for claim, contrary in itertools.product(claims, others):
         signal = _compare(claim, contrary) if is_short or len(claim.words) > 2 else None
         if signal:
@@ -165,7 +170,9 @@ def names(text: str) -> frozenset[str]:
         ['db', 'make', 'orders', 'redis', 'ship']
     """
     found = {part for code in re.findall(r"`([^`\n]+)`", text) for part in word_set(code)}
-    for match in re.finditer(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+", text):
+    for match in re.finditer(
+        r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+", text
+    ):
         found |= word_set(match.group())
     return frozenset(found)
 
@@ -264,7 +271,9 @@ def _approaches_clash(one: str, other: str) -> bool:
         return False
     for (right, wrong), (other_right, other_wrong) in ((mine, yours), (yours, mine)):
         clash = jaccard(right, other_wrong)
-        if clash > CLASH_ABOVE and clash > max(jaccard(right, other_right), jaccard(wrong, other_wrong), jaccard(right, wrong)):
+        if clash > CLASH_ABOVE and clash > max(
+            jaccard(right, other_right), jaccard(wrong, other_wrong), jaccard(right, wrong)
+        ):
             return True
     return False
 
@@ -282,4 +291,7 @@ def _approaches(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 _TURNED = {stem(opposite): word for opposite, word in _OPPOSITES.items()}
-_MARKED = {stem(word): word for word in (*_OPPOSITES, *_BEFORE, *_AFTER, *_OVER, "unless", "without", "never", "nobody", "nothing", "neither")}
+_MARKED = {
+    stem(word): word
+    for word in (*_OPPOSITES, *_BEFORE, *_AFTER, *_OVER, "unless", "without", "never", "nobody", "nothing", "neither")
+}

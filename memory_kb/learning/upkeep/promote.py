@@ -52,7 +52,11 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     stands for. What was retired or rejected at the project stays away, preferences of people never
     promote, and texts in which a number or a negation differs do not say the same.
     """
-    there = [one for one in memories if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER]
+    there = [
+        one
+        for one in memories
+        if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER
+    ]
     words = [word_set(one.said) for one in there]
     offers: list[Offer] = []
     changes: list[Change] = []
@@ -76,7 +80,11 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
 
     taken: set[int] = set()
     for place in sorted((place for place, others in enumerate(alike) if others), key=rank):
-        group = [one for one in (place, *sorted(alike[place])) if one not in taken and _same_kind(learned[one], learned[place])]
+        group = [
+            one
+            for one in (place, *sorted(alike[place]))
+            if one not in taken and _same_kind(learned[one], learned[place])
+        ]
         if place not in taken and _count_jobs(learned, group) >= MIN_JOBS:
             taken.update(group)
             yield [learned[one] for one in group]
@@ -87,7 +95,10 @@ def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequen
     said = list(dict.fromkeys(one.said for one in sources))
     pairs = pairs_with([*map(word_set, said), *words], range(len(said)), RECURRENCE)
     near = ((said[pair.one], pair.other - len(said)) for pair in pairs if pair.other >= len(said))
-    return [there[place] for place in sorted({place for text, place in near if turning_words(text) == turning_words(there[place].text)})]
+    return [
+        there[place]
+        for place in sorted({place for text, place in near if turning_words(text) == turning_words(there[place].text)})
+    ]
 
 
 def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tuple[Memory, ...]:
@@ -97,7 +108,9 @@ def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tupl
         memories: all entries.
         judged: what `judgment_key` gave for the entries seen before.
     """
-    fitting = [one for one in memories if one.place.scope == "project" and one.place.learning_type == "task" and _may_rise(one)]
+    fitting = [
+        one for one in memories if one.place.scope == "project" and one.place.learning_type == "task" and _may_rise(one)
+    ]
     fresh = [one for one in fitting if judgment_key(one) not in judged and one.word("promoted_from") != "project"]
     return tuple(sorted(fresh, key=lambda one: (-one.reinforcement_count, one.path, one.id))[:_BATCH])
 
@@ -137,7 +150,9 @@ def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
 
     What may promote by itself is narrower: here preferences do, too.
     """
-    place = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}.get(memory.place.scope)
+    place = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}.get(
+        memory.place.scope
+    )
     if place is None or not memory.is_live or memory.is_superseded or not memory.text.strip():
         return None
     return replace(_offer(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.", said=None)
@@ -181,17 +196,27 @@ def _plan_reinforcement(memory: Memory, sources: Sequence[Memory], now: datetime
 
 def _offer(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:
     level = "project" if place.scope == "global" else "session"
-    kept: dict[str, Value] = {name: memory.metadata[name] for name in _KEPT if isinstance(memory.metadata.get(name), str | int | float)}
+    kept: dict[str, Value] = {
+        name: memory.metadata[name] for name in _KEPT if isinstance(memory.metadata.get(name), str | int | float)
+    }
     kept |= {
         "domain": "team" if place.scope == "global" else memory.domain,
         "sources": [one.id for one in sources],
         "promoted_from": level,
         "promoted_at": now.astimezone(UTC).date().isoformat(),
     }
-    reason = "A judge called it independent of this project." if level == "project" else f"{_name_jobs(sources)} learned the same."
+    reason = (
+        "A judge called it independent of this project."
+        if level == "project"
+        else f"{_name_jobs(sources)} learned the same."
+    )
     title = memory.word("title")
-    draft = Draft(memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items()))
-    return Offer(draft, place, f"promote/{place.scope}/{memory.id}", reason, said=newest(one.created_at for one in sources))
+    draft = Draft(
+        memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items())
+    )
+    return Offer(
+        draft, place, f"promote/{place.scope}/{memory.id}", reason, said=newest(one.created_at for one in sources)
+    )
 
 
 def _name_jobs(sources: Sequence[Memory]) -> str:

@@ -29,10 +29,16 @@ class Due(NamedTuple):
     @property
     def reason(self) -> str:
         """Why they are reinforced, in words."""
-        return f"Retrieved on {self.key.removeprefix(_DAY)}." if self.key.startswith(_DAY) else f"Retrieved in session {self.key}."
+        return (
+            f"Retrieved on {self.key.removeprefix(_DAY)}."
+            if self.key.startswith(_DAY)
+            else f"Retrieved in session {self.key}."
+        )
 
 
-def find_due(retrievals: Iterable[Retrieval], credits_: Iterable[Credit], session: str | None = None) -> tuple[Due, ...]:
+def find_due(
+    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], session: str | None = None
+) -> tuple[Due, ...]:
     """Return what is to be counted for one session, or for what was shown outside of any.
 
     Each entry counts once for a session however often it was shown there, and once a day outside.
@@ -55,7 +61,10 @@ def find_due(retrievals: Iterable[Retrieval], credits_: Iterable[Credit], sessio
             done.setdefault(credit.key, set()).update(credit.counts)
         else:
             begun.setdefault(credit.key, {}).update(credit.counts)
-    found = (Due(key, tuple(one for one in ids if one not in done.get(key, ())), begun.get(key, {})) for key, ids in shown.items())
+    found = (
+        Due(key, tuple(one for one in ids if one not in done.get(key, ())), begun.get(key, {}))
+        for key, ids in shown.items()
+    )
     return tuple(due for due in found if due.ids)
 
 
@@ -89,10 +98,14 @@ def plan_reinforcements(due: Sequence[Due], memories: Iterable[Memory], now: dat
             if one.begun.get(entry_id, counts[entry_id] + 1) > counts[entry_id]:
                 counts[entry_id] += 1
                 reasons.setdefault(entry_id, []).append(one.reason)
-                days[entry_id] = max(days.get(entry_id, ""), one.key.removeprefix(_DAY) if one.key.startswith(_DAY) else today)
+                days[entry_id] = max(
+                    days.get(entry_id, ""), one.key.removeprefix(_DAY) if one.key.startswith(_DAY) else today
+                )
             counted[entry_id] = counts[entry_id]
         credits_.append(Credit(one.key, counted, is_done=False))
-    changes = (_plan_one(by_id[entry_id], counts[entry_id], days[entry_id], " ".join(why)) for entry_id, why in reasons.items())
+    changes = (
+        _plan_one(by_id[entry_id], counts[entry_id], days[entry_id], " ".join(why)) for entry_id, why in reasons.items()
+    )
     return Reinforcement(tuple(filter(None, changes)), tuple(credits_))
 
 

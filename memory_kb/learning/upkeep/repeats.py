@@ -34,7 +34,16 @@ def find_repeats(memories: Iterable[Memory]) -> list[tuple[Memory, ...]]:
     found = []
     for group in groups.values():
         if len(group) > 1:
-            kept = min(group, key=lambda memory: (not memory.is_pinned, -memory.importance, date.max - _newest(memory), memory.path, memory.line))
+            kept = min(
+                group,
+                key=lambda memory: (
+                    not memory.is_pinned,
+                    -memory.importance,
+                    date.max - _newest(memory),
+                    memory.path,
+                    memory.line,
+                ),
+            )
             words = word_set(kept.text)
             gone = [memory for memory in group if memory is not kept and not memory.is_pinned]
             alike = [memory for memory in gone if jaccard(words, word_set(memory.text)) >= CONTRADICTION_FROM]
@@ -52,7 +61,9 @@ def new_id(memory: Memory) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{memory.id}\n{memory.path}\n{memory.text}"))
 
 
-def plan_repeats(repeats: Sequence[tuple[Memory, ...]], archive: Callable[[Memory], str], note_of: Callable[[str], NoteText]) -> tuple[Change, ...]:
+def plan_repeats(
+    repeats: Sequence[tuple[Memory, ...]], archive: Callable[[Memory], str], note_of: Callable[[str], NoteText]
+) -> tuple[Change, ...]:
     """Plan to move all but the first of each group to the archive.
 
     Two entries may not share an id, not even with one of them archived: a link to it would lead
@@ -80,7 +91,11 @@ def plan_repeats(repeats: Sequence[tuple[Memory, ...]], archive: Callable[[Memor
         for memory, entry in taken:
             piece = _under_new_id(text[entry.span.start : entry.span.end], memory)
             reason = f"The id {memory.id} stands here more than once; this one becomes {new_id(memory)}."
-            plan.append(create_file(archive(memory), piece.rstrip("\r\n") + newline_of(text), reason, new_id(memory)).joined(together))
+            plan.append(
+                create_file(archive(memory), piece.rstrip("\r\n") + newline_of(text), reason, new_id(memory)).joined(
+                    together
+                )
+            )
         if len(taken) == len(entries):
             plan.append(remove(note, "All of it went to the archive.").joined(together))
         elif taken:
@@ -93,12 +108,20 @@ def plan_repeats(repeats: Sequence[tuple[Memory, ...]], archive: Callable[[Memor
 def _entry_of(memory: Memory, entries: Sequence[Entry], text: str) -> Entry | None:
     """Return the entry that a memory was made from, told from others of its id by its place."""
     same = [entry for entry in entries if entry.id == memory.id]
-    at = [entry for entry in same if entry.line <= memory.line <= entry.line + text.count("\n", entry.span.start, entry.span.end)]
+    at = [
+        entry
+        for entry in same
+        if entry.line <= memory.line <= entry.line + text.count("\n", entry.span.start, entry.span.end)
+    ]
     return at[-1] if at else None
 
 
 def _under_new_id(piece: str, memory: Memory) -> str:
-    values: dict[str, Value] = {"status": "archived", "links": add_links(memory, [Link(memory.id, "superseded_by")]), "id": new_id(memory)}
+    values: dict[str, Value] = {
+        "status": "archived",
+        "links": add_links(memory, [Link(memory.id, "superseded_by")]),
+        "id": new_id(memory),
+    }
     return set_values(piece, yaml_span(piece, parse_document(piece, memory.path).entries[0]), values)
 
 

@@ -55,7 +55,9 @@ def read_stage(text: str) -> str:
         ('implementation', 'unknown')
     """
     word = text.strip().lower()
-    return next((stage for stage in STAGES if stage == word or (len(word) >= 4 and _WORDS[stage].fullmatch(word))), UNKNOWN)
+    return next(
+        (stage for stage in STAGES if stage == word or (len(word) >= 4 and _WORDS[stage].fullmatch(word))), UNKNOWN
+    )
 
 
 def guess_stage(intent: str) -> str:
@@ -100,7 +102,11 @@ def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) ->
     a team learned for good and all that is known of people's preferences.
     """
     reason = f"The stage {ended} is over."
-    live = (one for one in memories if one.is_live and one.is_ours and not one.is_pinned and one.place.learning_type != "proxy")
+    live = (
+        one
+        for one in memories
+        if one.is_live and one.is_ours and not one.is_pinned and one.place.learning_type != "proxy"
+    )
     over = (one for one in live if one.domain == "task" and one.phase == ended)
     inside = (one for one in over if (one.place.job == place.job if place.job else one.place.scope != "global"))
     return tuple(change for one in inside if (change := plan_fields(one, {"status": "retired"}, reason)))

@@ -22,7 +22,9 @@ def _set(text: str) -> frozenset[str]:
 
 _WORD = re.compile(r"`[^`]+`|\"[^\"]+\"|[\w$€£%][\w./:@%+-]*")
 _NUMBER = re.compile(r"[$€£v]?\d[\d.,:_/-]*(?P<unit>[a-z%]*)", re.IGNORECASE)
-_FILLERS = _set("a an the our your its this that it they he she now currently always by at on in to about exactly only still")
+_FILLERS = _set(
+    "a an the our your its this that it they he she now currently always by at on in to about exactly only still"
+)
 #: Verbs after which a thing can have only one value that is a name; it may well use two databases.
 _SINGLE = re.compile(
     r"(?:is|are|was|=|:|equals|must be|should be|(?:is|are)? ?set to|defaults to|is (?:called|named|stored in|at|on)|lives (?:in|at))\Z"
@@ -33,7 +35,9 @@ _UNIQUE = _set(
     encoding region database endpoint address maintainer license limit timeout interval"""
 )
 #: What a line with a colon records of one occasion.
-_RECORDED = _set("date time day duration author result status step created updated started ended cost score count total")
+_RECORDED = _set(
+    "date time day duration author result status step created updated started ended cost score count total"
+)
 _DENIAL = re.compile(r"\b(?:not|no|never|without|unless|cannot|if|when|except|between|and|or)\b|n't\b|,", re.IGNORECASE)
 
 
@@ -63,7 +67,9 @@ def values_differ(one: str, other: str, least: int = 1) -> Values | None:
     subject = _words(mine["subject"])
     if len(subject) < least or set(subject) != set(_words(yours["subject"])):
         return None
-    values, others = ([word for word in _WORD.findall(found["value"]) if word.casefold() not in _FILLERS] for found in (mine, yours))
+    values, others = (
+        [word for word in _WORD.findall(found["value"]) if word.casefold() not in _FILLERS] for found in (mine, yours)
+    )
     if not values or len(values) != len(others):
         return None
     different = [(a, b) for a, b in zip(values, others, strict=True) if _plain(a) != _plain(b)]
@@ -105,4 +111,9 @@ def _are_numbers(one: str, other: str) -> bool:
 
 
 def _is_name(word: str) -> bool:
-    return word[0] in '`"' or word[0].isupper() or any(sign in word[:-1] for sign in "./_@:") or any(sign.isdigit() for sign in word)
+    return (
+        word[0] in '`"'
+        or word[0].isupper()
+        or any(sign in word[:-1] for sign in "./_@:")
+        or any(sign.isdigit() for sign in word)
+    )

@@ -109,7 +109,10 @@ def check_handoff(draft: HandoffDraft) -> HandoffDraft:
     """
     names = tuple(read_text(name) for name in (draft.from_agent, draft.to_agent))
     if None in names:
-        raise UsageError("a handoff is from an agent to an agent", "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'")
+        raise UsageError(
+            "a handoff is from an agent to an agent",
+            "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'",
+        )
     lists: dict[str, Any] = {name: _filled(getattr(draft, name)) for name in _SECTIONS} | {
         name: _listed(list(getattr(draft, name))) for name in _LISTS
     }
@@ -216,7 +219,9 @@ def plan_handoff(draft: HandoffDraft, entry_id: str, path: str, now: datetime) -
         fields["git_state"] = draft.git_state
     fields |= {name: list(value) for name in _LISTS if (value := getattr(draft, name))}
     kept = Draft(render_handoff(draft), "handoff", fields=tuple(fields.items()))
-    return create_file(path, render(kept, entry_id, now), f"{draft.from_agent} hands over to {draft.to_agent}.", entry_id)
+    return create_file(
+        path, render(kept, entry_id, now), f"{draft.from_agent} hands over to {draft.to_agent}.", entry_id
+    )
 
 
 def next_id(handoffs: Iterable[Handoff], taken: Iterable[str] = ()) -> str:
@@ -233,7 +238,15 @@ def next_id(handoffs: Iterable[Handoff], taken: Iterable[str] = ()) -> str:
 
 def says_the_same(handoff: Handoff, draft: HandoffDraft) -> bool:
     """Tell whether a handoff says what a draft does, so that it need not be made again."""
-    mine = (draft.from_agent, draft.to_agent, draft.done, draft.artifacts, draft.needs_testing, draft.known_issues, draft.relevant_patterns)
+    mine = (
+        draft.from_agent,
+        draft.to_agent,
+        draft.done,
+        draft.artifacts,
+        draft.needs_testing,
+        draft.known_issues,
+        draft.relevant_patterns,
+    )
     theirs = (
         *(handoff.from_agent, handoff.to_agent, handoff.done, handoff.artifacts),
         *(handoff.needs_testing, handoff.known_issues, handoff.relevant_patterns),

@@ -131,7 +131,11 @@ def read_checkpoint(value: Mapping[str, Any]) -> tuple[Checkpoint, tuple[str, ..
     """
     state, context = _mapping(value.get("state")), _mapping(value.get("context"))
     wrong = [f"{name} is no field of a ledger" for name in value if name not in _TOP]
-    wrong += [f"{name} is no object" for name in ("state", "context") if value.get(name) is not None and not isinstance(value[name], Mapping)]
+    wrong += [
+        f"{name} is no object"
+        for name in ("state", "context")
+        if value.get(name) is not None and not isinstance(value[name], Mapping)
+    ]
     done, names = value.get("tasks_completed"), value.get("completed_tasks")
     is_count = isinstance(done, int) and not isinstance(done, bool) and 0 <= done <= _MAX_COUNT
     if done is not None and not is_count and not isinstance(done, list):
@@ -178,7 +182,11 @@ def plan_checkpoint(ledger: Memory, told: Checkpoint, now: datetime) -> Change |
     known = read_ledger(ledger)
     values = _values(known, check_checkpoint(told), now)
     held = ledger.metadata
-    return plan_fields(ledger, {name: value for name, value in values.items() if name in held or value not in ("", [], {}, 0)}, "A checkpoint.")
+    return plan_fields(
+        ledger,
+        {name: value for name, value in values.items() if name in held or value not in ("", [], {}, 0)},
+        "A checkpoint.",
+    )
 
 
 def plan_new_ledger(agent: str, entry_id: str, path: str, told: Checkpoint, now: datetime) -> Change:
@@ -188,8 +196,12 @@ def plan_new_ledger(agent: str, entry_id: str, path: str, told: Checkpoint, now:
         SecretRefused: what is told holds what looks like a credential.
     """
     values = {"agent_id": agent} | _values(blank_ledger(agent, entry_id, path), check_checkpoint(told), now)
-    fields = tuple((name, value) for name, value in values.items() if value not in ([], {}, "") or name == "current_task")
-    return create_file(path, render(Draft(f"# Ledger: {agent}", "ledger", fields=fields), entry_id, now), "A checkpoint.", entry_id)
+    fields = tuple(
+        (name, value) for name, value in values.items() if value not in ([], {}, "") or name == "current_task"
+    )
+    return create_file(
+        path, render(Draft(f"# Ledger: {agent}", "ledger", fields=fields), entry_id, now), "A checkpoint.", entry_id
+    )
 
 
 def apply_checkpoint(known: Ledger, told: Checkpoint, now: datetime) -> Ledger:
@@ -226,7 +238,9 @@ def check_agent(agent: str) -> str:
     """
     name = read_text(agent)
     if name is None or len(name) > 200:
-        raise UsageError(f"{agent[:60]!r} is not a name for an agent", "name it as in: memory-kb ledger set eng-001 --task T-42")
+        raise UsageError(
+            f"{agent[:60]!r} is not a name for an agent", "name it as in: memory-kb ledger set eng-001 --task T-42"
+        )
     return name
 
 
@@ -234,7 +248,11 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
-        return [text for name, held in value.items() for text in ([f"{name}: {held}"] if isinstance(held, str) else _texts(held))]
+        return [
+            text
+            for name, held in value.items()
+            for text in ([f"{name}: {held}"] if isinstance(held, str) else _texts(held))
+        ]
     if isinstance(value, list | tuple):
         return [text for held in value for text in _texts(held)]
     return []
@@ -242,7 +260,11 @@ def _texts(value: object) -> list[str]:
 
 def _values(known: Ledger, told: Checkpoint, now: datetime) -> dict[str, Value]:
     names = list(dict.fromkeys((*known.completed_tasks, *told.completed)))
-    count = known.tasks_completed + len(names) - len(known.completed_tasks) if told.tasks_completed is None else told.tasks_completed
+    count = (
+        known.tasks_completed + len(names) - len(known.completed_tasks)
+        if told.tasks_completed is None
+        else told.tasks_completed
+    )
     values: dict[str, Value] = {
         "last_checkpoint": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "tasks_completed": max(count, len(names)),
@@ -261,4 +283,6 @@ def _values(known: Ledger, told: Checkpoint, now: datetime) -> dict[str, Value]:
 
 def _told(told: Checkpoint, names: tuple[str, ...]) -> dict[str, Any]:
     values = {name: getattr(told, name) for name in names}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None
+    }
