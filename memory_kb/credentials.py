@@ -200,8 +200,8 @@ def redact(text: str) -> Redacted:
             continue
         found.append(what)
         text = (_compile(_KEY_BODY) if what == "a private key" else shape).sub(
-            lambda match, what=what: _blank(match, what),
-            text,  # type: ignore[misc]
+            lambda match, what=what: _blank(match, what),  # type: ignore[misc]
+            text,
         )
     return Redacted(text, tuple(found))
 

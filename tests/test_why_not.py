@@ -73,11 +73,8 @@ def test_the_step_at_which_it_was_lost(
     answer = kb.why_not(query, wanted, **how)  # type: ignore[arg-type]
     assert answer.step == step, answer
     assert said in answer.reason
-    is_found = wanted in {
-        key
-        for hit in kb.search(query, **how).hits
-        for key in (hit.id, f"{hit.path}:2", f"{hit.path}:5")  # type: ignore[arg-type]
-    }
+    hits = kb.search(query, **how).hits  # type: ignore[arg-type]
+    is_found = wanted in {key for hit in hits for key in (hit.id, f"{hit.path}:2", f"{hit.path}:5")}
     assert is_found == (step == "found")
 
 

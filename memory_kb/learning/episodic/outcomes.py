@@ -11,8 +11,8 @@ def read_outcome(
     call: Call,
     content: str | None,
     error: str | None,
-    ok: bool | None,
-    cwd: str | None = None,  # noqa: FBT001
+    ok: bool | None,  # noqa: FBT001
+    cwd: str | None = None,
 ) -> tuple[Call, Answer]:
     """Return a call and its answer; of a line that failed, the command that did, with what had gone well before it.
 
