@@ -8,6 +8,7 @@ texts are sent.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,13 +80,16 @@ class EmbeddingSettings(NamedTuple):
 class LlmSettings(NamedTuple):
     """Which language model may be asked; none unless somebody chose one.
 
-    `daily_spend` is in US dollars.
+    `command` is a program that reads a prompt and prints the answer; it is chosen by being set where no
+    provider is. `daily_spend` is in US dollars, `daily_runs` counts questions to any model.
     """
 
     provider: str = "none"
     base_url: str | None = None
     model: str | None = None
     daily_spend: float = 1.0
+    command: tuple[str, ...] = ()
+    daily_runs: int = 200
 
 
 class WatchSettings(NamedTuple):
@@ -112,6 +116,15 @@ class ContextSettings(NamedTuple):
     tokenizer: str = "auto"
 
 
+class LearningSettings(NamedTuple):
+    """What is learned of sessions.
+
+    `ask_agent` lets the stop hook ask the agent's own model what to remember.
+    """
+
+    ask_agent: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
@@ -120,6 +133,7 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
+    learning: LearningSettings = field(default_factory=LearningSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     ignore: tuple[str, ...] = ("node_modules",)
@@ -129,13 +143,11 @@ _CHOICES = {
     "index.tokenizer": TOKENIZERS,
     "ranking.fusion": ("weighted", "rrf"),
     "embeddings.provider": ("auto", "openai", "gemini", "local", "none"),
-    "llm.provider": ("none", "openai", "gemini", "anthropic", "offline"),
+    "llm.provider": ("none", "openai", "gemini", "anthropic", "command", "offline"),
 }
 #: Settings that a vault's own file may not have: they say where files are written, where texts
-#: are sent, or what is spent.
-_NOT_FROM_VAULT = frozenset(
-    {"index.path", "embeddings.base_url", "llm.provider", "llm.base_url", "llm.model", "llm.daily_spend"}
-)
+#: are sent, what is run, or what is spent.
+_NOT_FROM_VAULT = frozenset({"index.path", "embeddings.base_url"} | {f"llm.{name}" for name in LlmSettings._fields})
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
 _ABOVE_ZERO = frozenset({"half_life_days", "reconcile_seconds"})
@@ -159,7 +171,10 @@ def load_settings(home_file: Path, vault_file: Path, environ: Mapping[str, str])
         values = _read_file(file)
         settings, unknown = merge(settings, values, str(file), is_trusted=is_trusted)
         warnings += unknown
-    settings, unknown = merge(settings, _from_environ(environ), "the environment", is_trusted=True)
+    values = _from_environ(environ)
+    settings, unknown = merge(settings, values, "the environment", is_trusted=True)
+    if settings.llm.command and settings.llm.provider == "none" and "provider" not in values.get("llm", {}):
+        settings = dataclasses.replace(settings, llm=settings.llm._replace(provider="command"))
     return LoadedSettings(settings, tuple(warnings + unknown))
 
 
@@ -190,7 +205,7 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` becomes `{"ranking": {"half_life_days": "30"}}`.
     """
     values: dict[str, Any] = {}
-    for section in ("ranking", "index", "embeddings", "llm", "watch", "context"):
+    for section in ("ranking", "index", "embeddings", "llm", "learning", "watch", "context"):
         for name in getattr(Settings(), section)._fields:
             text = environ.get(f"MEMORY_KB_{section}_{name}".upper())
             if text is not None and name != "scope":
@@ -257,7 +272,7 @@ def _reaches_outside(name: str, value: Any, old: Any) -> bool:
 def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
     leaf = name.rpartition(".")[2]
     if isinstance(old, tuple):
-        words = value if isinstance(value, list) else [value]
+        words = value if isinstance(value, list) else shlex.split(value) if name == "llm.command" else [value]
         return tuple(str(word) for word in words)
     if name in _CHOICES:
         word = str(value).lower()

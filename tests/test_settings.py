@@ -51,7 +51,7 @@ def test_the_defaults(tmp_path: Path) -> None:
     assert [ranking.scope.of(scope) for scope in ("task", "job", "project", "global")] == [1.5, 1.2, 1.2, 1.0]
     assert (ranking.fusion, ranking.vector_weight, ranking.text_weight) == ("weighted", 0.7, 0.3)
     assert loaded.settings.embeddings == ("auto", None, None, 0)
-    assert loaded.settings.llm == ("none", None, None, 1.0)
+    assert loaded.settings.llm == ("none", None, None, 1.0, (), 200)
     assert loaded.settings.watch == (0.3, 60.0, False)
     assert loaded.settings.index == IndexSettings(None, "porter unicode61 remove_diacritics 2", 4_000_000)
 

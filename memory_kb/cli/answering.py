@@ -20,6 +20,8 @@ _LOG = "hooks.log"
 #: The log is cut to its newer half when it gets longer, in bytes.
 _MAX_LOG = 256_000
 _MAX_LINE = 2_000
+#: The variable that switches hooks off, as for the agent that `llm.command` starts.
+_SWITCH = "MEMORY_KB_HOOKS"
 #: What the process that ends sessions is called with.
 _FINISH = "finish"
 
@@ -62,7 +64,12 @@ def read_words(arguments: Sequence[str]) -> Words:
 
 
 def answer(arguments: Sequence[str]) -> None:
-    """Answer an agent: what it says is on stdin, what it gets goes to stdout."""
+    """Answer an agent: what it says is on stdin, what it gets goes to stdout.
+
+    With `MEMORY_KB_HOOKS=off` nothing is read, written or printed.
+    """
+    if os.environ.get(_SWITCH) == "off":
+        return
     machine: Path | None = None
     words = Words()
     try:

@@ -127,6 +127,10 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog)
             return anthropic_llm(
                 settings.model, base_url, key=_need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm"), log=log
             )
+        case "command":
+            from memory_kb.providers.command import CommandLlm
+
+            return CommandLlm(settings.command, environ, log)
         case "offline":
             from memory_kb.providers.offline import OfflineLlm
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_FENCED = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (Mapping,),
     "array": (list,),
@@ -38,9 +38,9 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
     Raises:
         Misfilled: it does not.
     """
-    fenced = _FENCED.fullmatch(text)
+    fenced = _FENCED.search(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
+        value = json.loads(fenced[1] if fenced and not text.lstrip().startswith("{") else text)
     except ValueError as exc:
         raise Misfilled("the answer is no JSON" if text.strip() else "the answer is empty") from exc
     value = _without_nulls(value, schema)

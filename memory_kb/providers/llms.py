@@ -54,6 +54,24 @@ class Model(NamedTuple):
     is_free: bool
 
 
+def with_schema(prompt: str, schema: Mapping[str, object]) -> str:
+    """Return a prompt that asks for a form in words."""
+    return f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
+
+
+def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the form that a model filled in, asking a second time where the first answer does not fit.
+
+    Raises:
+        Misfilled: neither answer fits.
+    """
+    try:
+        return read_form(ask(prompt), schema)
+    except Misfilled as exc:
+        again = f"{prompt}\n\nYour last answer could not be used: {exc}. Answer again, with one JSON object that fits the schema."
+    return read_form(ask(again), schema)
+
+
 class RemoteLlm(Generic[C]):
     """A language model over the network.
 
@@ -88,11 +106,7 @@ class RemoteLlm(Generic[C]):
         try:
             client = connection.get()
             deadline = self._calls.deadline(pace)
-            try:
-                return read_form(self._reply(client, prompt, schema, pace, deadline), schema)
-            except Misfilled as exc:
-                again = f"{prompt}\n\nYour last answer could not be used: {exc}. Answer again, with one JSON object that fits the schema."
-            return read_form(self._reply(client, again, schema, pace, deadline), schema)
+            return fill_form(lambda words: self._reply(client, words, schema, pace, deadline), prompt, schema)
         except Misfilled as exc:
             service = self._calls.service
             raise ProviderFailed(
@@ -105,11 +119,7 @@ class RemoteLlm(Generic[C]):
 
     def _reply(self, client: C, prompt: str, schema: Mapping[str, Any], pace: Pace, deadline: float | None) -> str:
         for level in self._levels:
-            words = (
-                prompt
-                if level == "schema"
-                else f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
-            )
+            words = prompt if level == "schema" else with_schema(prompt, schema)
             try:
                 reply = self._ask_once(client, Question(words, schema, level, 0.0), pace, deadline)
             except Refused as refused:

@@ -25,8 +25,8 @@ class Metered(NamedTuple):
 class Meter(SpendLog):
     """A ledger that also counts what passes through it itself, other processes left aside."""
 
-    def __init__(self, file: Path, daily: float) -> None:
-        super().__init__(file, daily)
+    def __init__(self, file: Path, daily: float, runs: int | None = None) -> None:
+        super().__init__(file, daily, runs=runs)
         self.total = Metered()
 
     def check(self, usd: float) -> None:
@@ -53,7 +53,7 @@ def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
     usage = Usage(input_tokens, USUAL_OUTPUT)
     usd = (
         0.0
-        if is_loopback(settings.base_url)
+        if is_loopback(settings.base_url) or settings.provider == "command"
         else cost(settings.provider, settings.model or _usual_model(settings.provider), usage)
     )
     return Metered(1, *usage, usd)

@@ -100,32 +100,43 @@ class SpendLog:
     Args:
         file: where it is; it is made with the first line.
         daily: dollars that may be spent on one day (UTC).
-        clock: tells the time.
+        clock: returns the time.
+        runs: questions that may be asked on one day, or None for any number.
     """
 
-    def __init__(self, file: Path, daily: float, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(self, file: Path, daily: float, clock: Callable[[], datetime] = _now, runs: int | None = None) -> None:
         self._file = file
         self._daily = daily
         self._clock = clock
+        self._runs = runs
 
     def spent_today(self) -> float:
         """Return the dollars spent since midnight UTC."""
+        return sum(map(_dollars, self._lines_of_today()))
+
+    def _lines_of_today(self) -> list[bytes]:
         today = f'"time": "{self._clock().astimezone(UTC).date()}'.encode()
         try:
             with self._file.open("rb") as lines:
-                return sum(_dollars(line) for line in lines if today in line)
+                return [line for line in lines if today in line]
         except FileNotFoundError:
-            return 0.0
+            return []
 
     def check(self, usd: float) -> None:
         """Make sure that a call of this cost fits into what is left of the day.
 
-        A call that costs nothing always fits.
+        A call that costs nothing is limited by the number of questions alone.
 
         Raises:
             SpendLimitReached: it does not.
             ProviderFailed: the ledger cannot be written.
         """
+        if self._runs is not None and len(self._lines_of_today()) >= self._runs:
+            raise SpendLimitReached(
+                f"the language model was not asked: it was asked {self._runs:,} times today, which is the limit",
+                "raise llm.daily_runs in your own configuration, or wait until 00:00 UTC",
+                is_passing=True,
+            )
         if usd <= 0:
             return
         try:

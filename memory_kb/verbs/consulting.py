@@ -77,7 +77,7 @@ class Consulting(Weighing, Lifecycle):
         from memory_kb.providers.metering import Meter
 
         chosen = self.settings.llm
-        meter = Meter(self.machine / "log" / "spend.jsonl", chosen.daily_spend)
+        meter = Meter(self.machine / "log" / "spend.jsonl", chosen.daily_spend, chosen.daily_runs)
         done = frozenset[str]() if again else ExtractionLog(self.machine / "log").done()
         if chosen.provider in ("none", "offline"):
             return _Door(None, NO_MODEL, meter, done, again, dry_run)

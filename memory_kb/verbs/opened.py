@@ -82,7 +82,8 @@ class OpenVault:
         from memory_kb.providers.spending import SpendLog
 
         chosen = self.settings.llm
-        return choose_llm(chosen, self._environ, SpendLog(self.machine / "log" / "spend.jsonl", chosen.daily_spend))
+        log = SpendLog(self.machine / "log" / "spend.jsonl", chosen.daily_spend, runs=chosen.daily_runs)
+        return choose_llm(chosen, self._environ, log)
 
     @classmethod
     def open(

@@ -85,8 +85,11 @@ class Searching(OpenVault):
         return SearchResult(request.text, mode, hits, (*self._keeper.take_notices(), *degraded, *notes), freshness)
 
     def _construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
-        """Let a language model name the key terms of a long query, where one was asked for."""
-        if self.settings.llm.provider in ("none", "offline"):
+        """Let a language model name the key terms of a long query, where one was asked for.
+
+        A command takes seconds to start, so no search waits for one.
+        """
+        if self.settings.llm.provider in ("none", "offline", "command"):
             return request, ()
         from memory_kb.errors import ProviderFailed, explain_failure
         from memory_kb.providers.memo import Memo
