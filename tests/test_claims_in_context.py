@@ -44,7 +44,7 @@ def test_gone_is_withheld_and_drift_is_marked(project: Path, open_kb: Open) -> N
         standing_notes(
             ("drift", "The upload quota is seven.", "'src/a.py#L4-L7'"),
             ("gone", "The upload quota is eight.", "src/gone.py"),
-            ("gone2", "The upload quota is nine.", "src/gone.py::x"),
+            ("gone2", "The upload quota is nine.", 'src/gone.py#L3'),
             ("deep", long, "src/b.py"),
         ),
     )
@@ -63,7 +63,7 @@ def test_gone_is_withheld_and_drift_is_marked(project: Path, open_kb: Open) -> N
 def test_fresh_ones_are_not_marked(project: Path, open_kb: Open) -> None:
     kb = open_kb(project)
     plain = kb.context("uploads are retried")
-    kb.cite("note", ["src/a.py:4-7", "src/a.py::retry"])
+    kb.cite("note", ["src/a.py:4-7", "src/a.py:17-18"])
     assert kb.context("uploads are retried") == plain
     edit(project / "src/a.py", "import os\n", "import os\n\n\n")
     assert kb.context("uploads are retried") == plain

@@ -70,7 +70,7 @@ def test_nothing_outside_of_the_project_is_read(project: Path, open_kb: Open, tm
     for reference in (
         "link.py",
         "link.py:4-7",
-        "out/a.py::retry",
+        "out/a.py:4-7",
         "../secret.py",
         str(tmp_path / "secret.py"),
         "loop.py",
@@ -105,9 +105,7 @@ def test_odd_files(project: Path, open_kb: Open) -> None:
         "pipe.py": "no plain file",
         "nowhere.py": "no such file",
         "src/a.py:17-99": "18 lines",
-        "src/a.py::nothing": "no definition",
-        "bin.dat::x": "no text",
-        "huge.txt::x": "bytes",
+        "src/a.py::nothing": "cite lines",
         "empty.py:1": "0 lines",
         "braces.c:1": "no word",
         "deadbeef": "no such commit",
@@ -165,7 +163,7 @@ def test_when_git_takes_too_long_what_is_missing_is_told_and_not_withheld(
 
 def test_judging_reads_each_file_once_and_only_what_is_cited(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = ProjectFiles(project, {})
-    citations = [record(parse_reference(text), files) for text in ("src/a.py:4-7", "src/a.py::retry", "src/a.py")]
+    citations = [record(parse_reference(text), files) for text in ("src/a.py:4-7", "src/a.py:17-18", "src/a.py")]
     fresh = ProjectFiles(project, {})
     opened: list[str] = []
     real = ProjectFiles._open

@@ -29,12 +29,12 @@ _COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "gree
 def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], from_text: bool, dry_run: bool) -> int:
     """Record which code an entry is about, so that it is noticed when that changes.
 
-    A REF is `path`, `path#L10-L20`, `path:10-20`, `path::symbol` or a commit; paths begin at the project's folder. It is
+    A REF is `path`, `path#L10-L20`, `path:10-20` or a commit; paths begin at the project's folder. It is
     kept in `cites:` with a hash of the text. Without any, the entry's own text is looked through for what could be cited.
 
     \b
-    memory-kb cite 69712e00 src/upload.py::retry
-    memory-kb cite 69712e00 docs/api.md#Limits src/api/x.py#L10-L20
+    memory-kb cite 69712e00 src/upload.py#L40-L62
+    memory-kb cite 69712e00 docs/api.md src/api/x.py#L10-L20
     memory-kb cite 69712e00 --from-text
     """
     with options.open() as kb:

@@ -31,7 +31,7 @@ class Claims(Rules, Indexing):
 
         Args:
             wanted: the entry.
-            references: `path`, `path#L10-L20`, `path:10-20`, `path::symbol`, `path#symbol`, or a commit.
+            references: `path`, `path#L10-L20`, `path:10-20`, or a commit.
             from_text: also those that stand in its text as code spans or links and can be recorded.
                 Without this and without references they are only told.
             dry_run: write nothing.
@@ -174,7 +174,7 @@ class Claims(Rules, Indexing):
         except (InvalidReference, Unrecordable) as exc:
             raise UsageError(
                 f"{text[:200]!r} cannot be cited: {exc}",
-                "name a file from the project's top: src/x.py, src/x.py#L10-L20, src/x.py::name",
+                "name a file from the project's top: src/x.py, src/x.py#L10-L20",
             ) from exc
 
     def _as_file(self, reference: Reference, project: ProjectFiles) -> Reference:

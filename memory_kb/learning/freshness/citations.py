@@ -1,4 +1,4 @@
-"""What an entry cites of a project: a file, some lines of it, a symbol, or a commit."""
+"""What an entry cites of a project: a file, some lines of it, or a commit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _CODE_SPAN = re.compile(r"(?<!`)`([^`\n]{3,200})`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]{1,200}\]\(<?([^()<>\s]{3,200})>?\)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
-#: A file with an ending, in a folder or alone, before lines or a symbol.
+#: A file with an ending, in a folder or alone, before lines or a name.
 _FILE = re.compile(r"(?:[\w@.+-]+/)*[\w@.+-]*\w\.[A-Za-z][A-Za-z0-9]{0,9}(?=$|#|:)")
 
 
@@ -39,7 +39,7 @@ class Reference(NamedTuple):
     Attributes:
         path: the file, relative to the project; empty for a commit.
         start, end: its lines, from 1, both included; None where it is not about lines.
-        symbol: the name of what is defined there, such as `Class.method`, or of a heading.
+        symbol: the name of what is defined there; older entries have it beside its `lines`.
         commit: a commit's hash, perhaps shortened.
     """
 
@@ -67,7 +67,7 @@ class Citation(NamedTuple):
         hash: of the cited text when it was recorded; None where nobody has. Of a commit it is
             the whole hash.
         commit: the last commit of the project at that time.
-        lines: where the symbol stood then, first and last.
+        lines: first and last line of the symbol then.
     """
 
     reference: Reference
@@ -94,7 +94,7 @@ def span_text(start: int, end: int) -> str:
 
 
 def parse_reference(text: str) -> Reference:
-    """Read a reference: `path`, `path#L10-L20`, `path:10-20`, `path::symbol`, `path#symbol` or a commit.
+    """Read a reference: `path`, `path#L10-L20`, `path:10-20` or a commit; also a name behind `::` or `#`.
 
     Raises:
         InvalidReference: it names nothing, or something outside of the project.

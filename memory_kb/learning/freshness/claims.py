@@ -213,8 +213,8 @@ def _follow(citation: Citation, project: Project) -> Reference:
     if reference.commit or not citation.hash:
         return reference
     found = judge(citation, project)
-    if found.verdict == "moved" and found.lines and not reference.symbol:
-        return reference._replace(path=found.path, start=found.lines[0], end=found.lines[1])
+    if found.lines and (found.verdict == "moved" or (found.verdict == "fresh" and reference.symbol)):
+        return Reference(found.path, *found.lines)
     return reference._replace(path=found.path) if found.verdict in ("moved", "drifted") else reference
 
 

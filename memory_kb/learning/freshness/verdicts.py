@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from memory_kb.learning.freshness.citations import Citation, Reference, span_text
-from memory_kb.learning.freshness.definitions import MARKDOWN, find_definitions, knows_symbols
 from memory_kb.learning.freshness.spans import compare_lines, find_lines, hash_bytes, hash_lines, split_lines
 
 #: What is told of a citation: as it was; as it was, elsewhere; changed; not there any more; nothing
@@ -96,6 +95,8 @@ def record(reference: Reference, project: Project) -> Citation:
         if not whole:
             raise Unrecordable("no such commit is here")
         return Citation(reference, whole)
+    if reference.symbol:
+        raise Unrecordable("names of symbols and headings are not looked up; cite lines, such as src/a.py#L10-L20")
     source = project.read(reference.path)
     if source.state in ("missing", "unreadable"):
         raise Unrecordable("there is no such file" if source.state == "missing" else f"it {source.reason}")
@@ -104,28 +105,12 @@ def record(reference: Reference, project: Project) -> Citation:
     if source.state == "binary":
         raise Unrecordable("it is no text; cite the file as a whole")
     lines = split_lines(source.text)
-    start, end = _find_cited(reference, lines)
+    start, end = reference.start or 1, reference.end or len(lines)
+    if end > len(lines):
+        raise Unrecordable(f"it has {len(lines):,} lines")
     if not any(map(_WORD.search, lines[start - 1 : end])):
         raise Unrecordable("there is no word on these lines that could be known again")
-    return Citation(
-        reference, hash_lines(lines[start - 1 : end]), project.head(), (start, end) if reference.symbol else None
-    )
-
-
-def _find_cited(reference: Reference, lines: Sequence[str]) -> tuple[int, int]:
-    if reference.start and reference.end:
-        if reference.end > len(lines):
-            raise Unrecordable(f"it has {len(lines):,} lines")
-        return reference.start, reference.end
-    places = find_definitions(reference.path, lines, reference.symbol or "")
-    if not places:
-        known = knows_symbols(reference.path)
-        raise Unrecordable(
-            f"no definition of {reference.symbol} is found in it"
-            if known
-            else "symbols are not found in such files; cite lines"
-        )
-    return places[0]
+    return Citation(reference, hash_lines(lines[start - 1 : end]), project.head())
 
 
 def _hash_file(source: Source) -> str:
@@ -206,8 +191,8 @@ def _judge_in(citation: Citation, source: Source) -> Finding:
             place,
             f"is now {span_text(*place)}" if has_moved else "",
         )
-    if reference.symbol:
-        return _judge_symbol(citation, source.path, lines)
+    if reference.symbol and not known:
+        return Finding(citation, "unreadable", source.path, reason="was recorded without its lines; cite them instead")
     is_short = reference.end is not None and reference.end > len(lines)
     reason = f"changed, the file has {len(lines):,} lines" if is_short else "changed"
     return Finding(citation, "drifted", source.path, None if is_short else known, reason)
@@ -220,25 +205,6 @@ def _find_again(lines: Sequence[str], wanted: str, known: tuple[int, int]) -> in
     return find_lines(lines, wanted, end - start + 1, start) if 0 < start <= end else None
 
 
-def _judge_symbol(citation: Citation, path: str, lines: Sequence[str]) -> Finding:
-    """Return the verdict on a symbol whose text is not there as it was; whether it is still defined is left to `explain_drift`."""
-    symbol = citation.reference.symbol or ""
-    if not citation.lines:
-        for start, end in find_definitions(path, lines, symbol):
-            if hash_lines(lines[start - 1 : end]) == citation.hash:
-                return Finding(citation, "fresh", path, (start, end))
-    last = re.split(r"\.|::|#", symbol)[-1]
-    word = re.compile(rf"(?<!\w){re.escape(last)}(?!\w)", re.IGNORECASE)
-    # A name that stands there still may be defined in a way that the patterns do not know.
-    if path.casefold().endswith(MARKDOWN):
-        is_there = bool(find_definitions(path, lines, symbol))
-    else:
-        is_there = not knows_symbols(path) or any(map(word.search, lines))
-    return Finding(
-        citation, "drifted" if is_there else "gone", path, reason="changed" if is_there else "is no longer there"
-    )
-
-
 def explain_drift(finding: Finding, project: Project) -> tuple[Finding, tuple[str, ...]]:
     """Return a finding with the place it has now, and what changed since it was recorded, a line each.
 
@@ -249,11 +215,6 @@ def explain_drift(finding: Finding, project: Project) -> tuple[Finding, tuple[st
     if finding.verdict != "drifted" or reference.commit or source.state != "text":
         return finding, ()
     after = split_lines(source.text)
-    if reference.symbol:
-        places = find_definitions(finding.path, after, reference.symbol)
-        finding = (
-            finding._replace(lines=places[0]) if places else finding._replace(reason="is no longer defined as it was")
-        )
     text = project.text_at(citation.commit, reference.path) if citation.commit else None
     if text is None:
         return finding, ()
@@ -266,5 +227,5 @@ def explain_drift(finding: Finding, project: Project) -> tuple[Finding, tuple[st
     changed = compare_lines(before, after, known)
     if changed is None:
         return finding, ()
-    has_place = reference == Reference(reference.path) or (reference.symbol and finding.lines)
-    return finding._replace(lines=finding.lines if has_place else changed.lines or finding.lines), changed.told
+    is_whole = reference == Reference(reference.path)
+    return finding._replace(lines=finding.lines if is_whole else changed.lines or finding.lines), changed.told
