@@ -44,7 +44,7 @@ def test_gone_is_withheld_and_drift_is_marked(project: Path, open_kb: Open) -> N
         standing_notes(
             ("drift", "The upload quota is seven.", "'src/a.py#L4-L7'"),
             ("gone", "The upload quota is eight.", "src/gone.py"),
-            ("gone2", "The upload quota is nine.", 'src/gone.py#L3'),
+            ("gone2", "The upload quota is nine.", "src/gone.py#L3"),
             ("deep", long, "src/b.py"),
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +26,6 @@ from memory_kb.retrieval.nearness import (
     score_nearness,
     trust,
 )
-from memory_kb.retrieval.products import Product, helping, multiply
 from memory_kb.retrieval.relevance import WEIGHTS
 from memory_kb.settings import Ranking
 
@@ -267,42 +265,6 @@ def test_portions_come_best_first_and_whole(values: list[float], size: int) -> N
 def test_chunks_without_a_vector_are_left_out() -> None:
     nearness = Nearness(np.array([4, 8]), np.array([0.5, 0.25], np.float32))
     assert look_up(nearness, [8, 3, 4, 9]) == {8: 0.25, 4: 0.5}
-
-
-# -- the work of a search, shared out ----------------------------------------------------------
-
-
-@pytest.mark.parametrize(("count", "dimension"), [(0, 8), (1, 1), (7, 300), (2_048, 3_000), (4_500, 1_024)])
-def test_a_product_shared_out_is_the_product(count: int, dimension: int) -> None:
-    rng = np.random.default_rng(7)
-    rows, vector = rng.standard_normal((count, dimension), np.float32), rng.standard_normal(dimension, np.float32)
-    assert multiply(rows, vector) == pytest.approx(rows @ vector, abs=1e-2)
-
-
-def test_every_part_of_a_product_is_done_once_by_whoever_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[int] = []
-    plain = np.vecdot
-
-    def count_rows(rows: np.ndarray, vector: np.ndarray, out: np.ndarray) -> None:
-        done.append(len(rows))
-        plain(rows, vector, out=out)
-
-    monkeypatch.setattr(np, "vecdot", count_rows)
-    rows = np.ones((9_000, 1_024), np.float32)
-    product = Product(rows, rows[0])
-    assert product.parts > 4
-    with helping(product):
-        product.work()
-    assert sum(done) == len(rows)
-    assert (product.values == 1_024).all()
-
-
-def test_a_search_that_fails_leaves_no_thread_behind() -> None:
-    rows = np.ones((9_000, 1_024), np.float32)
-    before = threading.active_count()
-    with pytest.raises(RuntimeError, match="no such term"), helping(Product(rows, rows[0])):
-        raise RuntimeError("no such term")
-    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 30])

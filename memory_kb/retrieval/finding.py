@@ -87,14 +87,11 @@ def _find(index: Index, request: Request, query: TextQuery, question: Question |
     )
     if question is None:
         return Found(query, _match(index, request, query), notes)
-    from memory_kb.retrieval.nearness import begin, find_near, score_nearness
-    from memory_kb.retrieval.products import helping
+    from memory_kb.retrieval.nearness import find_near, score_nearness
 
     is_by_words = request.mode != "vector"
-    product = begin(question)
-    with helping(product):
-        candidates = _match(index, request, query) if is_by_words else []
-    near = find_near(index, request.filters, query, score_nearness(question, product), candidates)
+    candidates = _match(index, request, query) if is_by_words else []
+    near = find_near(index, request.filters, query, score_nearness(question), candidates)
     return Found(query if is_by_words else None, candidates + near.candidates, notes, near.scores, near.best)
 
 

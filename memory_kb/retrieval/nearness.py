@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.model import Filters
 from memory_kb.ports import Candidate, Index, Question, VectorTable
-from memory_kb.retrieval.lens import find_lens
-from memory_kb.retrieval.products import Product
 from memory_kb.retrieval.query import TextQuery
 from memory_kb.retrieval.relevance import WEIGHTS
 
@@ -125,23 +123,17 @@ def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, float]:
     return {key: score for key, there, score in found if key == there}
 
 
-def begin(question: Question) -> Product:
-    """Return the product that the similarities follow from, still to be worked on."""
-    return Product(question.table.rows, find_lens(question.table).bend(question.vector))
-
-
-def similarities(question: Question, product: Product | None = None) -> Floats:
-    """Return the cosine of the question and every row of the table, seen through its lens."""
+def similarities(question: Question) -> Floats:
+    """Return the cosine of the question and every row of the table; both are of length 1."""
     import numpy as np
 
-    lens, product = find_lens(question.table), product or begin(question)
-    product.work()
-    length = float(np.sqrt(max(float(product.vector @ question.vector), 1e-12)))
-    return product.values / (lens.lengths * length)
+    # Row by row: the number of a row does not depend on its place, and no library starts threads.
+    cosines: Floats = np.vecdot(question.table.rows, question.vector)
+    return cosines
 
 
-def score_nearness(question: Question, product: Product | None = None) -> Nearness:
-    """Return how near all chunks are to a question; a `product` begun before is made use of.
+def score_nearness(question: Question) -> Nearness:
+    """Return how near all chunks are to a question.
 
     A passage is credited with part of what its better neighbour is nearer by. What counts is how
     far it stands out from all passages, in standard deviations of this question's cosines: that
@@ -150,7 +142,7 @@ def score_nearness(question: Question, product: Product | None = None) -> Nearne
     """
     import numpy as np
 
-    (keys, gaps), cosines = find_layout(question.table), similarities(question, product)
+    (keys, gaps), cosines = find_layout(question.table), similarities(question)
     if question.table.alive is not None:
         cosines = cosines[question.table.alive]
     if not len(keys):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository
+from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository, ProviderFailed
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.verbs.installing import find_command
 from memory_kb.verbs.reading import Reading
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memory_kb.notes.entryhistory import Version
     from memory_kb.notes.gitsetup import GitSetup
     from memory_kb.notes.repository import Repository
+    from memory_kb.ports import Embedder
 
 
 class Versioning(Reading, Undoing):
@@ -220,7 +221,7 @@ class Versioning(Reading, Undoing):
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.
 
         Ages count to the day of the commit, the vault's own settings are those of the revision, the
-        global home is as it is now, and what has no vector in this vault's cache is found by its words.
+        global home is as it is now. A search is one by words alone: vectors exist only of the notes as they are now.
 
         Raises:
             UsageError: there is no such revision.
@@ -255,7 +256,7 @@ class Versioning(Reading, Undoing):
         environ = {name: value for name, value in self._environ.items() if name != "MEMORY_KB_SESSION"}
         past = type(self)(vault, loaded, place.machine, clock, environ, self.vault.folder)
         if self._may_embed:
-            self._lend_meaning(past)
+            self._search_by_words(past)
         return past
 
     def _settings_of(self, file: Path) -> LoadedSettings:
@@ -272,19 +273,13 @@ class Versioning(Reading, Undoing):
             replace(settings, index=index, embeddings=self.settings.embeddings, llm=self.settings.llm), warnings
         )
 
-    def _lend_meaning(self, past: Self) -> None:
-        """Let a vault of the past use the vectors that this one has."""
-        from memory_kb.index.lending import QuestionsOnly, lend
+    def _search_by_words(self, past: Self) -> None:
+        """Let a vault of the past search by words alone, and say so where a model is configured."""
         from memory_kb.index.semantics import Semantics
 
-        own = self._semantics
-        past._semantics = Semantics(
-            lambda: QuestionsOnly(own.embedder) if own.embedder else None,
-            lambda _: None,
-            past.machine,
-        )
-        past._keeper.sync()
-        shelves = self._keeper.use(lambda index: index.vectors.shelves())
-        if shelves:
-            with past._keeper.writing():
-                self._keeper.use(lambda index: past._keeper.use(lambda old: lend(index.vectors, old.vectors)))
+        def refuse() -> Embedder | None:
+            if self._semantics.embedder is not None:
+                raise ProviderFailed("vectors exist only of the notes as they are now")
+            return None
+
+        past._semantics = Semantics(refuse, lambda _: None, past.machine)
