@@ -51,3 +51,17 @@ def find_agent(name: str) -> Agent:
     agent = importlib.import_module(f"memory_kb.agents.{name.replace('-', '_')}").AGENT
     assert isinstance(agent, Agent)
     return agent
+
+
+def file_names() -> frozenset[str]:
+    """Return the files of all agents, as their paths end.
+
+    Example:
+        >>> sorted(file_names() & {".mcp.json", "AGENTS.md", ".git/config"})
+        ['.mcp.json', 'AGENTS.md']
+    """
+    found = set[str]()
+    for agent in map(find_agent, NAMES):
+        found.update(name for names in agent.servers for name in names or ())
+        found.update((*(agent.hooks_file or ()), *filter(None, agent.rules)))
+    return frozenset(name for name in found if not name.startswith("$"))

@@ -6,6 +6,7 @@ tells which; `recover` completes such a run, or strikes it out when no file was 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,7 +160,8 @@ def recover(log: DecisionLog, resolve: Resolve) -> Recovered | None:
     name = f"run {record.head.run} ({record.head.verb})"
     if not record.is_whole or all(_state(file, resolve) == "before" for file in record.head.files):
         for file in record.head.files:
-            prune_folders(resolve(file.path), file.made)
+            with contextlib.suppress(UnreadableInput):
+                prune_folders(resolve(file.path), file.made)
         log.withdraw(record.start)
         return Recovered(f"{name} was killed before it wrote anything; it is struck out")
     left = tuple(path for unit in _units_of(record) for path in _finish_unit(unit, record, log, resolve))

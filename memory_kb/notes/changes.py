@@ -14,6 +14,8 @@ from memory_kb.notes.plans import NoteText
 
 #: From this many files on, several are forced to the disk at a time.
 _MANY, _AT_ONCE = 4, 8
+#: The permissions that a new file may have: it is read and written, never run.
+PLAIN_MODE = 0o666
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class Staged:
         edit = self.edit
         if edit.before is None:
             edit.file.parent.mkdir(parents=True, exist_ok=True)
-            self._mode = 0o666 & ~_umask() if edit.mode is None else edit.mode
+            self._mode = PLAIN_MODE & (~_umask() if edit.mode is None else edit.mode)
             return _write_beside(edit.file, edit.after or b"")
         try:
             self._mode = self._target.stat().st_mode & 0o7777

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput
 from memory_kb.notes import jsonlines
-from memory_kb.notes.changes import FileEdit, apply, read_note_text
+from memory_kb.notes.changes import PLAIN_MODE, FileEdit, apply, read_note_text
 from memory_kb.notes.creations import Creations, made_by, read_creations
 from memory_kb.notes.jsonlines import append, parse
 from memory_kb.notes.plans import hash_of
@@ -304,10 +304,17 @@ def _head(line: Mapping[str, Any]) -> RunHead:
         line["run"],
         line["time"],
         line["verb"],
-        tuple(FileRecord(**file) for file in line["files"]),
+        tuple(_file_record(file) for file in line["files"]),
         line["undoes"],
         line.get("occasion"),
     )
+
+
+def _file_record(file: Mapping[str, Any]) -> FileRecord:
+    """Return a file of a run; no log makes programs of files, or removes more folders than its path has."""
+    record = FileRecord(**file)
+    mode = None if record.mode is None else record.mode & PLAIN_MODE
+    return record._replace(mode=mode, made=min(record.made, record.path.count("/")))
 
 
 def _record(

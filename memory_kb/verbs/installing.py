@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import UsageError, VaultNotFound
+from memory_kb.errors import UnreadableInput, UsageError, VaultNotFound
 from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -260,6 +260,11 @@ class Installing(Keeping):
 
         places = [Path(place_file(name, target.folder, target.agent.homes, self._environ)) for name in wanted.names]
         file = Path(os.path.realpath(next((place for place in places if place.exists()), places[0])))
+        top = Path(os.path.realpath(target.folder))
+        if target.scope == "project" and not file.is_relative_to(top):
+            raise UnreadableInput(
+                f"{wanted.names[0]} is not written: a link leads out of {top}, to {file}", "put a file in its place"
+            )
         return file, self.vault.show(file) if file.is_relative_to(self.vault.folder) else str(file)
 
     def _write_edits(self, verb: str, edits: Sequence[_Edit], *, dry_run: bool) -> RunReport:

@@ -11,6 +11,8 @@ from memory_kb.notes.vault import GLOBAL_PREFIX
 from memory_kb.verbs.opened import OpenVault
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memory_kb.model import Problem
     from memory_kb.notes.applying import Recovered, Run
     from memory_kb.notes.composing import Composition
@@ -87,12 +89,26 @@ class Running(OpenVault):
             recovered = self._recover()
         return (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up())
 
+    def _writable(self, path: str) -> Path:
+        """Return the file that a run writes for a path.
+
+        Raises:
+            UnreadableInput: no run may write there.
+        """
+        from memory_kb.notes.targets import explain_unsafe, find_target
+
+        if explain_unsafe(self.vault, path) is None:
+            return self.vault.resolve(path)
+        from memory_kb.agents.known import file_names
+
+        return find_target(self.vault, path, file_names())
+
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.composing import compose, paths_of
 
         for _ in range(_REPLANS):
-            made = compose(plan, {path: read_if_there(path, self.vault.resolve(path)) for path in paths_of(plan)})
+            made = compose(plan, {path: read_if_there(path, self._writable(path)) for path in paths_of(plan)})
             if not made.stale or replan is None:
                 break
             plan = [
@@ -124,7 +140,7 @@ class Running(OpenVault):
         edits = tuple(
             make_edit(
                 file.path,
-                self.vault.resolve(file.path),
+                self._writable(file.path),
                 file.before,
                 file.after,
                 mode=mode_of(self.vault.resolve(file.like)) if file.like else None,
@@ -175,7 +191,7 @@ class Running(OpenVault):
         if record is None:
             return None
         with self._writing(*scopes_of(file.path for file in record.head.files)):
-            return recover(log, self.vault.resolve)
+            return recover(log, self._writable)
 
 
 def _planned_anew(path: str, plan: Sequence[Change], made: Composition, replan: Replan) -> Sequence[Change]:

@@ -48,7 +48,7 @@ class Undoing(Running):
             runs = self._done()
             chosen = choose_run(runs, run)
             return (
-                _preview(plan_undo(chosen, runs, self._decisions, self.vault.resolve))
+                _preview(plan_undo(chosen, runs, self._decisions, self._writable))
                 if chosen
                 else RunReport(None, "undo")
             )
@@ -59,7 +59,7 @@ class Undoing(Running):
             if chosen is None:
                 return RunReport(None, "undo")
             with self._writing(*scopes_of(file.path for file in chosen.files)):
-                plan = plan_undo(chosen, runs, self._decisions, self.vault.resolve)
+                plan = plan_undo(chosen, runs, self._decisions, self._writable)
                 made = Run(
                     uuid.uuid4().hex[:8], self._now(), "undo", plan.decisions, plan.edits, plan.units, chosen.head.run
                 )
@@ -108,7 +108,7 @@ class Undoing(Running):
         from memory_kb.notes.undoing import plan_undo, rehearse
 
         paths = list(dict.fromkeys(file.path for run in chosen for file in run.files))
-        before = {path: read_if_there(path, self.vault.resolve(path)) for path in paths}
+        before = {path: read_if_there(path, self._writable(path)) for path in paths}
         with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
             copies = {path: Path(folder) / str(number) for number, path in enumerate(paths)}
             for path, data in before.items():
