@@ -55,7 +55,9 @@ def test_a_plan_cannot_write_elsewhere(path: str, folder: Path, open_kb: Callabl
 )
 @example("out/a.md")
 @example("in/a.md")
-def test_what_is_writable_lies_in_the_vault_and_is_not_hidden(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
+def test_what_is_writable_lies_in_the_vault_and_is_not_hidden(
+    tmp_path_factory: pytest.TempPathFactory, path: str
+) -> None:
     from memory_kb.notes.targets import explain_unsafe
     from memory_kb.notes.vault import find_vault
 
@@ -119,7 +121,8 @@ def test_an_agent_is_not_installed_through_a_link_out_of_the_project(folder: Pat
 
 def test_new_files_are_never_programs(vault: Callable[[Files], Path], run: Run, tmp_path: Path) -> None:
     skill = write_files(
-        tmp_path / "skill", {"SKILL.md": "---\nname: deploy\ndescription: How to deploy.\n---\n1. Run it.\n", "run.sh": "x"}
+        tmp_path / "skill",
+        {"SKILL.md": "---\nname: deploy\ndescription: How to deploy.\n---\n1. Run it.\n", "run.sh": "x"},
     )
     (skill / "run.sh").chmod(0o777)
     folder = vault({"memory/config.yaml": ""})

@@ -100,7 +100,7 @@ def _is_kind(file: Path, top: Path, others: Collection[str]) -> bool:
         return True
     around = file.relative_to(top).parts[:-1]
     return "skills" in around or any(
-        (top.joinpath(*around[:count - 1], f"{around[count - 1]}.md")).is_file() for count in range(1, len(around) + 1)
+        (top.joinpath(*around[: count - 1], f"{around[count - 1]}.md")).is_file() for count in range(1, len(around) + 1)
     )
 
 
