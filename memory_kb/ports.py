@@ -246,8 +246,8 @@ class IndexWriter(Protocol):
     def remove(self, path: str) -> None:
         """Take a file and its chunks out."""
 
-    def finish(self, window: SyncWindow) -> None:
-        """Record when the disk was read."""
+    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
+        """Record when the disk was read, and whether files are still missing from a first index."""
 
 
 class Index(Protocol):
@@ -259,6 +259,10 @@ class Index(Protocol):
 
         It is 0 before the first.
         """
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the first indexing has not come to its end yet."""
 
     def window(self) -> SyncWindow:
         """Return when the disk was last read for writing."""

@@ -136,7 +136,7 @@ def spread(seconds: float, times: int) -> list[float]:
     return [seconds * (0.2 + 0.8 * (step + rng.random()) / times) for step in range(times)]
 
 
-def test_killing_the_first_indexing_leaves_nothing_or_everything(sandbox: Sandbox) -> None:
+def test_killing_the_first_indexing_leaves_what_was_committed(sandbox: Sandbox) -> None:
     sandbox.publish(1)
     seconds, _ = sandbox.finish("index")
     killed = 0
@@ -145,7 +145,7 @@ def test_killing_the_first_indexing_leaves_nothing_or_everything(sandbox: Sandbo
             file.unlink()
         killed += sandbox.kill_after(delay, "index")
         with sandbox.open() as kb:
-            assert len(kb.search("gateway", limit=50, sync=False).hits) in (0, 50)
+            assert kb.search("gateway", limit=50, sync=False).degraded or kb.sync().is_empty
             assert len(kb.search("gateway", limit=50).hits) == 50
     assert killed >= 2
     assert sandbox.count("edition1") == FILES

@@ -21,6 +21,8 @@ SCHEMA_VERSION = 5
 BUSY_SECONDS = 30.0
 #: The index in a machine folder.
 DATABASE = ".memory.db"
+#: In the place of a path: an index in memory, for a moment.
+MEMORY = Path(":memory:")
 #: The lock of whoever indexes, beside the database.
 LOCK = "index.lock"
 _DAMAGE = (
@@ -84,20 +86,24 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
     return application, version
 
 
-def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+def open_database(path: Path, tokenizer: str, wait: float = BUSY_SECONDS) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """Open the index, making or remaking it as needed.
 
-    Say what had to be remade. A file that is not a database, or not ours, is moved aside, under a
+    Say what had to be remade, for which another process that indexes is waited for. A file that is not a database, or not ours, is moved aside, under a
     lock, since other processes may be opening it too. An index of another version is emptied
     inside a transaction; vectors in it stay. A new one takes over the vectors of the one that was
     moved aside last, as far as they can be read.
     """
     notices: list[str] = []
+    if path == MEMORY:
+        connection = connect(path)
+        create(connection, tokenizer)
+        return connection, ()
     usual = _open_usual(path)
     if usual:
         return usual, ()
     if _is_unusable(path):
-        with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+        with hold_lock(path.with_name(LOCK), wait):
             if _is_unusable(path):
                 notices.append(f"{path.name} was not a usable index; it is kept as {_set_aside(path)} and rebuilt")
     connection = connect(path)
@@ -108,7 +114,7 @@ def open_database(path: Path, tokenizer: str) -> tuple[sqlite3.Connection, tuple
                 notices.append(
                     f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt"
                 )
-            with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+            with hold_lock(path.with_name(LOCK), wait):
                 create(connection, tokenizer)
                 if not version:
                     _take_over_vectors(connection, path)

@@ -1,6 +1,6 @@
 """Sync: the disk compared with the index, file by file.
 
-The differences are written in one transaction.
+The differences are written in one transaction, those of a first index in one about every second.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
     from memory_kb.index.passages import Passage
+    from memory_kb.index.reading import RawNote, ReadNote
 
 Progress = Callable[[int], None]
+
+#: Seconds after which a first index commits what it has: no more than that is lost when it is killed.
+_BATCH_SECONDS = 1.0
 
 
 class Changes(NamedTuple):
@@ -72,9 +76,10 @@ def sync(
 ) -> SyncReport:
     """Bring the index to what the disk says, in one transaction.
 
-    Readers see it whole or not at all. Call it under the index lock. Files that cannot be read
-    are problems and are left out. With the regions of a `reach`, only these are compared;
-    a rebuild looks everywhere.
+    Readers see it whole or not at all. Only a first index is committed in batches, so that one
+    that is interrupted goes on where it was. Call it under the index lock. Files that cannot be
+    read are problems and are left out. With the regions of a `reach`, only these are compared; a
+    rebuild looks everywhere.
 
     Raises:
         VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
@@ -97,9 +102,13 @@ class _Sync:
             files = walk(self._vault, self._settings.ignore, self._problems, Reach(enter=self._reach.enter))
             self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
         else:
-            self._write(
-                differences(self._vault, self._index, self._settings, self._problems, self._reach), rebuild=False
-            )
+            is_first = self._index.generation == 0 or self._index.is_partial
+            reach = self._reach._replace(regions=None) if is_first else self._reach
+            found = differences(self._vault, self._index, self._settings, self._problems, reach)
+            if is_first:
+                self._write_first(found)
+            else:
+                self._write(found, rebuild=False)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = _sorted({*self._problems, *self._index.problems()})
         return SyncReport(
@@ -123,9 +132,7 @@ class _Sync:
                 if self._progress and number % 64 == 0:
                     self._progress(number)
             if identify(self._vault) != folder:
-                raise VaultNotFound(
-                    f"the vault's folder {self._vault.folder} was replaced by another one", "run the command again"
-                )
+                raise _replaced(self._vault)
             window = SyncWindow(self._start_ns, time.time_ns())
             if rebuild or (number >= 0 and self._reach.regions is None):
                 writer.finish(window)
@@ -133,8 +140,30 @@ class _Sync:
                 # Files elsewhere may still be in doubt from the last time that everything was compared.
                 writer.finish(SyncWindow(before.start_ns, window.end_ns))
 
+    def _write_first(self, found: Iterable[Difference]) -> None:
+        """Write what a first index lacks, and commit about every second."""
+        folder = identify(self._vault)
+        # What was read before an interruption may have been saved again behind the same time.
+        start_ns = self._index.window().start_ns or self._start_ns
+        # All are listed before the first commit ends the reading of the index.
+        left = iter(enumerate(list(found)))
+        is_partial = True
+        while is_partial:
+            until, is_partial = time.monotonic() + _BATCH_SECONDS, False
+            with self._index.write() as writer:
+                for number, difference in left:
+                    self._apply(writer, difference)
+                    if self._progress and number % 64 == 0:
+                        self._progress(number)
+                    if time.monotonic() >= until:
+                        is_partial = True
+                        break
+                if identify(self._vault) != folder:
+                    raise _replaced(self._vault)
+                writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
+
     def _apply(self, writer: IndexWriter, difference: Difference) -> None:
-        from memory_kb.index.reading import hash_bytes, read_file, read_note, say_unreadable
+        from memory_kb.index.reading import hash_bytes, read_file, say_unreadable
 
         _, file, known = difference
         if file is None:
@@ -151,13 +180,10 @@ class _Sync:
             self._remove(writer, known)
             return
         self._has_fresh = self._has_fresh or is_fresh(raw.stat.mtime_ns, SyncWindow(self._start_ns, raw.stat.mtime_ns))
-        digest = hash_bytes(raw.data)
-        if known and known.hash == digest:
+        if known and known.hash == hash_bytes(raw.data):
             writer.touch(raw.stat)
             return
-        is_memory = self._vault.memory is not None
-        note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
-        writer.put(raw.stat, digest, note.problems, note.chunks, is_known=known is not None)
+        put_note(writer, self._vault, raw, is_known=known is not None)
         self._added += known is None
         self._changed += known is not None
 
@@ -167,23 +193,38 @@ class _Sync:
             self._removed += 1
 
 
+def _replaced(vault: Vault) -> VaultNotFound:
+    return VaultNotFound(f"the vault's folder {vault.folder} was replaced by another one", "run the command again")
+
+
 def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))
+
+
+def put_note(writer: IndexWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
+    """Add what a file says to an index."""
+    from memory_kb.index.reading import hash_bytes
+
+    note = _read(vault, raw)
+    writer.put(raw.stat, hash_bytes(raw.data), note.problems, note.chunks, is_known=is_known)
+
+
+def _read(vault: Vault, raw: RawNote) -> ReadNote:
+    from memory_kb.index.reading import read_note
+
+    path, is_memory = raw.stat.path, vault.memory is not None
+    return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
 def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator[Passage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.passages import make_passage
-    from memory_kb.index.reading import read_file, read_note
+    from memory_kb.index.reading import read_file
 
-    is_memory = vault.memory is not None
     for _, file, known in differences(vault, index, settings, []):
         if file is None or (known and has_same_bytes(file, known, settings)):
             continue
         with contextlib.suppress(OSError):
             raw = read_file(file, settings.index.max_file_bytes)
-            note = read_note(
-                raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory)
-            )
-            for chunk in note.chunks:
+            for chunk in _read(vault, raw).chunks:
                 yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)

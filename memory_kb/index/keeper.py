@@ -6,15 +6,25 @@ It is repaired when it is broken.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
-from memory_kb.index.database import DATABASE, LOCK, explain_unusable, identify_file, is_damage, replace_damaged
+from memory_kb.index.database import (
+    BUSY_SECONDS,
+    DATABASE,
+    LOCK,
+    MEMORY,
+    explain_unusable,
+    identify_file,
+    is_damage,
+    replace_damaged,
+)
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
@@ -32,10 +42,16 @@ if TYPE_CHECKING:
 _PATIENCE, _LEAST_PATIENCE = 2.0, 0.5
 #: So many files that it would miss make it wait as long as it may.
 _MANY_FILES = 100
+#: Seconds that it waits for the beginnings of a first index.
+_PATIENCE_AT_FIRST = 5.0
 #: Seconds that a command which must write waits.
 LONG_PATIENCE = 60.0
 
 _T = TypeVar("_T")
+
+
+class _OutOfTime(Exception):
+    """An indexing that took longer than its time limit."""
 
 
 class Refreshed(NamedTuple):
@@ -77,6 +93,8 @@ class IndexKeeper:
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()
         self._settled = 0
+        #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
+        self.time_limit: float | None = None
         self._opened_as: tuple[int, int] | None = None
         #: Everywhere, where folders that have not changed since the last look are not listed again.
         self._again = Reach(listings=Listings())
@@ -90,9 +108,12 @@ class IndexKeeper:
         Raises:
             InvalidSettings: its file cannot be opened.
         """
+        return self._open(BUSY_SECONDS)
+
+    def _open(self, wait: float) -> SqliteIndex:
         if self._opened is None:
             try:
-                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer)
+                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait)
             except sqlite3.OperationalError as exc:
                 reason, hint = explain_unusable(exc, self._file)
                 raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
@@ -129,6 +150,21 @@ class IndexKeeper:
                 self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
             self._sync(LONG_PATIENCE)
             return work(self.index)
+
+    def use_as_it_is(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Do something with the index whatever it lacks, with an empty one where there is none that can be used.
+
+        Nothing is indexed or repaired for it, and nobody is waited for.
+        """
+        try:
+            return work(self._open(0))
+        except (InvalidSettings, VaultBusy):
+            pass
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+        with closing(SqliteIndex(MEMORY, self._settings.index.tokenizer)) as empty:
+            return work(empty)
 
     def sync(
         self,
@@ -167,9 +203,12 @@ class IndexKeeper:
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:
-            report = self._sync(LONG_PATIENCE, progress=progress) if is_new else self._sync_soon(progress, reach)
+            with self._limited(progress) as limited:
+                report = self._sync_first(limited) if is_new else self._sync_soon(limited, reach)
         except VaultBusy:
             return self._behind(index, "another process is indexing")
+        except _OutOfTime:
+            return self._behind(index, "there was no time to index everything")
         except (OSError, sqlite3.OperationalError) as exc:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
@@ -197,21 +236,21 @@ class IndexKeeper:
     def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Bring the index to what files say that were just written, if it was up to date before.
 
-        Where it was not, the next reading finds out by itself; so it does where the index cannot be
-        used now, which is told in a sentence, since the files are written all the same.
+        Where it was not, or another process is indexing, the next reading finds out by itself:
+        nobody who writes waits for an index. So it does where the index cannot be written, which is
+        returned in a sentence, since the files are written all the same.
         """
         paths = list(paths)
         if HOME_NOTE in paths:
             return self.catch_up()
         notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
         regions = tuple(Region(path, str(self._vault.resolve(path))) for path in notes)
-        return self._afterwards(
-            lambda: (
-                None
-                if not regions or self._is_new(self.index)
-                else self.use(lambda _: self._sync(LONG_PATIENCE, Reach(regions)))
-            )
-        )
+
+        def bring_in() -> None:
+            if regions and not self._is_new(self._open(0)):
+                self._sync(0, Reach(regions))
+
+        return self._afterwards(bring_in)
 
     def catch_up(self) -> tuple[str, ...]:
         """Bring the index up to date after files were written; tell in a sentence where that cannot be."""
@@ -246,7 +285,33 @@ class IndexKeeper:
         return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
 
     def _is_new(self, index: SqliteIndex) -> bool:
-        return index.generation == 0 or index.stale_because(self._fingerprint) is not None
+        return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
+
+    @contextmanager
+    def _limited(self, progress: Progress | None) -> Iterator[Progress | None]:
+        """Let an indexing end with `_OutOfTime` when the time limit is reached."""
+        if self.time_limit is None:
+            yield progress
+            return
+        end = time.monotonic() + self.time_limit
+
+        def check(done: int) -> None:
+            if time.monotonic() > end:
+                raise _OutOfTime
+            if progress:
+                progress(done)
+
+        yield check
+
+    def _sync_first(self, progress: Progress | None) -> SyncReport:
+        """Make a first index, or wait a little for another process that does, until it has something to read."""
+        index, end = self.index, time.monotonic() + _PATIENCE_AT_FIRST
+        while True:
+            try:
+                return self._sync(_LEAST_PATIENCE, progress=progress)
+            except VaultBusy:
+                if index.generation or time.monotonic() > end:
+                    raise
 
     def _sync_soon(self, progress: Progress | None, reach: Reach) -> SyncReport:
         """Bring the index up to date unless another process keeps it busy."""
@@ -278,6 +343,8 @@ class IndexKeeper:
         index = self.index
         with hold_lock(self._lock, wait, on_wait):
             stale = index.stale_because(self._fingerprint)
+            if index.generation == 0:
+                index.remember_settings(self._fingerprint)
             if stale:
                 self._notices += (f"the index is rebuilt: {stale}",)
             report = sync(self._vault, index, self._settings, reach, rebuild=rebuild or bool(stale), progress=progress)

@@ -37,10 +37,10 @@ class SqliteIndex:
     See `memory_kb.ports.Index` for what its methods promise.
     """
 
-    def __init__(self, path: Path, tokenizer: str) -> None:
+    def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS) -> None:
         self.path = path
         self._tokenizer = tokenizer
-        self._connection, self.notices = open_database(path, tokenizer)
+        self._connection, self.notices = open_database(path, tokenizer, wait)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
         self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
 
@@ -58,6 +58,10 @@ class SqliteIndex:
     @property
     def generation(self) -> int:
         return int(self.read_meta("generation") or 0)
+
+    @property
+    def is_partial(self) -> bool:
+        return self.read_meta("is_partial") is not None
 
     def read_meta(self, key: str) -> str | None:
         """Return a fact about the index, or None."""

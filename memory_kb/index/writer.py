@@ -103,11 +103,15 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM file_meta WHERE path = ?", (path,))
         self._changes += 1
 
-    def finish(self, window: SyncWindow) -> None:
-        """Record when the disk was read."""
+    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
+        """Record when the disk was read, and whether files are still missing from a first index."""
         self._connection.executemany(
             _PUT_META, (("synced_from", str(window.start_ns)), ("synced_to", str(window.end_ns)))
         )
+        if is_partial:
+            self.put_meta("is_partial", "1")
+        elif self._meta("is_partial"):
+            self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
 
     def put_meta(self, key: str, value: str) -> None:
         """Record a fact about the index."""

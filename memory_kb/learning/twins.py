@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -39,13 +40,15 @@ class Twin:
     is_forgotten: bool
 
 
-def find_twin(index: Index, draft: Draft, place: Location, but: str | None = None) -> Twin | None:
+def find_twin(
+    index: Index, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
+) -> Twin | None:
     """Return the entry that says the same at the same place.
 
     Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
     its place and from every narrower one, as whatever kind it comes back; what was replaced by
     something newer may become true again. MEMORY.md belongs to the people: what stands there is
-    not reinforced.
+    not reinforced. Files whose paths are `outdated` are left out.
     """
     # What came from outside again is not proposed again.
     statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal and draft.source == UNVERIFIED else ()))
@@ -54,6 +57,7 @@ def find_twin(index: Index, draft: Draft, place: Location, but: str | None = Non
         (alike, entry)
         for entry in _similar(index, draft, here)
         if entry.entry_id != but
+        and entry.source not in outdated
         and entry.metadata
         and not _is_peoples(entry)
         and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
@@ -64,12 +68,16 @@ def find_twin(index: Index, draft: Draft, place: Location, but: str | None = Non
     gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
     tombstone = fingerprint(draft.text)
     for entry in index.entries(gone):
-        if entry.entry_id != but and entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
+        if entry.entry_id == but or entry.source in outdated:
+            continue
+        if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
     forgotten = (
         entry
         for entry in _similar(index, draft, gone)
-        if entry.entry_id != but and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
+        if entry.entry_id != but
+        and entry.source not in outdated
+        and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
     )
     return next((Twin(entry, is_forgotten=True) for entry in forgotten if not _is_superseded(entry)), None)
 

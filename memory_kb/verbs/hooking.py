@@ -37,6 +37,8 @@ _ECHO = timedelta(seconds=5)
 _IDLE_SECONDS = 3_600.0
 #: How long git may take to find a cited file that is not where it was.
 _GIT_SECONDS = 0.3
+#: Seconds that indexing may take while an agent waits.
+_INDEX_SECONDS = 2.0
 #: The end of the log of retrievals that is looked through, in bytes.
 _MAX_LOG = 8_000_000
 _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
@@ -70,6 +72,7 @@ class Hooking(OpenVault):
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
         self._keeper.trusts_watcher = True
+        self._keeper.time_limit = _INDEX_SECONDS
         if event == "session-end":
             return HookAnswer(
                 over=(call.session,) if call.session and self._sessions.path(call.session).exists() else ()

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.filters import make_place
+from memory_kb.model import Region
 from memory_kb.verbs.reading import Reading
 from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.remember import Draft
+    from memory_kb.learning.twins import Twin
+    from memory_kb.model import Location
     from memory_kb.notes.plans import Change
     from memory_kb.reports import Learned, Retired, RunReport
 
 
 #: What is longer is no learning, but a document.
 MAX_TEXT = 1_000_000
+#: In a vault of so many files all are looked at for one that says the same; in a larger one those of its folders.
+_FEW_FILES = 5_000
 
 
 def check_text(text: str) -> None:
@@ -70,7 +77,6 @@ class Learning(Reading, Running):
         import uuid
 
         from memory_kb.learning import remember
-        from memory_kb.learning.twins import find_twin
         from memory_kb.reports import Learned
 
         check_text(text)
@@ -84,7 +90,7 @@ class Learning(Reading, Running):
             )
         now = self._clock()
         with nullcontext() if dry_run else self._writing(place.scope):
-            twin = self._reading(lambda index: find_twin(index, draft, place), around=place) if not force else None
+            twin = self._find_twin(draft, place) if not force else None
             if twin and twin.is_forgotten:
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:
@@ -98,6 +104,42 @@ class Learning(Reading, Running):
             run = self._run_one("learn", plan, dry_run=dry_run)
         is_waiting = twin.entry.status == "proposed" if twin else draft.is_proposal
         return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting)
+
+    def _find_twin(self, draft: Draft, place: Location) -> Twin | None:
+        """Return the entry that says already what is about to be learned.
+
+        Nobody is waited for: notes that the index does not hold as they are are read by themselves.
+        """
+        from memory_kb.index.unindexed import Unindexed
+        from memory_kb.learning.twins import find_twin
+
+        def find(index: SqliteIndex) -> Twin | None:
+            with closing(Unindexed(self.vault, index, self.settings)) as newer, index.snapshot():
+                is_small = index.count_files() <= _FEW_FILES
+                newer.read(self.vault.regions_of(place) if is_small else self._learned_regions(place))
+                while True:
+                    found = (
+                        find_twin(newer.index, draft, place),
+                        find_twin(index, draft, place, outdated=newer.outdated),
+                    )
+                    twin = min(filter(None, found), key=lambda twin: twin.is_forgotten, default=None)
+                    if twin is None or not newer.read((self._region_of(twin.entry.source),)):
+                        return twin
+
+        return self._keeper.use_as_it_is(find)
+
+    def _region_of(self, path: str) -> Region:
+        return Region(path, str(self.vault.resolve(path)))
+
+    def _learned_regions(self, place: Location) -> tuple[Region, ...]:
+        """Return the folders into which learnings of a scope and of the wider ones are written."""
+        from memory_kb.words import KINDS
+
+        names = {"review", *(kind.folder for kind in KINDS.values())}
+        scopes = {(place.job, place.task), (place.job, None), (None, None)}
+        homes = [self.vault.scope_folder("project", *scope) for scope in scopes] + [self.vault.home]
+        folders = dict.fromkeys(home / name for home in homes for name in sorted(names))
+        return tuple(Region(f"{self.vault.show(folder)}/", str(folder), is_deep=True) for folder in folders)
 
     def forget(self, wanted: str, *, delete: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.

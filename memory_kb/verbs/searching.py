@@ -69,6 +69,8 @@ class Searching(OpenVault):
         pending, degraded = self._keeper.refresh(progress) if sync else (None, ())
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
+        elif not sync and index.is_partial:
+            degraded = ("the first indexing has not ended yet; some notes are not searched",)
         request, unnamed = self._construct(request)
         question, reasons = self._ask(index, request)
         degraded += (*unnamed, *reasons)

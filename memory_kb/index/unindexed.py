@@ -1,0 +1,55 @@
+"""Notes that the index does not hold as they are, for whoever has no time to wait until it does."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+
+from memory_kb.index.comparing import Difference, Verdict, differences, has_same_bytes
+from memory_kb.index.database import MEMORY
+from memory_kb.index.indexer import put_note
+from memory_kb.index.reading import read_file
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import Region
+from memory_kb.notes.vault import Vault
+from memory_kb.notes.walk import Reach
+from memory_kb.settings import Settings
+
+#: So many files are read at most, the newest first.
+_MOST_FILES = 300
+
+
+class Unindexed:
+    """The notes in some regions that differ from an index, in an index of their own in memory.
+
+    Attributes:
+        index: what the newest of them say.
+        outdated: the paths of which the other index says something else, or which are gone.
+    """
+
+    def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings) -> None:
+        self._vault, self._settings, self._other = vault, settings, index
+        self.index = SqliteIndex(MEMORY, settings.index.tokenizer)
+        self.outdated: set[str] = set()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.index.close()
+
+    def read(self, regions: tuple[Region, ...] | None) -> bool:
+        """Read what differs in some regions, None for everywhere; return whether anything does."""
+        reach = Reach(regions)
+        found = [one for one in differences(self._vault, self._other, self._settings, [], reach) if self._differs(one)]
+        self.outdated.update(one.path for one in found)
+        files = [one.file for one in found if one.file]
+        with self.index.write() as writer:
+            for file in heapq.nlargest(_MOST_FILES, files, key=lambda file: file.mtime_ns):
+                with contextlib.suppress(OSError):
+                    put_note(writer, self._vault, read_file(file, self._settings.index.max_file_bytes))
+        return bool(found)
+
+    def _differs(self, difference: Difference) -> bool:
+        verdict, file, known = difference
+        if difference.path in self.outdated:
+            return False
+        return verdict is not Verdict.DOUBTFUL or not has_same_bytes(file, known, self._settings)
