@@ -68,7 +68,7 @@ def test_an_entry_that_was_edited_since_is_held_against_its_file(vault: Vault, o
 
 
 def test_learn_before_the_first_index_reads_the_notes_themselves(vault: Vault, open_kb: Open) -> None:
-    files = notes(20) | {"memory/learnings/mine.md": f"---\nid: mine\nkind: fact\n---\n{LESSON}\n"}
+    files = {**notes(20), "memory/learnings/mine.md": f"---\nid: mine\nkind: fact\n---\n{LESSON}\n"}
     kb = open_kb(vault(files))
     with indexing(kb):
         assert kb.learn(LESSON).id == "mine"
