@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 #: The name under which the server is registered.
 SERVER = "memory-kb"
 #: The moments that `memory-kb hook` knows.
-EVENTS = ("session-start", "prompt", "tool", "stop", "session-end")
+EVENTS = ("session-start", "prompt", "tool", "stop", "ask", "session-end")
 
 
 class Hook(NamedTuple):
@@ -37,6 +37,8 @@ class Agent(NamedTuple):
             are started in that folder.
         context_key: where additional context goes in an answer: "" for Claude Code's form.
         takes_prompt_context: whether context may be added to a prompt.
+        question: the event at which its model can be asked something before it stops, and the form of that:
+            `block` and `deny` are decisions with a reason, `followup` is a message; None where there is no way.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Agent(NamedTuple):
     vault: str = ""
     context_key: str = ""
     takes_prompt_context: bool = True
+    question: tuple[str, str] | None = None
     homes: Mapping[str, str] | None = None
 
     def hook_for(self, event: str) -> Hook | None:

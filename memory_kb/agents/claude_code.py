@@ -16,5 +16,6 @@ AGENT = Agent(
         Hook("SessionEnd", "session-end", 10),
     ),
     hooks_file=(".claude/settings.json", ".claude/settings.json"),
+    question=("stop", "block"),
     rules=("CLAUDE.md", ".claude/CLAUDE.md"),
 )

@@ -15,6 +15,7 @@ AGENT = Agent(
         Hook("Stop", "stop", 10),
     ),
     hooks_file=(".codex/hooks.json", "$CODEX_HOME/hooks.json"),
+    question=("stop", "block"),
     rules=("AGENTS.md", "$CODEX_HOME/AGENTS.md"),
     homes={"CODEX_HOME": ".codex"},
 )

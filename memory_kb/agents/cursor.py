@@ -12,6 +12,7 @@ AGENT = Agent(
         Hook("beforeSubmitPrompt", "prompt"),
         Hook("postToolUse", "tool"),
         Hook("afterAgentResponse", "stop"),
+        Hook("stop", "ask"),
         Hook("sessionEnd", "session-end"),
     ),
     hooks_file=(".cursor/hooks.json", ".cursor/hooks.json"),
@@ -21,4 +22,5 @@ AGENT = Agent(
     vault="${workspaceFolder}",
     context_key="additional_context",
     takes_prompt_context=False,
+    question=("ask", "followup"),
 )

@@ -15,5 +15,6 @@ AGENT = Agent(
         Hook("SessionEnd", "session-end", 10_000),
     ),
     hooks_file=(".gemini/settings.json", ".gemini/settings.json"),
+    question=("stop", "deny"),
     rules=("GEMINI.md", ".gemini/GEMINI.md"),
 )

@@ -28,12 +28,16 @@ class Call(NamedTuple):
         folders: where it works, the most telling first.
         prompt: what the person said; "" outside of `prompt`.
         events: what happened, for the log of the session.
+        source: why a session starts, in the agent's word, such as `compact`.
+        can_be_asked: whether this is the first stop of a main agent that came to its end by itself.
     """
 
     session: str | None = None
     folders: tuple[str, ...] = ()
     prompt: str = ""
     events: tuple[Event, ...] = ()
+    source: str = ""
+    can_be_asked: bool = True
 
 
 def read_call(agent: Agent, event: str, data: bytes) -> Call:
@@ -72,6 +76,17 @@ def read_call(agent: Agent, event: str, data: bytes) -> Call:
         tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
         prompt,
         tuple(_events(agent, event, values, prompt)),
+        values["source"] if isinstance(values.get("source"), str) else "",
+        not _is_followed(values),
+    )
+
+
+def _is_followed(values: Mapping[str, Any]) -> bool:
+    """Return whether a stop is that of a subagent, was brought about by a hook before, or by the person."""
+    return (
+        bool(values.get("stop_hook_active") or values.get("loop_count") or values.get("agent_id"))
+        or values.get("hook_event_name") == "SubagentStop"
+        or values.get("status") in ("aborted", "error")
     )
 
 
@@ -139,6 +154,22 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
         if type(code) is int:
             return True
     return True if agent.name == "claude-code" else None
+
+
+def format_question(agent: Agent, text: str) -> str:
+    """Return a question to an agent's model in the form that its stop hook takes; "" where there is none.
+
+    Example:
+        >>> from memory_kb.agents.known import find_agent
+        >>> format_question(find_agent("codex"), "Anything to keep?")
+        '{"decision": "block", "reason": "Anything to keep?"}'
+        >>> format_question(find_agent("cursor"), "Anything to keep?")
+        '{"followup_message": "Anything to keep?"}'
+    """
+    if agent.question is None:
+        return ""
+    form = agent.question[1]
+    return json.dumps({"followup_message": text} if form == "followup" else {"decision": form, "reason": text})
 
 
 def format_answer(agent: Agent, event: str, text: str) -> str:

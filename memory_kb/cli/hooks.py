@@ -14,10 +14,10 @@ from memory_kb.cli.app import Options, shared_options
 @click.option("--agent", default="claude-code", show_default=True, help="Whose hook it is.")
 @click.pass_obj
 def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str) -> None:
-    """Answer an agent at EVENT: session-start, prompt, tool, stop or session-end.
+    """Answer an agent at EVENT: session-start, prompt, tool, stop, ask or session-end.
 
-    `install` makes agents call this, with what they say as JSON on stdin. It logs the session, prints what the agent should know as
-    the JSON that the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine folder.
+    `install` makes agents call this, with what they say as JSON on stdin. It logs the session, prints what the agent should know, or is
+    asked to remember, as the JSON that the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine folder.
 
     \b
     echo '{"session_id": "s1", "prompt": "fix the upload test"}' | memory-kb hook prompt --agent codex

@@ -102,6 +102,16 @@ class SessionFiles:
         with hold_lock(locks / session, END_PATIENCE, on_wait):
             yield
 
+    def recent(self, session: str, size: int) -> Iterator[Event]:
+        """Yield the events in the last bytes of a session, passing over lines that hold none."""
+        file = self.path(session)
+        start = max(0, file.stat().st_size - size)
+        for line in read_lines(file, start):
+            with contextlib.suppress(NoEvent):
+                event = line.parse()
+                if event:
+                    yield event
+
     def read(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> Iterator[Event]:
         """Yield the events of a session in the order of the file.
 

@@ -58,8 +58,9 @@ class Hooking(OpenVault):
         """Log what an agent tells, and give it what it should know now.
 
         `session-start` gives the context of what CONTINUITY.md, or the branch, says is being done;
-        `prompt` what has to do with the prompt and was not shown in this session yet; `tool` and
-        `stop` are only logged; at `session-end` the session is to be ended.
+        `prompt` what has to do with the prompt and was not shown in this session yet; `tool` is only
+        logged; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
+        `session-end` the session is to be ended.
 
         A watcher that runs spares the look for changed files.
 
@@ -78,6 +79,8 @@ class Hooking(OpenVault):
                 over=(call.session,) if call.session and self._sessions.path(call.session).exists() else ()
             )
         is_echo = self._log_call(event, call, agent)
+        if agent.question and event == agent.question[0] and not is_echo:
+            return HookAnswer(self._ask_to_remember(call, agent))
         if is_echo or event not in ("session-start", "prompt"):
             return HookAnswer()
         over = self._abandoned(call.session) if event == "session-start" else ()
@@ -85,6 +88,27 @@ class Hooking(OpenVault):
             return HookAnswer()
         context = self._context_for(event, call, agent)
         return HookAnswer(format_answer(agent, event, context), over)
+
+    def _ask_to_remember(self, call: Call, agent: Agent) -> str:
+        """Return the question what to remember, once work was done and where no language model reads the session."""
+        from memory_kb.learning.ask_agent import ASKED, QUESTION, is_headless, should_ask
+
+        has_model = self.settings.llm.provider not in ("none", "offline")
+        if call.session is None or not call.can_be_asked or has_model or not self.settings.learning.ask_agent:
+            return ""
+        if is_headless(self._environ):
+            return ""
+        from memory_kb.agents.payloads import format_question
+        from memory_kb.learning.logs.sessions import prepare
+        from memory_kb.notes.events import Event
+        from memory_kb.notes.injected import wrap
+
+        with self._sessions.writing(call.session) as writer:
+            if writer.is_empty or not should_ask(self._sessions.recent(call.session, _MAX_LOG)):
+                return ""
+            event = Event(type="event", event=ASKED, agent=agent.name)
+            writer.append(prepare(event, self._clock(), writer.first).event)
+        return format_question(agent, wrap(QUESTION))
 
     def hook_finish(self, sessions: Iterable[str]) -> None:
         """End sessions that agents are done with, and do what follows."""
@@ -120,6 +144,7 @@ class Hooking(OpenVault):
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
+        from memory_kb.learning.ask_agent import COMPACTION
         from memory_kb.learning.logs.sessions import prepare
         from memory_kb.notes.events import Event, format_time
 
@@ -129,9 +154,17 @@ class Hooking(OpenVault):
         with self._sessions.writing(call.session) as writer:
             events = list(call.events)
             if event == "session-start" or writer.is_empty:
-                args = {"cwd": call.folders[0]} if call.folders else None
+                args = {"cwd": call.folders[0]} if call.folders else {}
+                if call.source == COMPACTION:
+                    args["source"] = COMPACTION
                 events.insert(
-                    0, Event(type="event", event="start" if writer.is_empty else "resume", agent=agent.name, args=args)
+                    0,
+                    Event(
+                        type="event",
+                        event="start" if writer.is_empty else "resume",
+                        agent=agent.name,
+                        args=args or None,
+                    ),
                 )
             done = [prepare(one, now, writer.first).event for one in events]
             if done and writer.last and writer.last.ts >= format_time(now - _ECHO) and _is_same(writer.last, done[-1]):
