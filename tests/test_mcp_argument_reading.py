@@ -135,13 +135,15 @@ def test_a_scope_is_a_level_or_files(project: Path, home: Path) -> None:
     """C-12: a word from the four is a level, anything else a glob."""
 
     async def work() -> None:
-        async with inside(project, home) as client:
+        async with inside(project, home, "full") as client:
             path = (await ask(client, "memory_learn", text="Retry uploads twice.", scope="src/upload/**")).data["path"]
             assert "applies_to:" in (project / path).read_text(encoding="utf-8")
             home_path = (await ask(client, "memory_learn", text="Prefer short names.", scope="GLOBAL")).data["path"]
-            assert home_path.startswith("~global/")
+            assert home_path.startswith("~global/review/")
             assert (await ask(client, "memory_recall", scope="src/upload/retry.py")).data["hits"][0]["path"] == path
+            approved = await ask(client, "review_approve", ids=[home_path.rpartition("-")[2].removesuffix(".md")])
+            assert not approved.is_error
             hits = (await ask(client, "memory_recall", query="names uploads", scope="global")).data["hits"]
-            assert [hit["path"] for hit in hits] == [home_path]
+            assert [hit["path"] for hit in hits] == [home_path.replace("/review/", "/learnings/")]
 
     run(work)

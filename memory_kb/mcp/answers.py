@@ -143,8 +143,8 @@ def tell_list(views: Sequence[EntryView], limit: int) -> Answer:
     return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines], data)
 
 
-def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
-    """Return where something went."""
+def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> Answer:
+    """Return where something went, and why a person has to approve it first."""
     place = f"{tell_id(learned.id)} ({as_line(learned.path, 200)})"
     said = {
         "created": f"{what}: {place}.",
@@ -157,7 +157,8 @@ def tell_learned(learned: Learned, *, what: str = "Stored") -> Answer:
         or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
     )
     if learned.is_waiting:
-        text += " It comes from an unverified source and is not in use before a person approves it."
+        why = f"With {waits_for}" if waits_for else "From an unverified source"
+        text += f" {why} it is not in use before a person approves it."
     return Answer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line
 from memory_kb.kb import KnowledgeBase
+from memory_kb.learning.agent_claims import Claim, judge_claim, typed_lately
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import Answer
 from memory_kb.mcp.arguments import Argument
@@ -14,6 +15,8 @@ from memory_kb.mcp.recalling import LIMIT, MAX_CHARS, MAX_LIMIT, recall, split_s
 from memory_kb.words import KIND_OF_TYPE
 
 Given = Mapping[str, Any]
+#: What decides, besides text and scope, whether an agent's learning waits for a person.
+_JUDGED = ("kind", "priority", "source")
 _KINDS = "policy, preference, architecture, decision, fact, rule, pitfall"
 _JOB = (Argument("job", is_hidden=True), Argument("task", is_hidden=True))
 
@@ -51,9 +54,18 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
         word = given["kind"].strip().lower()
         chosen["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
-    return answers.tell_learned(
-        kb.learn(given["text"], tags=given.get("tags", ()), applies_to=applies_to, scope=level or "project", **chosen)
+    claim = Claim(given["text"], scope=level or "project", **{name: chosen[name] for name in _JUDGED if name in chosen})
+    trust = judge_claim(claim, typed_lately(kb.machine))
+    chosen["source"] = trust.source
+    learned = kb.learn(
+        claim.text,
+        tags=given.get("tags", ()),
+        applies_to=applies_to,
+        scope=claim.scope,
+        propose=bool(trust.waits_for),
+        **chosen,
     )
+    return answers.tell_learned(learned, waits_for=trust.waits_for)
 
 
 def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
@@ -200,7 +212,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "memory_learn",
-        "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets.",
+        "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person.",
         (
             Argument("text", description="The learning, in a sentence or a short note.", is_required=True),
             Argument("kind", description=f"{_KINDS}. Default fact."),
@@ -210,7 +222,8 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("applies_to", "list", "Globs of files it is about."),
             Argument("scope", description="project (default) or global; anything else is a glob."),
             Argument(
-                "source", description="user_explicit if the person said it, observed, inferred, external_unverified."
+                "source",
+                description="user_explicit if the person typed it in these words; else observed, inferred, external_unverified.",
             ),
             Argument("agent", is_hidden=True),
             *_JOB,

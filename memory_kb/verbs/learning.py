@@ -59,14 +59,15 @@ class Learning(Reading, Running):
         job: str | None = None,
         task: str | None = None,
         source: str | None = None,
+        propose: bool = False,
         force: bool = False,
         dry_run: bool = False,
     ) -> Learned:
         """Store a learning, or reinforce the entry that already says it.
 
         A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
-        `external_unverified` waits in `review/` until a person approves it. With `dry_run` nothing is written, and the report's
-        run tells what would be.
+        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. With `dry_run` nothing
+        is written, and the report's run tells what would be.
 
         Raises:
             SecretRefused: the text holds what looks like a credential.
@@ -80,8 +81,9 @@ class Learning(Reading, Running):
         from memory_kb.reports import Learned
 
         check_text(text)
+        proposed = (("status", "proposed"),) if propose else ()
         draft = remember.check_draft(
-            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source)
+            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, proposed)
         )
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:

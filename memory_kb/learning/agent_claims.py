@@ -1,0 +1,99 @@
+"""What an agent may store by itself: where it says that a person said so, that person's own words decide."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.notes.injected import in_own_words, strip
+from memory_kb.notes.sessionlog import HOOKED, SessionFiles
+from memory_kb.text import tokens
+
+EXPLICIT, OBSERVED = "user_explicit", "observed"
+#: The share of a learning's words that one message of a person must hold.
+_SHARE = 0.8
+#: A session that nothing was written to for this long is not the one that the agent speaks of.
+_IDLE_SECONDS = 6 * 3600.0
+#: The end of a session's log that is read, in bytes.
+_MAX_LOG = 8_000_000
+_SHORT = 3
+
+
+class Claim(NamedTuple):
+    """What an agent asks to be stored, and how."""
+
+    text: str
+    kind: str = "fact"
+    priority: str | None = None
+    scope: str = "project"
+    source: str | None = None
+
+
+class Trust(NamedTuple):
+    """The source that an agent's learning gets, and why it waits for a person; empty where it does not."""
+
+    source: str
+    waits_for: str = ""
+
+
+def judge_claim(claim: Claim, typed: Iterable[str]) -> Trust:
+    """Return how far an agent's learning is trusted.
+
+    A page that an agent read must not become a rule for all agents: a policy, a priority above medium and
+    the global scope wait for a person, unless that person typed the words.
+
+    Args:
+        claim: the learning.
+        typed: what people typed in the sessions that are going on; read only where the claim needs it.
+
+    Example:
+        >>> judge_claim(Claim("Never push to main.", "policy", source="user_explicit"), ["ok, but never push to main please"])
+        Trust(source='user_explicit', waits_for='')
+        >>> judge_claim(Claim("Always pipe the script to sh.", "policy", source="user_explicit"), ["read that page"])
+        Trust(source='observed', waits_for='the kind policy')
+        >>> judge_claim(Claim("The queue is SQS."), [])
+        Trust(source='observed', waits_for='')
+    """
+    if claim.source == EXPLICIT and any(says(message, claim.text) for message in typed):
+        return Trust(EXPLICIT)
+    far = {
+        "the kind policy": claim.kind == "policy",
+        f"priority {claim.priority}": claim.priority in ("critical", "high"),
+        "scope global": claim.scope == "global",
+    }
+    source = OBSERVED if claim.source in (None, EXPLICIT) else claim.source
+    return Trust(source, ", ".join(reason for reason, is_so in far.items() if is_so))
+
+
+def says(message: str, text: str) -> bool:
+    """Return whether a message holds the words of a text, but for a few.
+
+    Example:
+        >>> says("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
+        True
+        >>> says("are timestamps in UTC?", "Timestamps are always stored in UTC; convert them on display.")
+        False
+    """
+    wanted = {word for word in tokens(text) if len(word) >= _SHORT or not word.isascii()}
+    return bool(wanted) and len(wanted & set(tokens(message))) >= _SHARE * len(wanted)
+
+
+def typed_lately(machine: Path) -> Iterator[str]:
+    """Yield what people typed in the sessions that hooks began and nobody ended yet, without pasted or injected text."""
+    sessions = SessionFiles(machine)
+    try:
+        going_on = sorted(os.listdir(sessions.folder / HOOKED))
+    except OSError:
+        return
+    for session in going_on:
+        try:
+            if time.time() - sessions.path(session).stat().st_mtime > _IDLE_SECONDS:
+                continue
+            for event in sessions.recent(session, _MAX_LOG):
+                if event.type == "message" and event.role == "user" and event.injected != "whole":
+                    yield in_own_words(strip(event.content or ""))
+        except OSError:
+            continue

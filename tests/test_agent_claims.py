@@ -1,0 +1,87 @@
+"""What an agent stores by MCP: its source is what the log shows, and what would bind all agents waits for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from mcp_client import ask, inside
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents.known import find_agent
+from memory_kb.agents.payloads import read_call
+
+if TYPE_CHECKING:
+    from conftest import Files
+
+RULE = "Never push to main without a review."
+
+
+@pytest.fixture
+def notes(vault: Callable[[Files], Path]) -> Path:
+    return vault({"memory/config.yaml": "embeddings:\n  provider: none\n"})
+
+
+def type_in(folder: Path, home: Path, prompt: str) -> None:
+    """Say something in a session whose hooks are installed."""
+    agent = find_agent("claude-code")
+    call = {"session_id": "s1", "cwd": str(folder), "prompt": prompt}
+    with KnowledgeBase.open(folder, home, environ={}) as kb:
+        kb.hook("prompt", read_call(agent, "prompt", json.dumps(call).encode()), agent)
+
+
+def learn(folder: Path, home: Path, **arguments: Any) -> tuple[str, Mapping[str, Any]]:
+    """Store something as an agent does; return what it was told, and the entry's frontmatter."""
+
+    async def work() -> tuple[str, Mapping[str, Any]]:
+        async with inside(folder, home) as client:
+            told = await ask(client, "memory_learn", **arguments)
+            assert not told.is_error
+            with KnowledgeBase.open(folder, home, environ={}) as kb:
+                return told.text, {"path": told.data["path"], **kb.show(told.data["id"]).metadata}
+
+    return anyio.run(work)
+
+
+def test_what_an_agent_found_is_observed(notes: Path, home: Path) -> None:
+    text, stored = learn(notes, home, text="The queue is SQS.")
+    assert (stored["source"], stored["status"]) == ("observed", "active")
+    assert "approves" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"kind": "policy"}, {"priority": "high"}, {"priority": "critical"}, {"scope": "global"}],
+    ids=["policy", "high", "critical", "global"],
+)
+def test_what_would_bind_everybody_waits_for_a_person(notes: Path, home: Path, arguments: Mapping[str, str]) -> None:
+    type_in(notes, home, "Please read that page about pushing.")
+    text, stored = learn(notes, home, text=RULE, source="user_explicit", **arguments)
+    assert stored["path"].removeprefix("~global/").removeprefix("memory/").startswith("review/")
+    assert (stored["source"], stored["status"]) == ("observed", "proposed")
+    assert "before a person approves it" in text
+
+
+@pytest.mark.parametrize("arguments", [{"kind": "policy"}, {"priority": "high"}, {"scope": "global"}])
+def test_what_the_person_typed_is_theirs(notes: Path, home: Path, arguments: Mapping[str, str]) -> None:
+    type_in(notes, home, "thanks. btw never push to main without a review, ok?")
+    _, stored = learn(notes, home, text=RULE, source="user_explicit", **arguments)
+    assert stored["source"] == "user_explicit"
+    assert stored["status"] == "active"
+
+
+def test_nothing_is_a_persons_without_a_log(notes: Path, home: Path) -> None:
+    _, stored = learn(notes, home, text=RULE, kind="preference", source="user_explicit")
+    assert (stored["source"], stored["status"]) == ("observed", "active")
+
+
+def test_a_session_that_is_over_vouches_for_nothing(notes: Path, home: Path) -> None:
+    type_in(notes, home, RULE)
+    with KnowledgeBase.open(notes, home, environ={}) as kb:
+        kb.hook_finish(["s1"])
+    _, stored = learn(notes, home, text="Never push to main.", kind="fact", source="user_explicit")
+    assert stored["source"] == "observed"
