@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.notes.gitcalls import run_git
+
 _SECONDS = 20
 _MAX_FILES = 100
-#: Set by git for its hooks; they would make it look at another repository than the folder's.
-_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
 class GitState(NamedTuple):
@@ -69,17 +68,9 @@ def ask_git(
     folder: Path, environ: Mapping[str, str], arguments: Sequence[str], seconds: float = _SECONDS
 ) -> bytes | None:
     """Return what git answers in a folder, or None where it fails, is missing or takes too long."""
-    variables = {name: value for name, value in environ.items() if name not in _HOOK_VARIABLES}
-    path = variables.get("PATH") or os.environ.get("PATH", os.defpath)
+    variables = {name: value for name, value in environ.items() if name != "GIT_INDEX_FILE"}
     try:
-        done = subprocess.run(  # noqa: S603 - no shell, and no word of anybody else's
-            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the git that the person uses
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={**variables, "PATH": path, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-        )
+        done = run_git(folder, variables, arguments, seconds=seconds)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
+from memory_kb.notes.gitcalls import foreign_filters, read_started, run_git
 
 _SECONDS = 300
 #: Paths on one command line.
@@ -22,8 +23,6 @@ _HALF_DONE = {
     "CHERRY_PICK_HEAD": "a cherry-pick",
     "REVERT_HEAD": "a revert",
 }
-#: Set by git for its hooks; they would make it look at another repository than the folder's.
-_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")
 
 
 class Blob(NamedTuple):
@@ -46,28 +45,21 @@ class Repository:
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        variables = {name: value for name, value in environ.items() if name not in _HOOK_VARIABLES}
-        index = variables.get("GIT_INDEX_FILE")
-        if index:  # git names it as seen from where it calls its hooks
-            variables["GIT_INDEX_FILE"] = os.path.abspath(index)
-        path = variables.get("PATH") or os.environ.get("PATH", os.defpath)
-        self._environ = {**variables, "PATH": path, "LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1"}
+        index = environ.get("GIT_INDEX_FILE")
+        # Git names it as seen from where it calls its hooks.
+        known = {"GIT_INDEX_FILE": os.path.abspath(index)} if index else {}
+        self._environ = {**environ, **known, "GIT_LITERAL_PATHSPECS": "1"}
         self.top = folder
         told = self._run(("rev-parse", "--show-toplevel"))
         if told.returncode:
             raise _explain(folder, told.stderr.decode("utf-8", "replace"))
         self.top = Path(os.path.realpath(os.fsdecode(told.stdout).rstrip("\n")))
 
-    def _run(self, arguments: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def _run(
+        self, arguments: Sequence[str], stdin: bytes = b"", *, with_hooks: bool = False
+    ) -> subprocess.CompletedProcess[bytes]:
         try:
-            return subprocess.run(  # noqa: S603 - no shell, and the words are options of ours and names of files
-                ["git", "-C", str(self.top), *arguments],  # noqa: S607 - the git that the person uses
-                capture_output=True,
-                input=stdin,
-                timeout=_SECONDS,
-                check=False,
-                env=self._environ,
-            )
+            return run_git(self.top, self._environ, arguments, seconds=_SECONDS, stdin=stdin, with_hooks=with_hooks)
         except subprocess.TimeoutExpired as exc:
             raise GitFailed(f"git {arguments[0]} did not come to an end within {_SECONDS} s") from exc
         except (OSError, ValueError) as exc:
@@ -77,13 +69,13 @@ class Repository:
         done = self._run(arguments)
         return done.stdout if done.returncode == 0 else None
 
-    def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Return what a git command prints.
+    def git(self, *arguments: str, stdin: bytes = b"", with_hooks: bool = False) -> bytes:
+        """Return what a git command prints, its hooks run where that is asked for.
 
         Raises:
             GitFailed: it fails; the message is git's.
         """
-        done = self._run(arguments, stdin)
+        done = self._run(arguments, stdin, with_hooks=with_hooks)
         if done.returncode:
             said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
             raise GitFailed(f"git {arguments[0]} failed: {said or f'exit code {done.returncode}'}")
@@ -122,21 +114,43 @@ class Repository:
     def commit(self, paths: Sequence[str], new: Sequence[str], message: str) -> str:
         """Commit exactly some files as they are now; what else is staged stays staged. Return the commit.
 
+        The hooks of `.git/hooks` and of the person's own configuration run, as at any commit of theirs.
+
         Raises:
-            GitFailed: git or one of its hooks refuses; the index is as it was.
+            GitFailed: git or one of its hooks refuses, or a file is to go through a filter that only the
+                repository's own configuration names; the index is as it was.
         """
+        self._refuse_filters(paths)
         named = ("--pathspec-from-file=-", "--pathspec-file-nul")
         names, made = (b"\0".join(map(os.fsencode, some)) for some in (paths, new))
         if new:
             self.git("add", "--intent-to-add", *named, stdin=made)
         try:
             with _kept(self, message) as file:
-                self.git("commit", "-q", "--only", "-F", str(file), *named, stdin=names)
+                self.git("commit", "-q", "--only", "-F", str(file), *named, stdin=names, with_hooks=True)
         except GitFailed:
             if new:
                 self._run(["rm", "-q", "--cached", *named], made)
             raise
         return self.git("rev-parse", "HEAD").decode().strip()
+
+    def _refuse_filters(self, paths: Sequence[str]) -> None:
+        foreign = foreign_filters(read_started(self.top, self._environ))
+        if not foreign:
+            return
+        told = self.git("check-attr", "-z", "--stdin", "filter", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths))
+        words = [os.fsdecode(word) for word in told.split(b"\0")]
+        for path, name in zip(words[::3], words[2::3], strict=False):
+            if name in foreign:
+                raise GitFailed(
+                    f"{path} is to go through the filter {name!r}, which only the configuration of this repository names; "
+                    "memory-kb does not run it",
+                    "commit it with git itself",
+                )
+
+    def skipped_hooks(self) -> str | None:
+        """Return the folder of hooks that the repository's own configuration names, which no commit of ours runs."""
+        return read_started(self.top, self._environ).get("core.hookspath")
 
     def find(self, revision: str) -> str:
         """Return the whole hash of the commit that a revision names.

@@ -7,8 +7,10 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.notes.gitcalls import run_git
 from memory_kb.notes.plans import decode, encode
 
 #: Signs of a conflict marker unless the repository says otherwise.
@@ -65,14 +67,8 @@ class GitTexts:
         labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
         done = None
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run(  # noqa: S603 - no shell, and no word of anybody else's
-                ["git", "merge-file", *options, *labels, *files],  # noqa: S607 - the git that the person uses
-                capture_output=True,
-                timeout=_SECONDS,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                env=self._environ,
-            )
+            folder = Path(files[0]).parent
+            done = run_git(folder, self._environ, ("merge-file", *options, *labels, *files), seconds=_SECONDS)
         if done is None:
             return TextMerge(self.oppose(ours, theirs), 1)
         if not 0 <= done.returncode < _FAILED:

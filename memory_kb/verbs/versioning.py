@@ -157,6 +157,11 @@ class Versioning(Reading, Undoing):
         message = compose_message(runs, frozenset(paths[name] for name in files), self._tell, subject)
         commit = None
         if not dry_run:
+            skipped = repository.skipped_hooks()
+            if skipped:
+                notices.append(
+                    f"hooks of {skipped} were not run: only this repository's own configuration names them (core.hooksPath)"
+                )
             commit = repository.commit(files, [name for name in files if changed[name] == "??"], message)
         return Commit(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
 
