@@ -48,7 +48,12 @@ _KNOWN_FILTERS = frozenset(
         *("git-crypt clean", "git-crypt smudge", '"git-crypt" clean', '"git-crypt" smudge'),
     )
 )
-_SIGNERS = {"gpg.program": "gpg", "gpg.openpgp.program": "gpg", "gpg.x509.program": "gpgsm", "gpg.ssh.program": "ssh-keygen"}
+_SIGNERS = {
+    "gpg.program": "gpg",
+    "gpg.openpgp.program": "gpg",
+    "gpg.x509.program": "gpgsm",
+    "gpg.ssh.program": "ssh-keygen",
+}
 
 
 def run_git(

@@ -138,7 +138,9 @@ class Repository:
         foreign = foreign_filters(read_started(self.top, self._environ))
         if not foreign:
             return
-        told = self.git("check-attr", "-z", "--stdin", "filter", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths))
+        told = self.git(
+            "check-attr", "-z", "--stdin", "filter", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths)
+        )
         words = [os.fsdecode(word) for word in told.split(b"\0")]
         for path, name in zip(words[::3], words[2::3], strict=False):
             if name in foreign:
