@@ -110,7 +110,7 @@ def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
             told = list(zip(words[::2], words[1::2], strict=False))
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
-    found = {}
+    found: dict[str, str] = {}
     for scope, line in told:
         name, _, value = os.fsdecode(line).partition("\n")
         if name and scope in (b"local", b"worktree"):
@@ -135,7 +135,7 @@ def foreign_filters(started: Mapping[str, str]) -> frozenset[str]:
 def _switch_off(
     started: Mapping[str, str], folder: Path, variables: dict[str, str], *, with_hooks: bool
 ) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name in foreign_filters(started):
         found |= {f"filter.{name}.{what}": "" for what in ("clean", "smudge", "process")}
         found[f"filter.{name}.required"] = "false"
