@@ -1,39 +1,161 @@
-"""Fetching a model: whole or not at all, continued where it broke, and no more than is needed."""
+"""Fetching a model from a hub: no more than is needed, nothing twice, and failures in a sentence."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-import fake_hub
 import pytest
-from fake_hub import NAME, NEEDED, OWNED, FakeHub, fetch, names_in, refuse
-from tiny_models import make_model, numbers, write_json, write_onnx
+from tiny_models import make_model
 
-import memory_kb.providers.fetching as fetching_module
-from memory_kb.errors import MemoryKBError, VaultBusy
-from memory_kb.locks import hold_lock
-from memory_kb.providers.fetching import fetch_model
+from memory_kb.errors import ProviderFailed
 from memory_kb.providers.local import LocalEmbedder
-from memory_kb.providers.places import find_model
+from memory_kb.providers.model_config import find_model
+from memory_kb.providers.model_fetch import fetch_model
 
-hub = fake_hub.hub
-models = fake_hub.models
+pytest.importorskip("onnxruntime")
+pytest.importorskip("huggingface_hub")
+
+NAME = "all-tiny"
+OWNED = f"sentence-transformers/{NAME}"
+COMMIT = "a" * 40
+NEEDED = {
+    "1_Pooling/config.json",
+    "config.json",
+    "modules.json",
+    "onnx/model.onnx",
+    "sentence_bert_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
+
+
+class FakeHub:
+    """A hub on loopback that serves the files of one model.
+
+    Attributes:
+        files: what is listed and sent.
+        status: what requests of the model's description are refused with, 0 for not at all.
+        sent: the paths of the files that were sent.
+        tokens: the tokens that came with requests.
+    """
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files, self.status = files, 0
+        self.sent: list[str] = []
+        self.tokens: set[str | None] = set()
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                self.answer(with_body=False)
+
+            def do_GET(self) -> None:
+                self.answer(with_body=True)
+
+            def answer(self, *, with_body: bool) -> None:
+                path = unquote(urlsplit(self.path).path)
+                hub.tokens.add(self.headers.get("Authorization"))
+                if path.startswith("/api/"):
+                    known = path.startswith(f"/api/models/{OWNED}") and not hub.status
+                    self.send(
+                        hub.status or 200 if known or hub.status else 404, hub.describe(path), with_body=with_body
+                    )
+                    return
+                name = path.partition(f"/{OWNED}/resolve/{COMMIT}/")[2]
+                if name not in hub.files:
+                    self.send(404, b"", with_body=with_body)
+                    return
+                if with_body:
+                    hub.sent.append(name)
+                self.send(200, hub.files[name], with_body=with_body)
+
+            def send(self, status: int, content: bytes, *, with_body: bool) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
+                self.send_header("X-Repo-Commit", COMMIT)
+                self.end_headers()
+                if with_body:
+                    self.wfile.write(content)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def describe(self, path: str) -> bytes:
+        """Return the description of the model, or the list of its files."""
+        if "/tree/" in path:
+            rows = [
+                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                for name, data in self.files.items()
+            ]
+            return json.dumps(rows).encode()
+        siblings = [{"rfilename": name} for name in self.files]
+        return json.dumps({"id": OWNED, "sha": COMMIT, "siblings": siblings, "private": False, "tags": []}).encode()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A hub that has one model, beside files that nobody here needs."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    source = make_model(tmp_path / "source")
+    files = {file.relative_to(source).as_posix(): file.read_bytes() for file in source.rglob("*") if file.is_file()}
+    unused = ("README.md", "pytorch_model.bin", "model.safetensors", "onnx/model_qint8.onnx", "openvino/model.xml")
+    with closing(FakeHub(files | {name: name.encode() for name in unused})) as fake:
+        yield fake
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return tmp_path / "models"
+
+
+def fetch(hub: FakeHub, models: Path, name: str = NAME, **environ: str) -> Path:
+    return fetch_model(name, models, environ={"HF_ENDPOINT": f"{hub.url}/"} | environ)
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the files of a model, without what the library notes for itself."""
+    found = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
+    return {file.as_posix() for file in found if file.parts[0] != ".cache"}
+
+
+def refuse(hub: FakeHub, models: Path, name: str = NAME, **environ: str) -> ProviderFailed:
+    with pytest.raises(ProviderFailed) as caught:
+        fetch(hub, models, name, **environ)
+    assert caught.value.hint
+    assert "\n" not in str(caught.value)
+    return caught.value
 
 
 def test_a_fetched_model_is_the_one_that_was_published(hub: FakeHub, models: Path, tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    folder = fetch_model(
-        NAME, models, base_url=hub.url, progress=lambda done, total: seen.append((done, total)), environ={}
-    )
+    folder = fetch(hub, models, HF_TOKEN="hf_mine")
     assert folder == models / NAME == find_model(NAME, {"MEMORY_KB_MODELS": str(models)})
-    assert names_in(models) == {f"{NAME}/{name}" for name in NEEDED} | {".lock"}
-    assert (
-        LocalEmbedder(folder).space.model.partition("@")[2]
-        == LocalEmbedder(tmp_path / "source").space.model.partition("@")[2]
-    )
-    total = sum(len(hub.files[name]) for name in NEEDED)
-    assert seen[-1] == (total, total)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert names_in(folder) == NEEDED
+    marks = {LocalEmbedder(one).space.model.partition("@")[2] for one in (folder, tmp_path / "source")}
+    assert len(marks) == 1
+    assert LocalEmbedder(folder).embed(["w5"], "query").shape == (1, 8)
+    assert hub.tokens == {"Bearer hf_mine"}
 
 
 def test_a_model_with_an_owner_gets_a_folder_below_it(hub: FakeHub, models: Path) -> None:
@@ -41,116 +163,70 @@ def test_a_model_with_an_owner_gets_a_folder_below_it(hub: FakeHub, models: Path
     assert names_in(models / OWNED) == NEEDED
 
 
-def test_what_is_there_is_not_fetched_again(hub: FakeHub, models: Path) -> None:
+def test_only_what_changed_is_fetched_again(hub: FakeHub, models: Path) -> None:
     folder = fetch(hub, models)
-    assert sorted(hub.downloads()) == sorted(NEEDED)
-    hub.asked.clear()
-    assert fetch(hub, models) == folder
-    assert hub.downloads() == []
-    assert [path for path in models.iterdir() if path.name.endswith(".partial")] == []
-
-
-def test_only_what_changed_is_fetched(hub: FakeHub, models: Path) -> None:
-    folder = fetch(hub, models)
+    assert sorted(hub.sent) == sorted(NEEDED)
+    hub.sent.clear()
+    fetch(hub, models)
+    assert hub.sent == []
     (folder / "tokenizer.json").unlink()
-    (folder / "mine.txt").write_text("not of the model")
-    hub.files["modules.json"] += b" "
-    hub.asked.clear()
     fetch(hub, models)
-    assert sorted(hub.downloads()) == ["modules.json", "tokenizer.json"]
-    assert names_in(models) == {f"{NAME}/{name}" for name in NEEDED} | {".lock"}
-    assert (folder / "modules.json").read_bytes() == hub.files["modules.json"]
+    assert hub.sent == ["tokenizer.json"]
 
 
-def test_a_cut_line_is_taken_up_where_it_broke(hub: FakeHub, models: Path) -> None:
-    hub.cut_after, hub.cuts = 5_000, 1
+def test_a_quantized_export_is_fetched_where_there_is_no_other(hub: FakeHub, models: Path) -> None:
+    hub.files["onnx/model_qint8.onnx"] = hub.files.pop("onnx/model.onnx")
     folder = fetch(hub, models)
-    weights = [one for one in hub.asked if one.path.endswith("model.safetensors") and one.is_store]
-    assert [one.start for one in weights] == [0, 5_000]
-    assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
-
-
-def test_a_line_that_breaks_again_and_again_is_taken_up_as_long_as_it_leads_on(hub: FakeHub, models: Path) -> None:
-    hub.cut_after, hub.cuts = 400, 15
-    fetch(hub, models)
-    assert sum(one.start > 0 for one in hub.asked if one.is_store) > 5
-
-
-def test_the_next_run_goes_on_where_the_last_one_stopped(hub: FakeHub, models: Path) -> None:
-    hub.status = {"tokenizer.json": 503}
-    failed = refuse(hub, models)
-    assert failed.is_passing
-    assert "busy (status 503)" in str(failed)
-    assert "by hand" in str(failed.hint)
-    weights = models / f"{NAME}.partial" / "model.safetensors.part"
-    weights.write_bytes(hub.files["model.safetensors"][:1_234])
-    hub.status = {}
-    hub.asked.clear()
-    folder = fetch(hub, models)
-    assert "config.json" not in hub.downloads()
-    assert [one.start for one in hub.asked if one.is_store] == [1_234]
+    assert names_in(folder) == NEEDED - {"onnx/model.onnx"} | {"onnx/model_qint8.onnx"}
     assert LocalEmbedder(folder).embed(["w5"], "query").shape == (1, 8)
 
 
+@pytest.mark.parametrize("missing", ["tokenizer.json", "onnx/model.onnx"])
+def test_a_model_that_cannot_be_used_is_not_fetched(hub: FakeHub, models: Path, missing: str) -> None:
+    del hub.files[missing]
+    hub.files.pop("onnx/model_qint8.onnx")
+    assert "ONNX export" in str(refuse(hub, models))
+    assert hub.sent == []
+
+
 @pytest.mark.parametrize(
-    ("length", "starts"), [(None, []), (9, [9, 0]), (100_000, [0])], ids=["whole", "of-another-revision", "too-long"]
+    ("status", "said", "hint"),
+    [(404, "has no model", "spelling"), (401, "those who sign in", "HF_TOKEN"), (403, "does not give you", "terms")],
 )
-def test_what_a_broken_download_left_is_not_believed(
-    hub: FakeHub, models: Path, length: int | None, starts: list[int]
-) -> None:
-    part = models / f"{NAME}.partial" / "model.safetensors.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(hub.files["model.safetensors"] if length is None else b"x" * length)
-    folder = fetch(hub, models)
-    assert [one.start for one in hub.asked if one.is_store] == starts
-    assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
+def test_a_refusal_is_one_sentence(hub: FakeHub, models: Path, status: int, said: str, hint: str) -> None:
+    hub.status = status
+    failed = refuse(hub, models, HF_TOKEN="hf_mine")
+    assert said in str(failed)
+    assert hint in str(failed.hint)
+    assert "hf_mine" not in f"{failed} {failed.hint}"
 
 
-def test_a_hub_that_cannot_begin_later_is_asked_for_everything(hub: FakeHub, models: Path) -> None:
-    hub.ignores_ranges = True
-    hub.cut_after, hub.cuts = 5_000, 1
-    folder = fetch(hub, models)
-    assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
+def test_a_hub_that_cannot_be_reached_is_named_with_the_way_by_hand(hub: FakeHub, models: Path) -> None:
+    hub.close()
+    failed = refuse(hub, models)
+    assert failed.is_passing
+    assert hub.url.removeprefix("http://") in str(failed)
+    assert f"copy the model's folder to {models / NAME} by hand" in str(failed.hint)
 
 
-def test_ctrl_c_leaves_what_the_next_run_goes_on_with(hub: FakeHub, models: Path) -> None:
-    hub.files["model.safetensors"] += b"\0" * 2_000_000
-
-    def interrupt(done: int, total: int) -> None:
-        if done > total // 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fetch_model(NAME, models, base_url=hub.url, progress=interrupt, environ={})
-    assert not (models / NAME).exists()
-    hub.asked.clear()
-    folder = fetch(hub, models)
-    assert next(one.start for one in hub.asked if one.is_store) > 500_000
-    assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
+@pytest.mark.parametrize("name", ["a/b/c", "../evil", "a b", ""])
+def test_what_is_no_name_is_refused(hub: FakeHub, models: Path, name: str) -> None:
+    assert "no name of a model" in str(refuse(hub, models, name))
 
 
-def test_an_onnx_export_is_fetched_where_numpy_cannot_compute(hub: FakeHub, models: Path, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    write_onnx(source / "onnx" / "model.onnx", numbers("table", 40, 8))
-    write_json(source / "config.json", {"model_type": "mystery", "hidden_size": 8})
-    hub.serve(source)
-    assert names_in(fetch(hub, models)) == NEEDED - {"model.safetensors"} | {"onnx/model.onnx"}
+@pytest.mark.parametrize("address", ["ftp://hub.example", "hub.example"])
+def test_what_is_no_address_is_refused(hub: FakeHub, models: Path, address: str) -> None:
+    assert "no address" in str(refuse(hub, models, HF_ENDPOINT=address))
 
 
-def test_shards_and_dense_layers_are_fetched(hub: FakeHub, models: Path, tmp_path: Path) -> None:
-    source = make_model(tmp_path / "other", dense="Tanh")
-    (source / "model.safetensors").rename(source / "model-00001-of-00001.safetensors")
-    write_json(source / "model.safetensors.index.json", {"weight_map": {"a": "model-00001-of-00001.safetensors"}})
-    hub.serve(source)
-    folder = fetch(hub, models)
-    assert {"model-00001-of-00001.safetensors", "2_Dense/config.json", "2_Dense/model.safetensors"} <= names_in(folder)
-    assert LocalEmbedder(folder).embed(["w5"], "query").shape == (1, 4)
-
-
-def test_one_process_fetches_at_a_time(hub: FakeHub, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models.mkdir()
-    monkeypatch.setattr(fetching_module, "_LOCK_SECONDS", 0.05)
-    with hold_lock(models / ".lock", 1), pytest.raises(VaultBusy) as caught:
-        fetch(hub, models)
-    assert isinstance(caught.value, MemoryKBError)
-    assert hub.asked == []
+def test_the_command_prints_the_folder(hub: FakeHub, models: Path) -> None:
+    environ = os.environ | {"HF_ENDPOINT": hub.url, "MEMORY_KB_MODELS": str(models), "HF_HUB_OFFLINE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_kb", "model", "fetch", NAME],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environ,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{models / NAME}\n"), done.stderr
+    assert "embeddings.model" in done.stderr

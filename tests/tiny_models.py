@@ -1,7 +1,6 @@
-"""Model folders small enough to be made by a test, with weights that follow from their names.
+"""Model folders small enough to be made by a test: an ONNX export that looks every token up in a table.
 
-`make_model(folder, "mpnet")` writes what sentence-transformers would; the words of its tokenizer
-are w4 to w39.
+`make_model(folder)` writes what sentence-transformers would; the words of its tokenizer are w4 to w39.
 """
 
 from __future__ import annotations
@@ -21,41 +20,11 @@ from memory_kb.providers.local import LocalEmbedder
 
 Floats = NDArray[np.float32]
 
-WIDTH, INNER, LAYERS, HEADS, WORDS, POSITIONS = 8, 16, 2, 2, 40, 70
+WIDTH, WORDS, POSITIONS = 8, 40, 70
 #: The most tokens that a model reads at once, two of them its frame.
 LONGEST = 64
-ONE, HALF = np.float32(1), np.float32(0.5)
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
-_BERT = (
-    "encoder.layer.",
-    [
-        "attention.self.query",
-        "attention.self.key",
-        "attention.self.value",
-        "attention.output.dense",
-        "intermediate.dense",
-        "output.dense",
-    ],
-    ["attention.output.LayerNorm", "output.LayerNorm"],
-)
-_MPNET = (
-    "encoder.layer.",
-    [
-        "attention.attn.q",
-        "attention.attn.k",
-        "attention.attn.v",
-        "attention.attn.o",
-        "intermediate.dense",
-        "output.dense",
-    ],
-    ["attention.LayerNorm", "output.LayerNorm"],
-)
-_DISTILBERT = (
-    "transformer.layer.",
-    ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "ffn.lin1", "ffn.lin2"],
-    ["sa_layer_norm", "output_layer_norm"],
-)
 _POOLING = {
     "cls": "cls_token",
     "max": "max_tokens",
@@ -71,56 +40,16 @@ def numbers(name: str, *shape: int) -> Floats:
     return np.random.RandomState(zlib.crc32(name.encode())).uniform(-1, 1, shape).astype(np.float32)
 
 
-def make_config(family: str) -> dict[str, Any]:
-    """Return the `config.json` of a family."""
-    config: dict[str, Any] = {
-        "model_type": family,
-        "vocab_size": WORDS,
-        "max_position_embeddings": POSITIONS,
-        "pad_token_id": 1,
-    }
-    if family == "distilbert":
-        return config | {"dim": WIDTH, "hidden_dim": INNER, "n_layers": LAYERS, "n_heads": HEADS, "activation": "gelu"}
-    sizes = {
-        "hidden_size": WIDTH,
-        "intermediate_size": INNER,
-        "num_hidden_layers": LAYERS,
-        "num_attention_heads": HEADS,
-    }
-    return config | sizes | {"type_vocab_size": 2, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
-
-
-def make_tensors(family: str) -> dict[str, Floats]:
-    """Return the weights of a family, named as transformers names them."""
-    prefix, parts, norms = {"mpnet": _MPNET, "distilbert": _DISTILBERT}.get(family, _BERT)
-    shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (WORDS, WIDTH),
-        "embeddings.position_embeddings.weight": (POSITIONS, WIDTH),
-    }
-    if family == "mpnet":
-        shapes["encoder.relative_attention_bias.weight"] = (32, HEADS)
-    elif family != "distilbert":
-        shapes["embeddings.token_type_embeddings.weight"] = (2, WIDTH)
-    for layer in range(LAYERS):
-        for part, shape in zip(parts, [(WIDTH, WIDTH)] * 4 + [(INNER, WIDTH), (WIDTH, INNER)], strict=True):
-            shapes |= {f"{prefix}{layer}.{part}.weight": shape, f"{prefix}{layer}.{part}.bias": shape[:1]}
-    tensors = {name: numbers(name, *shape) for name, shape in shapes.items()}
-    for place in ["embeddings.LayerNorm", *(f"{prefix}{layer}.{norm}" for layer in range(LAYERS) for norm in norms)]:
-        tensors |= {
-            f"{place}.weight": ONE + numbers(place, WIDTH) * HALF,
-            f"{place}.bias": numbers(f"{place}.bias", WIDTH) * HALF,
-        }
-    return tensors
+#: The vector of every token, by its number.
+TABLE = numbers("table", WORDS, WIDTH)
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Floats], kind: str = "F32") -> None:
-    """Write a safetensors file, its numbers as F32, F16 or BF16."""
+    """Write a safetensors file, its numbers as F32 or F16."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     data = b""
     for name, array in tensors.items():
-        raw = (
-            array.astype(np.float16) if kind == "F16" else array.view(np.uint16)[..., 1::2] if kind == "BF16" else array
-        ).tobytes()
+        raw = (array.astype(np.float16) if kind == "F16" else array).tobytes()
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
@@ -155,15 +84,11 @@ def write_tokenizer(folder: Path) -> None:
     write_json(folder / "tokenizer_config.json", config)
 
 
-def make_model(
-    folder: Path, family: str = "bert", modes: Sequence[str] = ("mean",), dense: str | None = None, **config: object
-) -> Path:
-    """Write a model folder: a transformer, pooling, perhaps a dense layer, and normalising.
-
-    `config` replaces what its `config.json` says.
-    """
-    write_json(folder / "config.json", make_config(family) | config)
-    write_tensors(folder / "model.safetensors", make_tensors(family))
+def make_model(folder: Path, modes: Sequence[str] = ("mean",), dense: str | None = None, table: Floats = TABLE) -> Path:
+    """Write a model folder: a transformer, pooling, perhaps a dense layer, and normalising."""
+    config = {"model_type": "bert", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS, "pad_token_id": 1}
+    write_json(folder / "config.json", config)
+    write_onnx(folder / "onnx" / "model.onnx", table)
     write_tokenizer(folder)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": LONGEST, "do_lower_case": False})
     kinds = ["Transformer", "Pooling", *(["Dense"] if dense else []), "Normalize"]
@@ -228,6 +153,12 @@ def write_onnx(file: Path, table: Floats, output: str = "last_hidden_state", ext
 
 LONG = " ".join(f"w{4 + number * number % 36}" for number in range(45))
 PADDED = "w5 <pad> w6"
+
+
+def states_of(text: str) -> Floats:
+    """Return what the export gives for the tokens of a text, with its frame."""
+    numbered = (int(word[1:]) if word.startswith("w") else SPECIAL.index(word) for word in text.split())
+    return TABLE[[0, *numbered, 2]]
 
 
 def embed(folder: Path, *texts: str, purpose: Purpose = "document") -> Floats:

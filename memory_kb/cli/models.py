@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import ShareProgress, print_json, say
+from memory_kb.cli.output import print_json, say
 from memory_kb.errors import UsageError
 
 _MEGABYTE = 1_000_000
@@ -27,8 +27,8 @@ def model_verb() -> None:
 def fetch_verb(options: Options, /, name: str | None) -> None:
     """Download an embedding model, so that searches by meaning need no key and no network.
 
-    NAME is a sentence-transformers model as the Hugging Face hub calls it. An interrupted download
-    is taken up again.
+    NAME is a sentence-transformers model with an ONNX export, as the Hugging Face hub calls it. An interrupted
+    download is continued.
 
     \b
     memory-kb model fetch
@@ -36,19 +36,13 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     """
     import os
 
-    from memory_kb.providers.fetching import fetch_model
-    from memory_kb.providers.places import DEFAULT_MODEL, models_folder
+    from memory_kb.providers.model_config import DEFAULT_MODEL, models_folder
+    from memory_kb.providers.model_fetch import fetch_model
 
     models = models_folder(os.environ)
     if models is None:
         raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
-    with ShareProgress("Fetching", "kB") as progress:
-        folder = fetch_model(
-            name or DEFAULT_MODEL,
-            models,
-            environ=os.environ,
-            progress=lambda *kb: progress.report(*(size // 1000 for size in kb)),
-        )
+    folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ)
     if options.as_json:
         print_json({"path": str(folder)})
         return

@@ -153,23 +153,27 @@ def _gemini(settings: EmbeddingSettings, base_url: str | None, key: str) -> Embe
 
 
 def _local(model: str | None, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
-    if importlib.util.find_spec("tokenizers") is None:
+    if not _has_engine():
         return None
     from memory_kb.providers.local import LocalEmbedder
-    from memory_kb.providers.places import find_model
+    from memory_kb.providers.model_config import find_model
 
     folder = find_model(model, environ)
     return None if folder is None else LocalEmbedder(folder, dimensions)
 
 
+def _has_engine() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime"))
+
+
 def _why_no_local(model: str | None) -> str:
-    if importlib.util.find_spec("tokenizers") is None:
+    if not _has_engine():
         return "embeddings.provider is local, but what local models need is not installed"
     return f"embeddings.provider is local, but there is no local model{f' {model}' if model else ''} on this machine"
 
 
 def _how_to_get_local() -> str:
-    if importlib.util.find_spec("tokenizers") is None:
+    if not _has_engine():
         return "pip install 'memory-kb[local]', then `memory-kb model fetch`"
     return "get one with `memory-kb model fetch`"
 

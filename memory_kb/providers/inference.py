@@ -1,60 +1,65 @@
-"""A local model in memory, from texts to vectors. This module loads numpy.
+"""Compute the vectors of texts with a model's ONNX export. This module loads numpy.
 
-Small batches run side by side, each on one core. That is faster than sharing out every matrix
-product among the cores, and far faster when another program keeps one of them busy: then all
-would wait at every product for the one that is behind.
+A text longer than the model reads at once is cut into windows of about equal length; its vector is their mean,
+weighted by their tokens. Each window is computed alone, one a core. Batches are no faster on processors, and a
+quantized export rounds by all that is in a batch, so that a vector would depend on what it was made together with.
 """
 
 from __future__ import annotations
 
-import contextlib
+import json
+import math
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.blas import count_cores, find_limit
-from memory_kb.providers.modelfiles import Weights
-from memory_kb.providers.pooling import finish, join_windows, load_steps, pool
-from memory_kb.providers.recipe import Recipe
-from memory_kb.providers.session import Session
-from memory_kb.providers.transformer import Transformer
-from memory_kb.providers.weights import Tensors
-from memory_kb.providers.windows import Window, Windows, gather
+from memory_kb.providers.model_config import Dense, ModelConfig, Pooling, find_onnx
+from memory_kb.text import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
     Floats = NDArray[np.float32]
 
-#: Tokens in a batch: enough for BLAS to be at its best, few enough for the cache and for sharing out.
-_MOST_TOKENS, _FEWEST_TOKENS = 512, 128
 _MOST_WORKERS = 8
+_KNOWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+_AGAIN = "fetch the model again with `memory-kb model fetch`"
+_PACKAGES = "pip install 'memory-kb[local]'"
 
 
-class _Engine(Protocol):
-    """What turns tokens into states: numpy or onnxruntime."""
+class Window(NamedTuple):
+    """Tokens that are read together.
 
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return a vector for every token of every text."""
+    `text` is the number of the text they are of, `weight` how many tokens of it they hold, and
+    `skipped` how many of the first belong to a prompt.
+    """
+
+    text: int
+    tokens: list[int]
+    weight: int
+    skipped: int
 
 
 class Model:
-    """A model whose weights are mapped into memory."""
+    """A tokenizer and an ONNX session.
 
-    def __init__(self, recipe: Recipe, weights: Weights) -> None:
-        self._windows = Windows(recipe)
-        self._pooling = recipe.pooling
-        self._steps = load_steps(recipe.steps)
-        self._engine: _Engine
-        if weights.is_onnx:
-            self._engine = Session(weights.files[0], recipe.shape.padding)
-        else:
-            self._engine = Transformer(recipe.shape, Tensors(list(weights.files)))
-        self._limit = contextlib.nullcontext() if weights.is_onnx else find_limit()
-        self._cores = min(count_cores(), _MOST_WORKERS) if self._limit else 1
+    Raises:
+        ProviderFailed: a file is missing or broken, or a package is not installed.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._windows = Windows(config)
+        self._pooling = config.pooling
+        self._steps = [None if step is None else Projection.load(step) for step in config.steps]
+        self._session = Session(find_onnx(config.folder))
+        self._cores = min(_count_cores(), _MOST_WORKERS)
 
     def embed(self, texts: Sequence[str], prompt: str, dimension: int) -> Floats:
         """Return the first `dimension` numbers of the vector of every text, of length 1.
@@ -63,32 +68,248 @@ class Model:
             ProviderFailed: the model cannot be computed.
         """
         windows = list(self._windows.cut(texts, prompt))
-        lengths = [len(window.tokens) for window in windows]
-        budget = min(max(sum(lengths) // self._cores, _FEWEST_TOKENS), _MOST_TOKENS)
-        groups = gather(lengths, budget)
-        pooled = list(self._map_groups([[windows[place] for place in group] for group in groups]))
-        order = [windows[place] for group in groups for place in group]
-        owners = np.array([window.text for window in order])
-        weights = np.array([window.weight for window in order], dtype=np.float32)
         with np.errstate(all="ignore"):
-            vectors = join_windows(finish(np.concatenate(pooled), self._steps), owners, weights, len(texts), dimension)
+            rows = np.stack(self._pool_all(windows))
+            for step in self._steps:
+                rows = to_length_one(rows) if step is None else step.apply(rows)
+            rows = to_length_one(rows)
+            joined = np.zeros((len(texts), rows.shape[1]), np.float32)
+            weights = np.array([[window.weight] for window in windows], np.float32)
+            np.add.at(joined, [window.text for window in windows], rows * weights)
+            vectors = to_length_one(joined[:, :dimension])
         if not np.isfinite(vectors).all():
-            raise ProviderFailed("the model's answer is not made of numbers", "fetch the model again")
+            raise ProviderFailed("the model's answer is not made of numbers", _AGAIN)
         return vectors
 
-    def _map_groups(self, groups: Sequence[Sequence[Window]]) -> Iterator[Floats]:
-        workers = min(self._cores, len(groups))
-        with self._limit or contextlib.nullcontext():
-            if workers == 1:
-                yield from map(self._pool_group, groups)
-            else:
-                with ThreadPoolExecutor(workers) as pool:
-                    yield from pool.map(self._pool_group, groups)
+    def _pool_all(self, windows: Sequence[Window]) -> list[Floats]:
+        workers = min(self._cores, len(windows))
+        if workers == 1:
+            return [self._pool(window) for window in windows]
+        with ThreadPoolExecutor(workers) as executor:
+            return list(executor.map(self._pool, windows))
 
-    def _pool_group(self, group: Sequence[Window]) -> Floats:
-        # What overflows on the way ends at the right limit, as the tanh of infinity is 1.
+    def _pool(self, window: Window) -> Floats:
         with np.errstate(all="ignore"):
-            states = self._engine.states([window.tokens for window in group])
-            return np.stack(
-                [pool(rows, self._pooling, window.skipped) for rows, window in zip(states, group, strict=True)]
+            return pool(self._session.states(window.tokens), self._pooling, window.skipped)
+
+
+class Session:
+    """An ONNX file that gives a vector for every token."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        except ImportError as exc:
+            raise ProviderFailed("local models need the package onnxruntime", _PACKAGES) from exc
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        except Exception as exc:  # the package raises nothing narrower
+            raise ProviderFailed(f"{file} cannot be run: {_shorten(exc)}", _AGAIN) from exc
+        self._file = file
+        self._inputs = {value.name for value in self._session.get_inputs()}
+        outputs = [value.name for value in self._session.get_outputs() if len(value.shape) == 3]
+        if "input_ids" not in self._inputs or self._inputs - _KNOWN_INPUTS or not outputs:
+            raise ProviderFailed(
+                f"{file} is not the export of a text encoder", "export the model again, for feature extraction"
             )
+        self._output = outputs[0]
+
+    def states(self, tokens: Sequence[int]) -> Floats:
+        """Return a vector for every token of a text.
+
+        Raises:
+            ProviderFailed: the model cannot be computed.
+        """
+        ids = np.array([tokens], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        try:
+            ((states,),) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
+        except Exception as exc:  # the package raises nothing narrower
+            raise ProviderFailed(f"{self._file} failed: {_shorten(exc)}", _AGAIN) from exc
+        return np.asarray(states, np.float32)
+
+
+# -- texts into windows --------------------------------------------------------------------
+
+
+class Windows:
+    """The tokenizer of a model, which cuts texts into what the model reads at once."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._tokenizer = _load_tokenizer(config.folder / "tokenizer.json", is_lowered=config.is_lowered)
+        probe = self._tokenizer.encode("a")
+        is_frame = probe.special_tokens_mask
+        first = is_frame.index(0) if 0 in is_frame else len(is_frame)
+        last = len(is_frame) - is_frame[::-1].index(0) if 0 in is_frame else len(is_frame)
+        self._before, self._after = probe.ids[:first], probe.ids[last:]
+        self._room = config.max_tokens - len(self._before) - len(self._after)
+        self._padding = config.padding
+        if self._room < 1:
+            raise ProviderFailed(
+                f"{config.folder} reads only {config.max_tokens} tokens at once", "choose another model"
+            )
+
+    def cut(self, texts: Sequence[str], prompt: str) -> Iterator[Window]:
+        """Yield the windows of all texts, each with the prompt before it."""
+        readable = [printable(prompt + text) for text in texts]
+        plain = self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)
+        skipped = len(self._before) + len(self._tokenizer.encode(prompt, add_special_tokens=False).ids) if prompt else 0
+        for place, encoding in enumerate(plain):
+            tokens = encoding.ids if encoding.ids or self._before else [self._padding]
+            if len(tokens) <= self._room:
+                yield self._frame(place, [], tokens, skipped)
+                continue
+            # Where the prompt ends is only known from the text with it, as the two may share a token.
+            head = self._count_prompt(readable[place], len(prompt)) if prompt else 0
+            for start, stop in split_evenly(len(tokens) - head, max(self._room - head, 1)):
+                yield self._frame(place, tokens[:head], tokens[head + start : head + stop], skipped)
+
+    def _frame(self, place: int, head: list[int], tokens: list[int], skipped: int) -> Window:
+        return Window(place, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1), skipped)
+
+    def _count_prompt(self, text: str, length: int) -> int:
+        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        head = next((number for number, (_, stop) in enumerate(offsets) if stop > length), 0)
+        return min(head, self._room // 2)
+
+
+def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:
+    if not file.is_file():
+        raise ProviderFailed(f"the model has no {file}", _AGAIN)
+    try:
+        from tokenizers import Tokenizer, normalizers
+    except ImportError as exc:
+        raise ProviderFailed("local models need the package tokenizers", _PACKAGES) from exc
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as exc:  # the package raises nothing narrower
+        raise ProviderFailed(f"{file} is not a tokenizer: {_shorten(exc)}", _AGAIN) from exc
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if is_lowered:
+        lower = normalizers.Lowercase()
+        tokenizer.normalizer = normalizers.Sequence([lower, tokenizer.normalizer] if tokenizer.normalizer else [lower])
+    return tokenizer
+
+
+def split_evenly(length: int, room: int) -> list[tuple[int, int]]:
+    """Cut a length into as few pieces of at most `room` as will do, all about as long.
+
+    Example:
+        >>> split_evenly(10, 4), split_evenly(4, 4)
+        ([(0, 3), (3, 6), (6, 10)], [(0, 4)])
+    """
+    count = -(-length // room)
+    edges = [length * number // count for number in range(count + 1)]
+    return list(pairwise(edges))
+
+
+# -- tokens into a vector ------------------------------------------------------------------
+
+
+def pool(states: Floats, pooling: Pooling, skipped: int) -> Floats:
+    """Return one vector for the tokens of a text.
+
+    The first `skipped` tokens are a prompt, which some models leave out here.
+
+    Example:
+        >>> states = np.array([[1, 5], [3, 1], [2, 0]], dtype=np.float32)
+        >>> pool(states, Pooling(("mean", "max")), 0), pool(states, Pooling(("lasttoken",), counts_prompt=False), 1)
+        (array([2., 2., 3., 5.], dtype=float32), array([2., 0.], dtype=float32))
+    """
+    start = 0 if pooling.counts_prompt else min(skipped, len(states) - 1)
+    return np.concatenate([_pool_one(states[start:], mode, start) for mode in pooling.modes])
+
+
+def _pool_one(states: Floats, mode: str, start: int) -> Floats:
+    vector: Floats
+    if mode in ("cls", "lasttoken"):
+        vector = states[0 if mode == "cls" else -1]
+    elif mode == "max":
+        vector = states.max(axis=0)
+    elif mode == "weightedmean":
+        weights = np.arange(start + 1, start + len(states) + 1, dtype=np.float32)
+        vector = weights @ states / weights.sum()
+    else:
+        vector = states.sum(axis=0) / np.float32(len(states) if mode == "mean" else math.sqrt(len(states)))
+    return vector
+
+
+class Projection(NamedTuple):
+    """A dense layer behind the pooling."""
+
+    weight: Floats
+    bias: Floats | None
+    activation: str
+
+    @classmethod
+    def load(cls, dense: Dense) -> Projection:
+        """Read the numbers of a dense layer.
+
+        Raises:
+            ProviderFailed: they are missing or do not fit.
+        """
+        file = dense.folder / "model.safetensors"
+        try:
+            tensors = read_safetensors(file.read_bytes())
+            weight = tensors["linear.weight"].reshape(dense.outputs, dense.inputs)
+            bias = tensors["linear.bias"].reshape(dense.outputs) if dense.has_bias else None
+        except OSError as exc:
+            raise ProviderFailed(f"the model has no {file}", _AGAIN) from exc
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+            raise ProviderFailed(f"{file} does not hold the layer that its configuration describes", _AGAIN) from exc
+        return cls(weight, bias, dense.activation)
+
+    def apply(self, rows: Floats) -> Floats:
+        """Return what the layer makes of some rows."""
+        rows = rows @ self.weight.T
+        if self.bias is not None:
+            rows += self.bias
+        if self.activation == "Tanh":
+            np.tanh(rows, out=rows)
+        elif self.activation == "ReLU":
+            np.maximum(rows, 0, out=rows)
+        elif self.activation == "GELU":
+            rows *= np.array([[0.5 * (1 + math.erf(x / math.sqrt(2))) for x in row] for row in rows], np.float32)
+        return rows
+
+
+def read_safetensors(data: bytes) -> dict[str, Floats]:
+    """Return the tensors of a safetensors file: eight bytes of length, a JSON header, and the numbers.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: it is none, or its numbers are not of 16 or 32 bits.
+    """
+    start = 8 + int.from_bytes(data[:8], "little")
+    tensors: dict[str, Floats] = {}
+    for name, row in json.loads(data[8:start]).items():
+        if name != "__metadata__":
+            kind = {"F32": "<f4", "F16": "<f2"}[row["dtype"]]
+            first, last = row["data_offsets"]
+            numbers = np.frombuffer(data[start + first : start + last], kind)
+            tensors[name] = numbers.reshape(row["shape"]).astype(np.float32)
+    return tensors
+
+
+def to_length_one(rows: Floats) -> Floats:
+    """Return vectors of length 1 in the same directions; one of zeros stays as it is.
+
+    Example:
+        >>> to_length_one(np.array([[3, 4], [0, 0]], dtype=np.float32)).round(1).tolist()
+        [[0.6..., 0.8...], [0.0, 0.0]]
+    """
+    lengths = np.sqrt(np.einsum("tw,tw->t", rows, rows))
+    lengths[lengths == 0] = 1
+    unit: Floats = rows / lengths[:, None]
+    return unit
+
+
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _shorten(exc: Exception) -> str:
+    return " ".join(str(exc).split())[:200]

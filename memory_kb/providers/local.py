@@ -1,7 +1,7 @@
-"""Models in a folder on this machine, as sentence-transformers writes them.
+"""An embedding model in a folder on this machine, computed by onnxruntime.
 
-They need neither torch nor a network. The configuration is read at once, so that a damaged folder
-is told early; numpy, the tokenizer and the weights load with the first text.
+The configuration is read at once, so that a damaged folder is reported early; numpy, the tokenizer
+and the weights load with the first text.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import functools
 import os
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.ports import Limits, Purpose, Space
-from memory_kb.providers.modelfiles import choose_weights, find_fingerprint, find_name
-from memory_kb.providers.recipe import read_recipe
+from memory_kb.providers.model_config import find_fingerprint, find_name, find_onnx, read_config
 
 if TYPE_CHECKING:
     from memory_kb.ports import Vectors
@@ -37,21 +35,21 @@ class LocalEmbedder:
 
     def __init__(self, folder: str | os.PathLike[str], dimensions: int = 0) -> None:
         self.folder = Path(os.path.abspath(folder))
-        self._recipe = read_recipe(self.folder)
-        choose_weights(self._recipe, has_onnxruntime=True)
-        if dimensions > self._recipe.dimension:
+        self._config = read_config(self.folder)
+        find_onnx(self._config.folder)
+        if dimensions > self._config.dimension:
             raise ProviderFailed(
-                f"{find_name(self.folder)} gives {self._recipe.dimension} numbers for a text, not the {dimensions} of embeddings.dimensions",
-                f"set embeddings.dimensions to 0, or to at most {self._recipe.dimension}",
+                f"{find_name(self.folder)} gives {self._config.dimension} numbers for a text, not the {dimensions} of embeddings.dimensions",
+                f"set embeddings.dimensions to 0, or to at most {self._config.dimension}",
             )
-        self._dimension = dimensions or self._recipe.dimension
+        self._dimension = dimensions or self._config.dimension
         self._lock = threading.Lock()
         self._model: Model | None = None
 
     @functools.cached_property
     def space(self) -> Space:
-        """The space of its vectors, told from others by a fingerprint of the files."""
-        return Space("local", f"{find_name(self.folder)}@{find_fingerprint(self._recipe)}", self._dimension)
+        """The space of its vectors, distinguished by a fingerprint of the files."""
+        return Space("local", f"{find_name(self.folder)}@{find_fingerprint(self._config)}", self._dimension)
 
     @property
     def limits(self) -> Limits:
@@ -62,7 +60,7 @@ class LocalEmbedder:
 
         if not texts:
             return np.zeros((0, self._dimension), dtype=np.float32)
-        prompts = self._recipe.prompts
+        prompts = self._config.prompts
         return self._load().embed(texts, prompts.query if purpose == "query" else prompts.document, self._dimension)
 
     def _load(self) -> Model:
@@ -71,8 +69,7 @@ class LocalEmbedder:
             if self._model is None:
                 from memory_kb.providers.inference import Model
 
-                weights = choose_weights(self._recipe, has_onnxruntime=find_spec("onnxruntime") is not None)
-                self._model = Model(self._recipe, weights)
+                self._model = Model(self._config)
             return self._model
 
     def close(self) -> None:
