@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import reviewing
 from conftest import NOW, Files, Run
 from reviewing import TEXT, proposal, rule, waiting
-from support import entry, ids, notes_of
+from support import days_ago, entry, ids, notes_of
 
 from memory_kb import KnowledgeBase
+from memory_kb.agents.known import find_agent
+from memory_kb.agents.payloads import read_call
 from memory_kb.errors import CannotSplice, Forgotten, UnknownEntry, UsageError
 from memory_kb.notes.entries import parse_document
 
@@ -210,3 +214,93 @@ def test_the_commands(scanned: tuple[Path, KnowledgeBase, str], run: Run) -> Non
     assert (again.returncode, again.stdout) == (0, "")
     assert run("--vault", folder, "review", "list").stdout == ""
     assert run("--vault", folder, "review", "approve").returncode == 2
+
+
+@pytest.fixture
+def queue(vault: MakeVault) -> Path:
+    """A vault with three proposals of two sessions."""
+    files = {
+        f"memory/review/{name}.md": proposal(
+            f"{said}\n\nIn full.", id=name, session_id=session, created_at=days_ago(days)
+        )
+        for name, said, session, days in (
+            ("old", "Walruses like ice.", "s-one", 9),
+            ("new", "Otters like rivers.", "s-two", 1),
+            ("mid", "Seals like rocks.", "s-one", 5),
+        )
+    }
+    return vault({**CONFIG, **files})
+
+
+def test_review_alone_shows_the_newest_first_in_full(queue: Path, run: Run) -> None:
+    done = run("--vault", queue, "review", env={"MEMORY_KB_NOW": NOW.isoformat()})
+    assert done.returncode == 0
+    places = [
+        done.stdout.index(text) for text in ("Otters like rivers.\n", "Seals like rocks.\n", "Walruses like ice.\n")
+    ]
+    assert places == sorted(places)
+    assert done.stdout.count("In full.") == 3
+    assert "Proposed from session s-two." in done.stdout
+    only = json.loads(run("--vault", queue, "review", "--all-from", "s-one", "--json").stdout)["items"]
+    assert [(item["id"], item["session"]) for item in only] == [("mid", "s-one"), ("old", "s-one")]
+
+
+def test_a_whole_session_is_decided_at_once(queue: Path, open_kb: OpenKB, run: Run) -> None:
+    assert run("--vault", queue, "review", "reject", "--all-from", "s-one").returncode == 0
+    kb = open_kb(queue)
+    assert waiting(kb) == ["new"]
+    assert run("--vault", queue, "review", "approve", "--all-from", "s-two").returncode == 0
+    assert waiting(kb) == []
+    assert kb.show("new").path == "memory/learnings/new.md"
+    assert run("--vault", queue, "review", "approve", "--all-from", "s-two").returncode == 2
+    assert run("--vault", queue, "review", "approve").returncode == 2
+
+
+def test_a_proposal_is_edited_and_goes_on_waiting(queue: Path, open_kb: OpenKB, run: Run) -> None:
+    file = queue / "memory/review/new.md"
+    before = file.read_text()
+    assert run("--vault", queue, "review", "edit", "new", "Otters like quiet rivers.").returncode == 0
+    assert file.read_text() == before.replace("Otters like rivers.\n\nIn full.", "Otters like quiet rivers.")
+    kb = open_kb(queue)
+    assert waiting(kb) == ["new", "mid", "old"]
+    kb.review_approve("new")
+    with pytest.raises(UsageError):
+        kb.review_edit("new", "Otters like lakes.")
+    with pytest.raises(UsageError):
+        kb.review_edit("mid", " ")
+
+
+def test_a_judgment_is_put_off(queue: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(queue)
+    kb.review_snooze("new", "old", days=7)
+    assert waiting(kb) == ["mid"]
+    assert "snoozed_until: '" in (queue / "memory/review/new.md").read_text()
+    later = open_kb(queue, NOW + timedelta(days=8))
+    assert waiting(later) == ["new", "mid", "old"]
+    with pytest.raises(UsageError):
+        kb.review_snooze("new", days=0)
+
+
+def test_the_start_of_a_session_says_how_many_wait(queue: Path, open_kb: OpenKB) -> None:
+    agent = find_agent("claude-code")
+
+    def start(session: str) -> str:
+        call = read_call(agent, "session-start", json.dumps({"session_id": session, "source": "startup"}).encode())
+        return open_kb(queue).hook("session-start", call, agent).output
+
+    assert "3 proposals wait for the person's review" in start("a")
+    kb = open_kb(queue)
+    kb.review_snooze("new")
+    kb.review_reject("old")
+    assert "1 proposal waits for the person's review" in start("b")
+    kb.review_approve("mid")
+    assert "wait" not in start("c")
+
+
+def test_a_rejected_proposal_does_not_come_back_in_a_clone(queue: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(queue)
+    kb.review_reject("old")
+    kb.close()
+    shutil.rmtree(queue / "memory/.memory-kb")
+    with pytest.raises(Forgotten):
+        open_kb(queue).learn("Walruses like ice.\n\nIn full.", propose=True)

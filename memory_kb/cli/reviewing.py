@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,26 +13,42 @@ from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import clean, one_line, print_json, say, style, tell_id
 from memory_kb.cli.rules import end_writing
 from memory_kb.cli.runs import print_preview, run_as_json
+from memory_kb.errors import UsageError
+from memory_kb.reports import RunReport
 from memory_kb.words import KIND_ALIASES, KINDS, SCOPES
 
 if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
     from memory_kb.learning.rules.outcomes import Credited
     from memory_kb.learning.rules.review import ReviewItem
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 
 
-@click.group("review")
-def review_verb() -> None:
+_ALL_FROM = click.option("--all-from", metavar="SESSION", help="All that comes from this session.")
+
+
+@click.group("review", invoke_without_command=True)
+@shared_options
+@_ALL_FROM
+@click.pass_context
+def review_verb(ctx: click.Context, /, all_from: str | None) -> None:
     """What waits for a person: proposals, and entries with flags. Editing `status:` in a file does the same.
 
+    Alone it shows them with their whole text, the newest first. What is rejected does not come back.
+
     \b
-    memory-kb review scan
-    memory-kb review list
-    memory-kb review show 69712e00
+    memory-kb review
+    memory-kb review --all-from 0b1c42
     memory-kb review approve 69712e00
+    memory-kb review edit 69712e00 "Timestamps are stored in UTC."
     memory-kb review reject 69712e00 --reason "only true for the old parser"
+    memory-kb review snooze 69712e00 --days 30
     """
+    if ctx.invoked_subcommand is None:
+        _print_queue(ctx.obj, {"session": all_from}, is_whole=True)
+    elif all_from:
+        raise click.UsageError(f"--all-from goes after {ctx.invoked_subcommand}", ctx)
 
 
 @review_verb.command("list")
@@ -51,19 +69,30 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     \b
     memory-kb review list --kind pitfall
     """
+    _print_queue(options, chosen)
+
+
+def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool = False) -> None:
     with options.open() as kb:
         items = kb.review_list(**chosen)
     if options.as_json:
         print_json({"items": [dataclasses.asdict(item) for item in items]})
         return
-    for item in items:
+    for number, item in enumerate(items):
+        if is_whole and number:
+            click.echo()
         _print_item(item)
+        if is_whole:
+            click.echo(textwrap.indent(clean(item.text), " " * 10))
     if not items:
         say("Nothing waits for review.")
+    elif is_whole:
+        say(f"{len(items):,} wait: memory-kb review approve|edit|reject|snooze ID...")
 
 
 def _print_item(item: ReviewItem) -> None:
-    marks = ", ".join(map(clean, (item.kind, item.scope, item.status, *item.flags)))
+    known = (item.kind, item.scope, item.status, *item.flags, *([item.created] if item.created else ()))
+    marks = ", ".join(map(clean, known))
     click.echo(f"{style(tell_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
     click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
     click.echo(f"          {clean(item.reason)} Approving {clean(item.approving)}; rejecting {clean(item.rejecting)}.")
@@ -117,34 +146,89 @@ def scan_verb(options: Options, /, dry_run: bool) -> int:
 
 @review_verb.command("approve")
 @shared_options
-@click.argument("entries", metavar="ID...", nargs=-1, required=True)
+@click.argument("entries", metavar="ID...", nargs=-1)
+@_ALL_FROM
 @_DRY_RUN
 @click.pass_obj
-def approve_verb(options: Options, /, entries: tuple[str, ...], dry_run: bool) -> int:
+def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None, dry_run: bool) -> int:
     """Put proposals in use, and take the flags of entries away. Approving again changes nothing.
 
     \b
     memory-kb review approve 69712e00 --dry-run
+    memory-kb review approve --all-from 0b1c42
     """
     with options.open() as kb:
-        run = kb.review_approve(*entries, dry_run=dry_run)
+        run = kb.review_approve(*entries, *_named(kb, all_from), dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
+    """Return what waits and comes from a session.
+
+    Raises:
+        UsageError: nothing does.
+    """
+    if session is None:
+        return ()
+    found = tuple(item.id for item in kb.review_list(session=session) if item.status == "proposed")
+    if not found:
+        raise UsageError(f"nothing waits that comes from {session}", "`memory-kb review` shows what waits")
+    return found
+
+
+@review_verb.command("edit")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.argument("text", required=False)
+@_DRY_RUN
+@click.pass_obj
+def edit_verb(options: Options, /, entry: str, text: str | None, dry_run: bool) -> int:
+    """Put TEXT in the place of what a proposal says, or open it in your editor. It goes on waiting.
+
+    \b
+    memory-kb review edit 69712e00 "Timestamps are stored in UTC."
+    """
+    with options.open() as kb:
+        if text is None:
+            text = click.edit(kb.source(entry).body)
+        run = kb.review_edit(entry, text, dry_run=dry_run) if text is not None else RunReport(None, "review edit")
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@review_verb.command("snooze")
+@shared_options
+@click.argument("entries", metavar="ID...", nargs=-1, required=True)
+@click.option("--days", type=int, default=14, show_default=True, help="For how long.")
+@_DRY_RUN
+@click.pass_obj
+def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int, dry_run: bool) -> int:
+    """Leave entries out of the queue for some days.
+
+    \b
+    memory-kb review snooze 69712e00 --days 30
+    """
+    with options.open() as kb:
+        run = kb.review_snooze(*entries, days=days, dry_run=dry_run)
     return end_writing(options, run, {}, dry_run=dry_run)
 
 
 @review_verb.command("reject")
 @shared_options
-@click.argument("entries", metavar="ID...", nargs=-1, required=True)
+@click.argument("entries", metavar="ID...", nargs=-1)
+@_ALL_FROM
 @click.option("--reason", metavar="TEXT", help="Why; it is kept in the entry.")
 @_DRY_RUN
 @click.pass_obj
-def reject_verb(options: Options, /, entries: tuple[str, ...], reason: str | None, dry_run: bool) -> int:
+def reject_verb(
+    options: Options, /, entries: tuple[str, ...], all_from: str | None, reason: str | None, dry_run: bool
+) -> int:
     """Reject entries. They stay where they are, and what they say does not come back.
 
     \b
     memory-kb review reject 69712e00 --reason "only true for the old parser"
     """
     with options.open() as kb:
-        run = kb.review_reject(*entries, reason=reason, dry_run=dry_run)
+        run = kb.review_reject(*entries, *_named(kb, all_from), reason=reason, dry_run=dry_run)
     return end_writing(options, run, {}, dry_run=dry_run)
 
 

@@ -86,4 +86,5 @@ FIELDS: Mapping[str, Field] = {
     "promoted_at": Field("day", "The day it was promoted.", is_evidence=True),
     "reviewed": Field("any", "The day a person judged it."),
     "review_reason": Field("text", "Why it was rejected."),
+    "snoozed_until": Field("any", "The day until which a person put the judgment off."),
 }

@@ -69,6 +69,7 @@ class Hooking(OpenVault):
         """
         from memory_kb.agents.agent import EVENTS
         from memory_kb.agents.payloads import format_answer
+        from memory_kb.learning.ask_agent import COMPACTION
 
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
@@ -87,6 +88,8 @@ class Hooking(OpenVault):
         if event == "prompt" and not (call.prompt and agent.takes_prompt_context):
             return HookAnswer()
         context = self._context_for(event, call, agent)
+        if event == "session-start" and call.source not in (COMPACTION, "resume"):
+            context = "\n".join(filter(None, (context, self._tell_waiting())))
         return HookAnswer(format_answer(agent, event, context), over)
 
     def _ask_to_remember(self, call: Call, agent: Agent) -> str:
@@ -204,6 +207,20 @@ class Hooking(OpenVault):
                 "context", context.ids, query=wanted.task, session=call.session, agent=agent.name, injected=True
             )
         return context.text
+
+    def _tell_waiting(self) -> str:
+        """Return one line about the proposals that wait for the person, or "" where none do."""
+        from memory_kb.filters import EVERYTHING
+        from memory_kb.learning.rules.review import is_snoozed
+        from memory_kb.notes.injected import wrap
+
+        today = self._clock().date()
+        proposed = cast("Contexts", self)._memories(EVERYTHING._replace(statuses=("proposed",)))  # noqa: SLF001 - its own
+        count = sum(not is_snoozed(memory, today) for memory in proposed)
+        if not count:
+            return ""
+        what = "1 proposal waits" if count == 1 else f"{count:,} proposals wait"
+        return wrap(f"{what} for the person's review: `memory-kb review`.")
 
     def _assess(self, memory: Memory) -> Standing:
         from memory_kb.learning.freshness.claims import assess

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 class Reviewing(Crediting):
-    """The verbs review list, show, scan, approve and reject."""
+    """The verbs review list, show, scan, approve, edit, reject and snooze."""
 
-    def review_list(self, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
-        """Return what waits for a judgment: proposals first, then live entries with flags.
+    def review_list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
+        """Return what waits for a judgment: proposals, the newest first, then live entries with flags.
 
-        The filters are those of `search`.
+        What was put off is left out until its day. The filters are those of `search`; `session` leaves
+        what comes from one, named by its id or the beginning of it.
         """
         from memory_kb.learning.rules.review import find_waiting
 
@@ -35,7 +36,7 @@ class Reviewing(Crediting):
             statuses=chosen.statuses or everything.statuses,
             learning_types=chosen.learning_types or everything.learning_types,
         )
-        return find_waiting(self._memories(wanted), self._today())
+        return find_waiting(self._memories(wanted), self._today(), session)
 
     def review_show(self, wanted: str) -> ReviewView:
         """Return an entry of the queue with its text, and with what approving it would write.
@@ -102,6 +103,35 @@ class Reviewing(Crediting):
         with self._planning(dry_run=dry_run):
             found = self._find_all(wanted)
             return self.run_plan("review reject", plan_rejection(found, reason, self._ground()), dry_run=dry_run)
+
+    def review_edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
+        """Put another text in the place of what a proposal says; it goes on waiting.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: it does not wait for review, or there is no text.
+            SecretRefused: the text holds what looks like a credential.
+            CannotSplice: its frontmatter cannot be read.
+        """
+        from memory_kb.learning.rules.review import plan_edit
+
+        with self._planning(dry_run=dry_run):
+            found = self._find(wanted)
+            change = plan_edit(found, self.note(found.path), text)
+            return self.run_plan("review edit", [change] if change else [], dry_run=dry_run)
+
+    def review_snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
+        """Leave entries out of the queue for some days.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: one of them does not wait for review, or none is named.
+        """
+        from memory_kb.learning.rules.review import plan_snooze
+
+        with self._planning(dry_run=dry_run):
+            plan = plan_snooze(self._find_all(wanted), self._today(), days)
+            return self.run_plan("review snooze", plan, dry_run=dry_run)
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
         """Return entries that are named, each once."""

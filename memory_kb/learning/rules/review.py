@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
-from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.credentials import find_secret
+from memory_kb.errors import CannotSplice, SecretRefused, UsageError
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.rules.confidence import read_evidence
 from memory_kb.learning.rules.inversion import is_in_review, original_of, plan_replacement
@@ -15,7 +16,7 @@ from memory_kb.learning.tensions import plan_settlements, restore
 from memory_kb.model import Location
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import parse_date
-from memory_kb.notes.plans import Change, NoteText, create_file, move, remove, write_file
+from memory_kb.notes.plans import Change, NoteText, create_file, move, remove, replace_entry, write_file
 from memory_kb.notes.sheets import change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
@@ -26,6 +27,10 @@ FolderOf = Callable[[Location], str]
 #: Given a path, the file as it is, or None where there is none.
 ReadNote = Callable[[str], NoteText | None]
 _DECIDABLE = ("proposed", "rejected")
+#: The most days that a judgment is put off by.
+_LONGEST = 3_650
+#: The field with the day until which a person put the judgment off.
+SNOOZED = "snoozed_until"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,9 @@ class ReviewItem:
         of: the rule that an inversion would replace.
         reason: why it is here, in one sentence.
         approving, rejecting: what each would do, in a few words.
+        text: all that it says.
+        session: where it comes from, or None.
+        created: the day it was proposed, or None.
     """
 
     id: str
@@ -52,6 +60,9 @@ class ReviewItem:
     reason: str
     approving: str
     rejecting: str
+    text: str = ""
+    session: str | None = None
+    created: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +81,33 @@ def is_waiting(memory: Memory) -> bool:
     )
 
 
-def find_waiting(memories: Iterable[Memory], today: date) -> tuple[ReviewItem, ...]:
-    """Return the queue: proposals first, then what was flagged, in path order."""
-    waiting = sorted(
-        filter(is_waiting, memories), key=lambda memory: (memory.status != "proposed", memory.path, memory.line)
-    )
+def is_snoozed(memory: Memory, today: date) -> bool:
+    """Return whether a person put the judgment off to a later day."""
+    until = parse_date(memory.metadata.get(SNOOZED))
+    return until is not None and until > today
+
+
+def comes_from(memory: Memory, session: str) -> bool:
+    """Return whether an entry comes from a session, named in full or by its beginning."""
+    return any(one.startswith(session) for one in (memory.word("session_id") or "", *memory.words("sources")))
+
+
+def find_waiting(memories: Iterable[Memory], today: date, session: str | None = None) -> tuple[ReviewItem, ...]:
+    """Return the queue: proposals, the newest first, then what was flagged; without what was put off.
+
+    Args:
+        memories: all entries.
+        today: the day that ages count to.
+        session: only what comes from this one, or None.
+    """
+    waiting = [
+        memory
+        for memory in memories
+        if is_waiting(memory) and not is_snoozed(memory, today) and (session is None or comes_from(memory, session))
+    ]
+    waiting.sort(key=lambda memory: (memory.path, memory.line))
+    waiting.sort(key=lambda memory: memory.created_at or "", reverse=True)
+    waiting.sort(key=lambda memory: memory.status != "proposed")
     return tuple(make_item(memory, today) for memory in waiting)
 
 
@@ -108,7 +141,49 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
         reason=_explain(memory, of, today),
         approving=approving,
         rejecting=rejecting,
+        text=memory.text.strip(),
+        session=memory.word("session_id") or None,
+        created=memory.created_at[:10] if memory.created_at else None,
     )
+
+
+def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> tuple[Change, ...]:
+    """Plan to leave entries out of the queue for some days.
+
+    Raises:
+        UsageError: one of them does not wait for review, or the days are none.
+    """
+    if not 0 < days <= _LONGEST:
+        raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
+    until = (today + timedelta(days=days)).isoformat()
+    for memory in wanted:
+        if not is_waiting(memory):
+            raise UsageError(f"{memory.id} does not wait for review", f"it is {memory.status}")
+    planned = (plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.") for memory in wanted)
+    return tuple(change for change in planned if change)
+
+
+def plan_edit(memory: Memory, note: NoteText, text: str) -> Change | None:
+    """Plan to put another text in the place of what a proposal says; its frontmatter stays.
+
+    Raises:
+        UsageError: it does not wait for review, or the text is empty.
+        SecretRefused: the text holds what looks like a credential.
+    """
+    if not is_waiting(memory):
+        raise UsageError(f"{memory.id} does not wait for review", f"it is {memory.status}")
+    if not text.strip():
+        raise UsageError("there is no text", f"`memory-kb review reject {memory.id}` turns it down")
+    secret = find_secret(text)
+    if secret:
+        raise SecretRefused(secret)
+    entry = find_entry(note.text, note.path, memory.id)
+    refuse_broken(entry, note.path)
+    old = note.text[entry.span.start : entry.span.end]
+    newline = newline_of(note.text)
+    tail = old[len(old.rstrip()) :] or newline
+    new = f"{note.text[entry.span.start : entry.body.start]}{newline.join(text.strip().splitlines())}{tail}"
+    return None if new == old else replace_entry(note, memory.id, new, "Review: edited.")
 
 
 def _explain(memory: Memory, of: str | None, today: date) -> str:
