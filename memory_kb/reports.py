@@ -382,6 +382,7 @@ class SessionImported:
         ignored: records that hold nothing to keep, such as token counts.
         problems: lines that could not be read.
         injected: events that hold text which memory-kb itself gave the agent.
+        elsewhere: the folder that the session worked in, where it was left out for that.
     """
 
     session: str
@@ -393,3 +394,4 @@ class SessionImported:
     injected: int = 0
     problems: tuple[Problem, ...] = ()
     redacted: tuple[str, ...] = ()
+    elsewhere: str = ""

@@ -134,7 +134,7 @@ def test_a_folder_with_no_transcript_that_is_known_is_told_in_the_exit_code(
     assert "no transcript that is known" in done.stderr
     assert "Nothing was imported." in done.stderr
     write(tmp_path / "theirs/c1.jsonl", CLAUDE)
-    assert run("--vault", folder, "session", "import", tmp_path / "theirs").returncode == 0
+    assert run("--vault", folder, "session", "import", tmp_path / "theirs", "--any-project").returncode == 0
 
 
 ODD = st.recursive(
@@ -208,9 +208,9 @@ def test_import_on_the_command_line(run: Run, folder: Path, tmp_path: Path) -> N
     project.mkdir(parents=True)
     write(project / "c1.jsonl", CLAUDE[2:])
     write(project / "other.jsonl", [{"a": 1}])
-    done = run("--vault", folder, "session", "import", tmp_path / "projects")
+    done = run("--vault", folder, "session", "import", tmp_path / "projects", "--any-project")
     assert done.returncode == 0
-    assert done.stdout == "c1  19 added, 0 known, 3 passed over, 2 with text from memory-kb\n"
+    assert done.stdout == "c1  19 added, 0 already stored, 3 skipped, 2 with text from memory-kb\n"
     assert "no transcript that is known" in done.stderr
     again = json.loads(run("--vault", folder, "session", "import", project / "c1.jsonl", "--json").stdout)
     assert [(one["session"], one["added"], one["known"]) for one in again["sessions"]] == [("c1", 0, 19)]

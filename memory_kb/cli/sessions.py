@@ -16,6 +16,7 @@ from memory_kb.cli.output import clean, one_line, print_json, print_problems, sa
 from memory_kb.cli.runs import how_to_look
 from memory_kb.cli.sessionlist import list_verb
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.logs.transcripts import FORMATS
 from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.reports import SessionHit, SessionImported, SessionShare, SessionWritten, StepReport
@@ -409,20 +410,23 @@ def _print_session_hit(hit: SessionHit) -> None:
 @session_verb.command("import")
 @shared_options
 @click.argument("sources", metavar="PATH...", nargs=-1, required=True)
-@click.option("--format", metavar="FORMAT", help="claude-code, codex or markdown [default: found out].")
+@click.option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)} [default: detected].")
 @click.option("--session", metavar="ID", help="Where the events go [default: as the transcript says].")
 @click.option("--job", help="The job they belong to.")
 @click.option("--task", help="The task they belong to.")
 @click.option("--agent", help="Who worked there [default: as the transcript says].")
+@click.option("--any-project", is_flag=True, help="Of a folder, also sessions that worked outside of this project.")
 @click.pass_obj
 def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> int:
-    """Bring transcripts of Claude Code or Codex in, or conversations in Markdown; folders with all below them.
+    """Import transcripts of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or aider, or conversations in Markdown.
 
-    What was imported before is not written again, so a transcript that grew may simply be imported once more.
+    A folder is searched at any depth; only sessions whose working folder is this project are taken from it. What is stored already is not
+    written again, so a transcript that grew may simply be imported once more. A file in no known form is refused.
 
     \b
     memory-kb session import ~/.claude/projects/-home-ana-api
     memory-kb session import ~/.codex/sessions --job api
+    memory-kb session import .specstory/history .aider.chat.history.md
     memory-kb session import chat.md --session design-talk
     """
     made, refused = list[SessionImported](), list[UnreadableInput]()
@@ -434,19 +438,30 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
                 if len(sources) == 1:
                     raise
                 refused.append(exc)
-    is_fruitless = bool(made) and not any(one.session for one in made)
+    left_out = [one for one in made if one.elsewhere]
+    made = [one for one in made if not one.elsewhere]
+    is_fruitless = bool(made) and not left_out and not any(one.session for one in made)
     code = UnreadableInput.exit_code if refused or is_fruitless else 0
     if options.as_json:
         print_json(
-            {"sessions": [dataclasses.asdict(one) for one in made], "refused": [str(error) for error in refused]}
+            {
+                "sessions": [dataclasses.asdict(one) for one in made],
+                "left_out": [{"source": one.source, "folder": one.elsewhere} for one in left_out],
+                "refused": [str(error) for error in refused],
+            }
         )
         return code
     for one in made:
         _print_imported(one)
     for error in refused:
         say(f"not imported: {error}")
+    if left_out:
+        folders = list(dict.fromkeys(one.elsewhere for one in left_out))
+        shown = ", ".join(folders[:3]) + (" and others" if len(folders) > 3 else "")
+        files = f"{len(left_out):,} transcript{'' if len(left_out) == 1 else 's'}"
+        say(f"{files} of other projects left out ({shown}); --any-project imports them too.")
     if not any(one.session for one in made):
-        say("Nothing was imported." if made or refused else "No transcript found.")
+        say("Nothing was imported." if made or refused or left_out else "No transcript found.")
     return code
 
 
@@ -459,4 +474,4 @@ def _print_imported(one: SessionImported) -> None:
         say(f"note: what looks like {', '.join(one.redacted)} was not written")
     if one.session:
         ours = f", {one.injected:,} with text from memory-kb" if one.injected else ""
-        click.echo(f"{one.session}  {one.added:,} added, {one.known:,} known, {one.ignored:,} passed over{ours}")
+        click.echo(f"{one.session}  {one.added:,} added, {one.known:,} already stored, {one.ignored:,} skipped{ours}")

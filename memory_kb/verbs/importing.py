@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.logs.sessions import check_id, prepare
-from memory_kb.learning.logs.transcripts import FORMATS, MAX_RECORD, Found, reader_of, sniff
+from memory_kb.learning.logs.transcripts import FORMATS, MAX_RECORD, Found, RawLine, reader_of, sniff
+from memory_kb.learning.logs.wrappers import split_message
 from memory_kb.model import Problem
 from memory_kb.notes.events import Event
 from memory_kb.notes.sessionlog import SessionFiles, SessionWriter, read_lines
+from memory_kb.notes.worktrees import find_siblings
 from memory_kb.reports import SessionImported
 
 _SHOWN_PROBLEMS = 20
 #: What a conversation in Markdown may be called; of other files it would mean nothing that they hold no turns.
 _PROSE = (".md", ".markdown", ".txt")
+_FOLDERS_LEFT = frozenset({".git", ".memory-kb", "node_modules", "__pycache__", ".venv", "venv"})
+#: Records in which a transcript says where it worked.
+_START_WITHIN = 1_000
 
 
 class Labels(NamedTuple):
@@ -35,20 +43,27 @@ class Labels(NamedTuple):
 
 
 class _Target:
-    """A session that is written to, with what it holds of earlier imports."""
+    """A session that is written to, with what it holds already."""
 
     def __init__(self, files: SessionFiles, session: str, stack: ExitStack) -> None:
         self.session = session
         self.writer: SessionWriter = stack.enter_context(files.writing(session))
         self.counts: Counter[str] = Counter()
         self.redacted: set[str] = set()
-        events = () if self.writer.is_empty else files.read(session)
-        self._known = {_key(event.origin) for event in events if event.origin}
+        self._known: set[int] = set()
+        #: What a hook logged, or another kind of transcript: how often, by what it says.
+        self._said: dict[str, Counter[int]] = {}
+        self._said_calls: set[str] = set()
+        for event in () if self.writer.is_empty else files.read(session):
+            if event.origin:
+                self._known.add(_key(event.origin))
+            if said := _what(event):
+                self._said.setdefault(_source(event), Counter())[_key(said)] += 1
         self._has_start = not self.writer.is_empty
         self._start = _key("start") in self._known
 
     def write(self, event: Event, labels: Labels, now: datetime) -> None:
-        """Append an event unless its origin is there already."""
+        """Append an event unless its origin is there already, or a hook logged it."""
         key = _key(event.origin or "")
         if key in self._known or (event.origin == "start" and self._has_start):
             # A transcript may begin several times; that is one event of ours.
@@ -57,22 +72,121 @@ class _Target:
             return
         own = replace(event, job=labels.job, task=labels.task, agent=labels.agent or event.agent)
         done = prepare(own, now, self.writer.first)
+        if self._is_logged(done.event):
+            self.counts["known"] += 1
+            return
         self.writer.append(done.event)
         self._known.add(key)
         self.redacted.update(done.redacted)
         self.counts["added"] += 1
         self.counts["injected"] += done.event.injected is not None
 
+    def _is_logged(self, event: Event) -> bool:
+        """Tell whether a hook or another transcript logged an event; each of its events stands for one."""
+        if event.type == "tool_result" and event.call_id in self._said_calls:
+            return True
+        said = _what(event)
+        key = _key(said) if said else 0
+        for source, counts in self._said.items():
+            if said and source != _source(event) and counts[key]:
+                counts[key] -= 1
+                if event.type == "tool_call" and event.call_id:
+                    self._said_calls.add(event.call_id)
+                return True
+        return False
 
-def import_all(files: SessionFiles, folder: Path, labels: Labels, now: datetime) -> tuple[SessionImported, ...]:
-    """Bring every transcript below a folder in; a file that is none becomes a problem."""
+
+def _source(event: Event) -> str:
+    """Return the kind of transcript that an event was imported from, or "" for one that was logged as it happened."""
+    return (event.origin or "").partition(":")[0]
+
+
+def _what(event: Event) -> str | None:
+    """Return what an event says, in a form that a hook and a transcript have in common."""
+    if event.type in ("tool_call", "tool_result") and event.call_id:
+        return f"{event.type} {event.call_id}"
+    if event.type == "tool_call":
+        return f"{event.tool} {json.dumps(event.args, sort_keys=True, default=str)}"
+    if event.type == "message" and event.content:
+        said = split_message(event.content).sent if event.role == "user" else event.content
+        return f"{event.role} {' '.join(said.split())}"
+    return None
+
+
+def import_all(
+    files: SessionFiles, folder: Path, labels: Labels, now: datetime, project: Path | None
+) -> tuple[SessionImported, ...]:
+    """Bring every transcript below a folder in.
+
+    Args:
+        files: where the sessions are written.
+        folder: where the transcripts are.
+        labels: what the caller knows of them.
+        now: the time of events that have none.
+        project: take only sessions that worked in this folder; all when None.
+    """
     made: list[SessionImported] = []
-    for source in sorted(folder.rglob("*.jsonl")):
+    for source in _find_transcripts(folder):
         try:
-            made += import_transcript(files, source, None, labels, now)
+            made += _import_one(files, source, labels, now, project)
         except (UnreadableInput, OSError) as exc:
             made.append(SessionImported("", str(source), "", problems=(Problem(str(source), 1, str(exc)),)))
     return tuple(made)
+
+
+def _import_one(
+    files: SessionFiles, source: Path, labels: Labels, now: datetime, project: Path | None
+) -> tuple[SessionImported, ...]:
+    """Import a file of a folder; what need not be a transcript, and is none, gives nothing."""
+    kind = sniff(_lines(source))
+    if source.suffix != ".jsonl" and kind in (None, "markdown"):
+        return ()
+    if kind and project:
+        where = working_folder(source, kind)
+        if not _is_within(where, project):
+            return (SessionImported("", str(source), kind, elsewhere=where or "an unknown folder"),)
+    return import_transcript(files, source, kind, labels, now)
+
+
+def _find_transcripts(folder: Path) -> Iterator[Path]:
+    """Yield the files that may hold transcripts at any depth, in order; hidden folders are looked into."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _FOLDERS_LEFT)
+        yield from (Path(place, name) for name in sorted(names) if name.endswith((".jsonl", ".json", ".md")))
+
+
+def _lines(source: Path) -> Iterator[RawLine]:
+    return (line.text for line in read_lines(source, limit=MAX_RECORD))
+
+
+def working_folder(source: Path, kind: str) -> str | None:
+    """Return the folder that the first session of a transcript worked in, or None where nothing says so.
+
+    Gemini CLI writes a checksum of the folder; SpecStory and aider write into the folder itself.
+    """
+    if kind == "specstory" and ".specstory" in source.parts:
+        return str(Path(*source.parts[: source.parts.index(".specstory")]))
+    if kind == "aider":
+        return str(source.parent)
+    for found in islice(reader_of(kind)(_lines(source)), _START_WITHIN):
+        args = found.event.args or {} if found.event and found.event.event == "start" else {}
+        folder = args.get("cwd") or args.get("project_hash")
+        if isinstance(folder, str):
+            return folder
+    return None
+
+
+def _is_within(folder: str | None, project: Path) -> bool:
+    """Tell whether a folder is a project's, or one of its other working trees'."""
+    if not folder:
+        return False
+    for tree in (project, *find_siblings(project)):
+        root = os.path.realpath(tree)
+        if folder in {hashlib.sha256(str(one).encode()).hexdigest() for one in (tree, root)}:
+            return True
+        if Path(os.path.realpath(folder)).is_relative_to(root):
+            return True
+    return False
 
 
 def import_transcript(
@@ -87,14 +201,14 @@ def import_transcript(
     """
     if kind is not None and kind not in FORMATS:
         raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
-    is_named = kind is not None or source.suffix.lower() in _PROSE
-    kind = kind or sniff(line.text for line in read_lines(source, limit=MAX_RECORD))
+    is_named = kind is not None
+    kind = kind or sniff(_lines(source))
     if kind is None:
+        why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
         raise UnreadableInput(
-            f"{source} is no transcript that is known", f"name its format with --format: {', '.join(FORMATS)}"
+            f"{source} is no transcript that is known{why}", f"name its format with --format: {', '.join(FORMATS)}"
         )
-    found = reader_of(kind)(line.text for line in read_lines(source, limit=MAX_RECORD))
-    made = import_found(files, found, source, kind, labels, now)
+    made = import_found(files, reader_of(kind)(_lines(source)), source, kind, labels, now)
     if not any(one.added or one.known or one.ignored for one in made):
         raise UnreadableInput(
             f"{source} is no transcript that is known{_first_problem(made) if is_named else ''}",

@@ -262,15 +262,17 @@ class Sessions(OpenVault):
         job: str | None = None,
         task: str | None = None,
         agent: str | None = None,
+        any_project: bool = False,
     ) -> tuple[SessionImported, ...]:
-        """Bring the transcript of another tool in; what is there already is not written again.
+        """Import the transcript of another tool; what is stored already is not written again.
 
         Args:
-            source: a file of Claude Code or Codex, a conversation in Markdown, or a folder with
-                files of the first two at any depth.
-            format: `claude-code`, `codex` or `markdown`; found out when not given.
+            source: a transcript of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or
+                aider, a conversation in Markdown, or a folder with transcripts at any depth.
+            format: one of `memory_kb.learning.logs.transcripts.FORMATS`; detected when not given.
             session: where the events go; by default the session that the transcript names.
             job: the job the events belong to; `task` and `agent` likewise.
+            any_project: of a folder, also sessions that worked elsewhere than in this project.
 
         Raises:
             UnreadableInput: the file cannot be read, or is no transcript.
@@ -280,7 +282,8 @@ class Sessions(OpenVault):
 
         labels = Labels(session, job, task, agent)
         if Path(source).is_dir() and format is None:
-            return import_all(self._session_files, Path(source), labels, self._clock())
+            project = None if any_project else self.vault.folder
+            return import_all(self._session_files, Path(source), labels, self._clock(), project)
         try:
             return import_transcript(self._session_files, Path(source), format, labels, self._clock())
         except OSError as exc:

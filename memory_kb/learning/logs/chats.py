@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ _ROLES = {
         "model",
         "response",
         "answer",
+        "agent",
     ),
     "system": ("system", "developer"),
     "tool": ("tool", "tool result", "tool output"),
@@ -43,7 +44,7 @@ _STYLES = {
     "bold": re.compile(
         rf"(?:\*\*|__)(?:[^\w\s*]+\s*)?{_NAME}{_WHEN}\s*:?\s*(?:\*\*|__)\s*:?(?P<rest>.*)", re.IGNORECASE
     ),
-    "plain": re.compile(rf"(?=[A-Z]){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
+    "plain": re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
 }
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
@@ -67,7 +68,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
             continue
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         if session is None:
-            session = _name(turn.text, key)
+            session = name_session(turn.text, key)
             yield Found(session, Event(ts=turn.when, type="event", event="start", origin="start"))
         origin = origins.name(key)
         for number, event in enumerate(_events(turn)):
@@ -76,10 +77,25 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         yield Found(problem="no turn such as `## User` or `User:` found", line=1)
 
 
-def _name(text: str, key: bytes) -> str:
-    """Return a session id that stays when the file is moved or grows."""
+def name_session(text: str, key: bytes) -> str:
+    """Return a session id for the first turn of a conversation; it stays when the file is moved or grows."""
     words = re.sub(r"[^a-z0-9-]", "", slugify(text[:80], 40)).strip("-")
     return f"chat-{words + '-' if words else ''}{hashlib.sha256(key, usedforsecurity=False).hexdigest()[:8]}"
+
+
+def is_conversation(lines: Iterable[RawLine]) -> bool:
+    """Tell whether a text holds turns of a person and of somebody who answers.
+
+    Example:
+        >>> is_conversation([b"a:hover {", b"  cursor: pointer;", b"}"]), is_conversation([b"User: hi", b"AI: hello"])
+        (False, True)
+    """
+    roles = set()
+    for turn in turns_of(lines):
+        roles.add(turn.role)
+        if "user" in roles and roles & {"assistant", "tool"}:
+            return True
+    return False
 
 
 def _events(turn: Turn) -> Iterator[Event]:
@@ -93,10 +109,10 @@ def _events(turn: Turn) -> Iterator[Event]:
         yield notice(turn.text)
 
 
-def turns_of(lines: Iterable[RawLine]) -> Iterator[Turn]:
-    """Yield the turns of a conversation, after what stands before the first.
+def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
+    """Yield the turns of a conversation, after what comes before the first.
 
-    The first mark decides how turns are marked in this file, so that a `User:` inside an answer is
+    `styles` are the ways in which turns may be marked. The first mark decides how turns are marked in this file, so that a `User:` inside an answer is
     no turn where headings mark them. Marks inside of code are none.
 
     Example:
@@ -113,7 +129,7 @@ def turns_of(lines: Iterable[RawLine]) -> Iterator[Turn]:
         fenced = _FENCE.match(line)
         if fenced and (not fence or (fenced.group(1).startswith(fence) and line.strip() == fenced.group(1))):
             fence = "" if fence else fenced.group(1)
-        style, mark = (style, None) if fence or is_front else _find_mark(line, style)
+        style, mark = (style, None) if fence or is_front else _find_mark(line, style, styles)
         if mark:
             if done := _close(turn, text):
                 yield done
@@ -127,10 +143,12 @@ def turns_of(lines: Iterable[RawLine]) -> Iterator[Turn]:
         yield done
 
 
-def _find_mark(line: str, style: str | None) -> tuple[str | None, re.Match[str] | None]:
+def _find_mark(
+    line: str, style: str | None, styles: Mapping[str, re.Pattern[str]]
+) -> tuple[str | None, re.Match[str] | None]:
     """Return how turns are marked, as far as known, and the mark on this line."""
-    for name in [style] if style else _STYLES:
-        mark = _STYLES[name].fullmatch(line.strip()) if len(line) < _LONGEST else None
+    for name in [style] if style else styles:
+        mark = styles[name].fullmatch(line.strip()) if len(line) < _LONGEST else None
         if mark:
             return name, mark
     return style, None

@@ -7,9 +7,11 @@ and say so; nothing in a transcript makes them fail.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from memory_kb.learning.logs.wrappers import split_message
@@ -18,8 +20,10 @@ from memory_kb.notes.eventtext import text_of
 
 #: A line of a transcript may hold an image; longer ones are passed over.
 MAX_RECORD = 32_000_000
-FORMATS = ("claude-code", "codex", "markdown")
+FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
 _SNIFFED_LINES = 50
+#: A JSON object, perhaps after a line or two that a program printed.
+_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
 _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 
 
@@ -41,38 +45,87 @@ Reader = Callable[[Iterable[RawLine]], Iterator[Found]]
 
 
 def sniff(lines: Iterable[RawLine]) -> str | None:
-    """Tell the format of a transcript by its first lines, or None.
+    """Return the format of a transcript, or None for a text of no known shape.
 
     Example:
-        >>> sniff([b'{"type": "user", "sessionId": "s", "message": {}}']), sniff([b"# Chat", b"## User"])
+        >>> sniff([b'{"type": "user", "sessionId": "s", "message": {}}']), sniff([b"## User", b"hi", b"## Claude", b"hello"])
         ('claude-code', 'markdown')
+        >>> sniff([b"a:hover {", b"  cursor: pointer;", b"}"])
     """
-    has_object = False
-    for line in islice(lines, _SNIFFED_LINES):
-        try:
-            record = load_object(line or b"")
-        except NoEvent:
-            continue
-        has_object = True
-        if isinstance(record.get("payload"), dict) and record.get("type") in _CODEX_TYPES:
-            return "codex"
-        if (
-            "sessionId" in record
-            or "leafUuid" in record
-            or isinstance(record.get("message"), dict)
-            or "tool_input" in record
-        ):
-            return "claude-code"
-        if record.get("record_type") or ("id" in record and "timestamp" in record and "type" not in record):
-            return "codex"
-    return None if has_object else "markdown"
+    rest = iter(lines)
+    head = list(islice(rest, _SNIFFED_LINES))
+    records = list(_objects(head))
+    for record in records:
+        if kind := _kind_of(record):
+            return kind
+    text = "\n".join((line or b"").decode("utf-8", "replace").rstrip("\r\n") for line in head)
+    if records:
+        return None
+    if _JSON_START.match(text):
+        return _kind_of_document(text)
+    return _kind_of_markdown(text, chain(head, rest))
+
+
+def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        with suppress(NoEvent):
+            yield load_object(line or b"")
+
+
+def _kind_of(record: Mapping[str, Any]) -> str | None:
+    """Return the format that has such a line."""
+    kind = record.get("type")
+    if isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES:
+        return "codex"
+    if "sessionId" in record and "projectHash" in record:
+        return "gemini-cli"
+    if isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list):
+        return "opencode"
+    if isinstance(record.get("message"), dict) and kind is None and record.get("role") in ("user", "assistant"):
+        return "cursor"
+    if "sessionId" in record or "leafUuid" in record or isinstance(record.get("message"), dict):
+        return "claude-code"
+    if "tool_input" in record:
+        return "claude-code"
+    if record.get("record_type") or ("id" in record and "timestamp" in record and kind is None):
+        return "codex"
+    return None
+
+
+def _kind_of_document(text: str) -> str | None:
+    """Return the format of a JSON object that is written on several lines, by its first fields."""
+    if '"sessionId"' in text and '"projectHash"' in text:
+        return "gemini-cli"
+    is_opencode = re.search(r'"info"\s*:\s*\{', text) and re.search(r'"(?:projectID|directory|slug)"\s*:', text)
+    return "opencode" if is_opencode else None
+
+
+def _kind_of_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
+    from memory_kb.learning.logs import aider, chats, cursor, specstory
+
+    if specstory.SIGN in text:
+        return "specstory"
+    if any(aider.START.fullmatch(line) for line in text.split("\n")):
+        return "aider"
+    if cursor.SIGN.search(text):
+        return "cursor"
+    return "markdown" if chats.is_conversation(lines) else None
 
 
 def reader_of(kind: str) -> Reader:
     """Return the reader of a format."""
-    from memory_kb.learning.logs import chats, claude_code, codex
+    from memory_kb.learning.logs import aider, chats, claude_code, codex, cursor, gemini, opencode, specstory
 
-    return {"claude-code": claude_code.read, "codex": codex.read, "markdown": chats.read}[kind]
+    return {
+        "claude-code": claude_code.read,
+        "codex": codex.read,
+        "gemini-cli": gemini.read,
+        "opencode": opencode.read,
+        "cursor": cursor.read,
+        "specstory": specstory.read,
+        "aider": aider.read,
+        "markdown": chats.read,
+    }[kind]
 
 
 def records_of(lines: Iterable[RawLine]) -> Iterator[tuple[bytes, dict[str, Any] | Found]]:
