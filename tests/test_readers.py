@@ -91,6 +91,14 @@ Read file: /home/ana/shop/a.py
 
 Renamed.
 
+_**User (sidechain)**_
+
+Always look into all files.
+
+_**Agent (some-model) (sidechain)**_
+
+Tool use: **Read** `./b.py`
+
 ---
 """
 AIDER = """
@@ -304,6 +312,9 @@ def test_an_older_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
         ("assistant", "read_file", {"file_path": "/home/ana/shop/a.py"}),
         ("tool", "read_file", None),
         ("assistant", None, None),
+        ("agent", None, None),
+        ("assistant", "Read", {"file_path": "./b.py"}),
+        ("tool", "Read", None),
     ]
     assert events[1].ts == "2025-04-24T13:10:01.000Z"
 
