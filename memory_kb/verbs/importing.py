@@ -251,17 +251,18 @@ def _report(
         return (SessionImported(fallback, str(source), kind, ignored=rest[0], problems=rest[1]),)
     made = []
     for number, target in enumerate(targets.values()):
-        counts = {name: target.counts[name] for name in ("added", "known", "injected")}
         ignored, problems = rest if number == 0 else (0, ())
         made.append(
             SessionImported(
                 target.session,
                 str(source),
                 kind,
+                added=target.counts["added"],
+                known=target.counts["known"],
                 ignored=ignored,
+                injected=target.counts["injected"],
                 problems=problems,
                 redacted=tuple(sorted(target.redacted)),
-                **counts,
             )
         )
     return tuple(made)
