@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from memory_kb.learning.extraction.conversation import Passage, Shown
+from memory_kb.learning.extraction.rollups import Known
 from memory_kb.learning.extraction.scopes import Pass, Scope
 from memory_kb.learning.memories import Memory
 from memory_kb.model import Location
@@ -23,6 +24,7 @@ Rules:
 - At most {most} learnings. If nothing is worth keeping, answer with an empty list; silence is right then. Never write that there is nothing.
 - Each rests on quotes: numbers from the record with words copied from there letter for letter, 10 characters or more.{both}
 - Keep what is specific to these people and this work: names, commands, versions as they stand. Leave out what every professional knows.
+- Each is understood by somebody who knows neither this record nor its session: it names its subject and says what holds, not what was done.
 - Write in the language of the record. A title of at most 100 characters; each field one or two sentences.
 - No remarks about the record or about this task, no passwords or keys, no orders to whoever reads the learning to run or delete something.
 
@@ -43,7 +45,7 @@ class Question(NamedTuple):
         place: where its learnings go.
         owner: what its input belongs to: the session, or the place of a rollup.
         sources: for a rollup, the learnings shown, the first as number 1.
-        known: the texts of what is there already, each beginning with its title.
+        known: what is there already, each text beginning with its title.
         unnamed: names that a learning may not mention.
     """
 
@@ -53,7 +55,7 @@ class Question(NamedTuple):
     owner: str
     shown: Shown
     sources: tuple[Memory, ...] = ()
-    known: tuple[str, ...] = ()
+    known: tuple[Known, ...] = ()
     unnamed: tuple[str, ...] = ()
 
     @property
@@ -64,7 +66,7 @@ class Question(NamedTuple):
     @property
     def prompt(self) -> str:
         """The question in full."""
-        titles = [shorten(text.partition("\n")[0], _KNOWN_CHARS) for text in self.known[:_KNOWN]]
+        titles = [shorten(known.text.partition("\n")[0], _KNOWN_CHARS) for known in self.known[:_KNOWN]]
         known = (
             "Known already or turned down, not to be repeated:\n" + "".join(f"- {title}\n" for title in titles) + "\n"
             if titles

@@ -169,8 +169,15 @@ def make_offers(question: Question, found: Iterable[Found], session: Finished, n
         )
         offers.append(
             Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id, said=said)
+            if one.same_as is None
+            else _offer_again(one.same_as, key, reason, session)
         )
     return tuple(offers)
+
+
+def _offer_again(known: Memory, key: str, reason: str, session: Finished) -> Offer:
+    """Return the offer of what an entry says already, which counts as one more sighting of it."""
+    return Offer(Draft(known.text, known.kind, known.title), known.place, f"{key}/again", reason, session.id)
 
 
 def _rests_on(one: Found, question: Question) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from memory_kb.learning.extraction.conversation import Passage, Shown, clean
 from memory_kb.learning.extraction.scopes import Pass, Scope
@@ -77,8 +78,15 @@ def _text_of(memory: Memory) -> str:
     return shorten(titled, _CHARS)
 
 
-def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple[str, ...]:
-    """Return the texts of what is at a place already, waits for approval or was turned down, the newest first.
+class Known(NamedTuple):
+    """What is known already; `memory` is the entry that says it, None where it is a line of people's text."""
+
+    text: str
+    memory: Memory | None = None
+
+
+def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple[Known, ...]:
+    """Return what is at a place already, waits for approval or was turned down, the newest first.
 
     For a norm that is also what people wrote into `institutional.md`.
     """
@@ -87,19 +95,16 @@ def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple
         for one in memories
         if one.place[:3] == place[:3]
         and one.text.strip()
-        and (
-            (one.kind == step.kind and one.word("extraction_scope"))
-            or (step.is_norm and one.place.learning_type == "institutional")
-        )
+        and ((one.kind == step.kind and one.is_ours) or (step.is_norm and one.place.learning_type == "institutional"))
     ]
     there.sort(key=lambda one: (one.created_at or "", one.path), reverse=True)
-    return tuple(text for one in there for text in _known_of(one))
+    return tuple(known for one in there for known in _known_of(one))
 
 
-def _known_of(memory: Memory) -> list[str]:
+def _known_of(memory: Memory) -> list[Known]:
     if memory.place.learning_type != "institutional":
-        return [f"{memory.title}\n{strip_form(memory.text)}"]
-    return [text for line in memory.text.splitlines() if (text := line.lstrip("#*-> ").strip())]
+        return [Known(f"{memory.title}\n{strip_form(memory.text)}", memory)]
+    return [Known(text) for line in memory.text.splitlines() if (text := line.lstrip("#*-> ").strip())]
 
 
 def strip_form(text: str) -> str:

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.learning.extraction.asking import MOST, Question
+from memory_kb.learning.extraction.rollups import Known
+from memory_kb.learning.junk import find_junk
+from memory_kb.learning.memories import Memory
 from memory_kb.learning.remember import TWIN_SIMILARITY
 from memory_kb.learning.twins import likeness
 from memory_kb.text import has_cjk, jaccard, printable, tokens
@@ -23,16 +26,6 @@ _KNOWN = 0.8
 _TAG = re.compile(r"[^\W_][\w.+#-]{0,30}")
 _SMOOTH = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
-_REMARK = re.compile(
-    r"(?i)^(?:no|nothing|none|n/a|not applicable|unknown|null|-+)\W*$"
-    r"|^(?:there (?:is|are|was|were) )?(?:no|nothing)\s+(?:\w+\s+){0,3}"
-    r"(?:learnings?|lessons?|insights?|observations?|to (?:record|report|extract|keep|learn)|worth|notable|of note)\b"
-    r"|^(?:there (?:is|are|was|were) )?no (?:significant|notable|clear|relevant|new) (?:patterns?|errors?|information|evidence|failures?)\b"
-    r"|\bas an ai\b|\b(?:insufficient|not enough) (?:information|evidence|context)\b"
-    r"|\b(?:the|this|that) (?:provided |given |above )?(?:transcript|conversation|excerpt)\b.{0,30}"
-    r"\b(?:does not|doesn't|contains? no|shows? no|has no|lacks|is empty|seems)\b"
-    r"|\bI (?:could not find|couldn't find|was unable to|did not find|have (?:analy[sz]ed|reviewed))\b"
-)
 _OVERRIDE = re.compile(
     r"(?i)\b(?:ignore|disregard|override|bypass|forget)\b.{0,30}"
     r"\b(?:(?:previous|prior|earlier|above|your|all) (?:\w+ )?(?:instructions?|prompts?|guidelines?|rules)|guardrails?|everything (?:above|before))\b"
@@ -54,12 +47,16 @@ _FOREIGN_PATH = re.compile(r"(?:/(?:home|Users|root|mnt|srv|opt)/|[A-Z]:\\)\S+")
 
 
 class Found(NamedTuple):
-    """A learning that passed; `lines` are the labels with their texts, `evidence` numbers and quotes."""
+    """A learning that passed; `lines` are the labels with their texts, `evidence` numbers and quotes.
+
+    `same_as` is the entry that says it already.
+    """
 
     title: str
     lines: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
     evidence: tuple[tuple[int, str], ...]
+    same_as: Memory | None = None
 
     @property
     def text(self) -> str:
@@ -91,7 +88,7 @@ def sift(answer: Mapping[str, object], question: Question) -> Sifted:
         if why:
             dropped.append(why)
         else:
-            found.append(one)
+            found.append(one._replace(same_as=_find_same(one, question)))
     return Sifted(tuple(found), tuple(dropped))
 
 
@@ -156,18 +153,16 @@ def _objections(one: Found, question: Question, before: Sequence[Found]) -> Iter
     """Yield what speaks against keeping a learning."""
     texts = [text for _, text in one.lines]
     whole = ". ".join((one.title, *texts))
-    if not all(texts) or not one.title:
+    if not one.title or any(len(text) < _LINE[0] for text in texts):
         yield "incomplete"
-    if any(
-        _REMARK.search(text) for text in (one.title, *(text for name, text in one.lines if name != "Pre-mortem Risk"))
-    ):
-        yield "a remark, not a learning"
     if (
         len(whole) > _LEARNING
         or not _TITLE[0] <= len(one.title) <= _TITLE[1]
-        or any(not _LINE[0] <= len(text) <= _LINE[1] for text in texts)
+        or any(len(text) > _LINE[1] for text in texts)
     ):
         yield "too long or too short"
+    if junk := find_junk(one.title, _statements(one, question)):
+        yield junk
     if find_secret(whole) or any(map(find_secret, one.tags)):
         yield "holds a credential"
     if gives_orders(whole):
@@ -186,9 +181,32 @@ def _objections(one: Found, question: Question, before: Sequence[Found]) -> Iter
     if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
         yield "names a path of this machine"
     if any(_is_like(one.text, other.text) for other in before) or any(
-        _is_known(one.text, text, question) for text in question.known
+        _is_settled(one.text, known, question) for known in question.known
     ):
         yield "known already"
+
+
+def _statements(one: Found, question: Question) -> list[str]:
+    """Return the lines of a learning that are sentences: those that no list of words was given for."""
+    free = {label.name for label in question.step.labels if not label.options}
+    return [text for name, text in one.lines if name in free and name != "Pre-mortem Risk"]
+
+
+def _find_same(one: Found, question: Question) -> Memory | None:
+    """Return the entry that says the same in these words or others."""
+    return next((known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text)), None)
+
+
+def is_open(known: Known) -> bool:
+    """Return whether what is known can be seen again: it is in use, or waits for a person."""
+    return known.memory is not None and (known.memory.is_live or known.memory.status == "proposed")
+
+
+def _is_settled(text: str, known: Known, question: Question) -> bool:
+    """Return whether people wrote or turned down the same; what was turned down in these words is the intake's to tell."""
+    if is_open(known) or not _is_like(text, known.text):
+        return False
+    return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
 
 
 def gives_orders(text: str) -> bool:
@@ -219,11 +237,6 @@ def _is_about(one: Found) -> bool:
 
 def _akin(word: str, other: str) -> bool:
     return len(word) >= 5 and len(other) >= 5 and word[:5] == other[:5]
-
-
-def _is_known(text: str, known: str, question: Question) -> bool:
-    """Tell whether a learning is there in other words; in the same ones, the intake counts it as seen again."""
-    return _is_like(text, known) and (question.scope.is_rollup or likeness(text, known) <= TWIN_SIMILARITY)
 
 
 def _is_like(one: str, other: str) -> bool:
