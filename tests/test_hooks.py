@@ -19,7 +19,7 @@ from conftest import Files, Run, clean_environment
 from memory_kb import KnowledgeBase
 from memory_kb.agents.known import NAMES, find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.index.attendance import Attendance, is_attended
+from memory_kb.index.watcher_lock import WatcherLock, has_watcher
 from memory_kb.notes.injected import BEGIN, END
 
 Vault = Callable[[Files], Path]
@@ -374,7 +374,7 @@ def test_a_watcher_spares_the_look_at_the_files(
     watching: Path, open_kb: Callable[..., KnowledgeBase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = open_kb(watching)
-    wait_for(lambda: is_attended(kb.machine))
+    wait_for(lambda: has_watcher(kb.machine))
     from memory_kb.index import keeper
 
     def look(*_: object, **__: object) -> bool:
@@ -395,14 +395,14 @@ def test_a_watcher_spares_the_look_at_the_files(
 
 
 def test_the_sign_of_a_watcher_goes_with_it(tmp_path: Path) -> None:
-    assert not is_attended(tmp_path)
-    sign = Attendance(tmp_path)
-    sign.begin()
-    assert is_attended(tmp_path)
-    sign.end()
-    assert not is_attended(tmp_path)
+    assert not has_watcher(tmp_path)
+    lock = WatcherLock(tmp_path)
+    lock.acquire()
+    assert has_watcher(tmp_path)
+    lock.release()
+    assert not has_watcher(tmp_path)
     (tmp_path / "watchers" / "killed").touch()
-    assert not is_attended(tmp_path)
+    assert not has_watcher(tmp_path)
     assert list((tmp_path / "watchers").iterdir()) == []
 
 

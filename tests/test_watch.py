@@ -18,8 +18,6 @@ from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import InvalidSettings
-from memory_kb.index import hearing
-from memory_kb.index.observing import ObserverSignals
 from memory_kb.locks import hold_lock
 
 MakeVault = Callable[[Files], Path]
@@ -31,14 +29,12 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or
 @pytest.fixture(autouse=True)
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the tests' folder for a local one, wherever they run."""
-    monkeypatch.setattr("memory_kb.index.signals.remote_kind", lambda _: None)
+    monkeypatch.setattr("memory_kb.index.watch.remote_kind", lambda _: None)
 
 
-@pytest.fixture(params=["system", "observer", "polling"])
-def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool | None:
-    """Every way of hearing of changes, as the `poll` to watch with."""
-    if request.param == "observer":
-        monkeypatch.setattr(hearing, "open_signals", ObserverSignals)
+@pytest.fixture(params=["events", "polling"])
+def means(request: pytest.FixtureRequest) -> bool | None:
+    """Both ways of noticing changes, as the `poll` to watch with."""
     return True if request.param == "polling" else None
 
 

@@ -16,7 +16,6 @@ from conftest import Files, Run
 from watching import PATIENCE, eventually, watch_process
 
 from memory_kb import KnowledgeBase, WatchReport
-from memory_kb.index.stopping import Stop
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -25,10 +24,9 @@ Open = Callable[..., KnowledgeBase]
 # -- its end -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Stop, threading.Event])
-def test_it_ends_when_the_event_is_set(vault: MakeVault, open_kb: Open, kind: type[threading.Event]) -> None:
+def test_it_ends_when_the_event_is_set(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault({"memory/a.md": "zebra\n"}))
-    stop, begun = kind(), threading.Event()
+    stop, begun = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: kb.watch(lambda _: begun.set(), stop=stop))
     thread.start()
     assert begun.wait(PATIENCE)

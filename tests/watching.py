@@ -16,7 +16,6 @@ from typing import Self
 from conftest import clean_environment
 
 from memory_kb import KnowledgeBase, WatchReport
-from memory_kb.index.stopping import Stop
 
 #: Long enough for a machine that has other things to do.
 PATIENCE = 40.0
@@ -39,7 +38,7 @@ class Watching:
         self.reports: list[WatchReport] = []
         self.notices: list[str] = []
         self.error: BaseException | None = None
-        self.stop = Stop()
+        self.stop = threading.Event()
         self.thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:

@@ -17,7 +17,6 @@ import click
 
 from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import FileProgress, print_json, print_note_problems, say
-from memory_kb.index.stopping import Stop
 from memory_kb.kb import KnowledgeBase
 from memory_kb.reports import WatchReport
 
@@ -38,7 +37,7 @@ _CTRL_C = 130
 @click.option(
     "--poll",
     is_flag=True,
-    help="Compare at intervals instead of being told by the system. Chosen by itself where that cannot work.",
+    help="Compare at intervals instead of waiting for file events. Chosen by itself where none come.",
 )
 @click.pass_obj
 def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
@@ -59,7 +58,7 @@ class _Service:
 
     def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
         self._kb, self._as_json, self._poll = kb, options.as_json, poll
-        self._stop, self._ended, self._bell = Stop(), threading.Event(), _Bell()
+        self._stop, self._ended, self._bell = threading.Event(), threading.Event(), _Bell()
         self._exit_code = 0
         self._error: BaseException | None = None
         self._first_words = contextlib.ExitStack()

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.errors import InvalidSettings, VaultBusy
-from memory_kb.index.attendance import is_attended
 from memory_kb.index.comparing import needs_writing
 from memory_kb.index.database import (
     BUSY_SECONDS,
@@ -26,6 +25,7 @@ from memory_kb.index.database import (
     replace_damaged,
 )
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.watcher_lock import has_watcher
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
 from memory_kb.notes.listings import Listings
@@ -199,7 +199,7 @@ class IndexKeeper:
             return Refreshed()
         problems: list[Problem] = []
         reach = self._again._replace(regions=regions)
-        is_kept = self.trusts_watcher and not is_new and is_attended(self._file.parent)
+        is_kept = self.trusts_watcher and not is_new and has_watcher(self._file.parent)
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:

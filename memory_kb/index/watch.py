@@ -1,53 +1,71 @@
-"""One stretch of watching: from opening an index until something else stands in its place."""
+"""Keep an index up to date while files change.
+
+A file event only says that something changed; what changed is found by comparing disk and index. Where no events
+come, they are compared at intervals.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import sqlite3
+import sys
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from memory_kb.errors import MemoryKBError, VaultBusy
-from memory_kb.index.afterwork import Afterwork, Step
-from memory_kb.index.attendance import Attendance
-from memory_kb.index.hearing import Hearing
+from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.keeper import IndexKeeper, count_files
-from memory_kb.index.marks import Batch, Marks
-from memory_kb.index.presence import Presence
-from memory_kb.index.stopping import Stop, Stopped
+from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock
 from memory_kb.model import Problem, SyncReport
-from memory_kb.notes.vault import Vault
-from memory_kb.notes.walk import Reach
+from memory_kb.notes.machine import prepare_machine
+from memory_kb.notes.vault import MACHINE, Vault
+from memory_kb.notes.walk import EVERYWHERE
 from memory_kb.reports import WatchReport
 from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent, FileSystemEventHandler
+    from watchdog.observers.api import BaseObserver
+
     from memory_kb.index.indexer import Progress
 
-#: Seconds between two looks at whether vault, index and configuration are still the same, while
-#: something happens and when nothing does. Most of what they find is signalled as well; waking up
-#: an idle machine costs more than the look.
-_BEAT_SECONDS, _CALM_BEAT_SECONDS = 0.9, 5.0
-#: Seconds after which nothing seems to happen any more.
-_CALM_AFTER = 10.0
-#: Seconds that a signal of a change may come later than the change.
+#: Work that follows a batch, in a thread of its own. It opens an index of its own, ends soon after the event is
+#: set, and returns what a person should know.
+Step = Callable[[threading.Event], Iterable[str]]
+
+#: Seconds between two looks whether the watch should end and the vault is still the same.
+_BEAT_SECONDS = 0.5
+_POLL_SECONDS = 1.0
+#: A burst, such as a git checkout, is waited for as long as this; every twenty files buy another `debounce`.
+_BURST_SECONDS, _FILES_PER_WAIT = 5.0, 20
+#: Seconds that an event may come later than its change.
 _LAG_SECONDS = 0.25
 #: Seconds to wait for another process's indexing before looking around again.
 _LOCK_SECONDS = 0.5
-_POLL_SECONDS = 1.0
 #: Looking at everything takes no more than a 150th of a processor and a tenth of a disk.
 _CPU_SHARE, _DISK_SHARE = 150, 10
-#: Seconds before another attempt at what failed.
-_SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 60.0
+#: Seconds before another attempt at what failed, and between two looks for a vault that is gone.
+_SHORTEST_DELAY, _LONGEST_DELAY, _LOOK_SECONDS = 0.3, 60.0, 1.0
+#: Seconds that threads are given to end.
+_END_SECONDS = 2.0
+#: So many changes without an event show that none come here.
+_MOST_SURPRISES = 2
+#: Observers that hold a descriptor for every file, or the whole tree in memory.
+_UNFIT = ("KqueueObserver", "PollingObserver")
+#: File systems that other machines write to, which this one is not told of.
+_REMOTE = ("9p", "afs", "ceph", "cifs", "fuse.", "lustre", "nfs", "smb", "virtiofs", "vboxsf")
 
 
 class Watched(NamedTuple):
-    """What is watched: a vault, its settings, its machine folder and an index of the watcher's own.
+    """A vault as it was opened for watching, with an index of the watcher's own.
 
-    `asked` is the path that the vault was asked for by. The steps are taken after each batch, and
+    `asked` is the path that the vault was opened by. The steps are taken after each batch, and
     when nothing has happened for `watch.reconcile_seconds`.
     """
 
@@ -64,9 +82,9 @@ class Audience:
     """Who follows a watcher.
 
     Attributes:
-        on_batch: told of every batch that changed something, and of the first comparison.
-        on_notice: told in one sentence what a person should know: how the vault is watched, what failed.
-        progress: told of the files done during the first comparison.
+        on_batch: receives every batch that changed something, and the first comparison.
+        on_notice: receives one sentence for a person: how the vault is watched, what failed.
+        progress: receives the number of files done during the first comparison.
     """
 
     on_batch: Callable[[WatchReport], None]
@@ -74,8 +92,104 @@ class Audience:
     progress: Progress | None = None
 
 
-class Watch:
-    """A stretch of watching. It ends when it is stopped or what it watches was replaced."""
+class Watcher:
+    """A watch over a vault that survives moves, deletions and replacements of what it watches.
+
+    Args:
+        locate: returns quickly what the vault is now; raises VaultNotFound.
+        open: opens it with its settings and an index of the watcher's own.
+    """
+
+    def __init__(
+        self,
+        locate: Callable[[], Vault],
+        open: Callable[[], Watched],  # noqa: A002
+        audience: Audience,
+        stop: threading.Event,
+        *,
+        poll: bool | None = None,
+    ) -> None:
+        self._locate, self._open_vault, self._audience, self._stop, self._poll = locate, open, audience, stop, poll
+        self._had_memory = False
+        self._delay = 0.0
+        self._complaint: str | None = None
+
+    def run(self) -> None:
+        """Keep the index up to date until told to stop.
+
+        Raises:
+            MemoryKBError: the vault cannot even be opened for the first time.
+        """
+        cause = "start"
+        while not self._stop.is_set():
+            watch = self._begin(is_first=cause == "start")
+            if watch is None:
+                self._stop.wait(self._delay)
+                continue
+            with contextlib.closing(watch):
+                watch.run(cause)
+            cause = "reopened"
+
+    def _begin(self, *, is_first: bool) -> _Watch | None:
+        """Open the vault and its index; if that fails, say so and return None."""
+        try:
+            watched = self._open()
+        except (MemoryKBError, OSError, sqlite3.Error) as exc:
+            if is_first:
+                raise
+            if isinstance(exc, VaultNotFound):
+                self._delay = _LOOK_SECONDS
+                self._complain(f"{exc}; waiting for it")
+            else:
+                # What fails once may just have been in the middle of something.
+                if self._delay:
+                    self._complain(f"{exc}; trying again")
+                self._delay = _next_delay(self._delay)
+            return None
+        if self._complaint:
+            self._audience.on_notice(f"{watched.vault.folder} can be watched again")
+        self._delay, self._complaint = 0.0, None
+        self._had_memory = watched.vault.memory is not None
+        return _Watch(watched, self._find, self._audience, self._stop, poll=self._poll)
+
+    def _open(self) -> Watched:
+        self._find()
+        watched = self._open_vault()
+        if self._had_memory and not watched.vault.memory:
+            raise VaultNotFound(f"{watched.vault.folder / 'memory'} is gone")
+        try:
+            watched.keeper.use(lambda _: None)
+        except BaseException:
+            watched.keeper.close()
+            raise
+        return watched
+
+    def _complain(self, sentence: str) -> None:
+        if sentence != self._complaint:
+            self._complaint = sentence
+            self._audience.on_notice(sentence)
+
+    def _find(self) -> Vault:
+        """Return what the vault is now; one whose `memory/` is gone has not become a plain folder of notes.
+
+        Raises:
+            VaultNotFound: it is gone.
+        """
+        vault = self._locate()
+        if self._had_memory and not vault.memory:
+            memory = vault.folder / "memory"
+            if memory.is_dir():
+                # Its machine folder was all that made it a vault.
+                with contextlib.suppress(OSError):
+                    prepare_machine(memory / MACHINE)
+                vault = self._locate()
+            if not vault.memory:
+                raise VaultNotFound(f"{memory} is gone")
+        return vault
+
+
+class _Watch:
+    """A watch from opening an index until something else is in its place."""
 
     def __init__(
         self,
@@ -88,184 +202,374 @@ class Watch:
     ) -> None:
         self._watched, self._audience, self._stop = watched, audience, stop
         self._setting = watched.settings.watch
-        self._presence = Presence(watched.vault, watched.machine, watched.asked, find)
-        self._marks = Marks(self._setting.debounce)
-        self._hearing = Hearing(watched.vault, self._marks, stop, poll=self._setting.poll if poll is None else poll)
-        self._afterwork = Afterwork(watched.steps)
-        self._attendance = Attendance(watched.machine)
-        self._owed: Batch | None = None
-        self._active_at = self._retry_at = self._beat_at = self._look_at = self._idle_at = self._delay = 0.0
+        self._identity = VaultIdentity(watched.vault, watched.machine, watched.asked, find)
+        self._changes = Changes(self._setting.debounce)
+        self._background = Background(watched.steps)
+        self._lock = WatcherLock(watched.machine)
+        self._observer: Observer | None = None
+        self._how = "polling"
+        self._retry_at = self._look_at = self._idle_at = self._delay = 0.0
+        self._surprises = 0
+        self._told: set[str] = set()
         self._complaints: set[str] = set()
-        self._remarks: set[str] = set()
         self._problems: frozenset[Problem] = frozenset()
-        self._generation = 0
-        self._has_begun = self._is_over = False
-        if isinstance(stop, Stop):
-            stop.wakes(self._marks.alarm)
+        if not (self._setting.poll if poll is None else poll):
+            self._observe()
 
     def close(self) -> None:
-        """Give index, watches and threads back."""
-        if isinstance(self._stop, Stop):
-            self._stop.forget(self._marks.alarm)
-        self._attendance.end()
-        self._hearing.close()
-        self._afterwork.close()
+        """End all threads and close the index."""
+        self._lock.release()
+        if self._observer:
+            self._observer.close()
+        self._background.close()
         self._watched.keeper.close()
 
     def run(self, cause: str) -> None:
         """Keep the index up to date; the first batch looks at everything."""
-        self._owed = Batch(cause, None)
-        while not self._ends():
-            self._turn()
-            self._marks.wait(self._pause())
+        due: str | None = cause
+        while not self._stop.is_set() and not self._identity.has_changed():
+            due = due or self._find_cause()
+            for sentence in self._background.take_sentences():
+                self._say_once(sentence, self._told)
+            now = time.monotonic()
+            if due and now >= self._retry_at:
+                due = self._sync(due)
+            elif not due and now >= self._idle_at:
+                self._start_background()
+            self._changes.wait(self._pause(due))
 
-    def _ends(self) -> bool:
-        return self._is_over or self._stop.is_set()
-
-    def _turn(self) -> None:
-        """Do what is due now."""
+    def _pause(self, due: str | None) -> float:
         now = time.monotonic()
-        is_alarmed = self._marks.take_alarm()
-        if is_alarmed or self._owed or self._marks.ripens_in() is not None:
-            self._active_at = now
-        if is_alarmed or now >= self._beat_at:
-            self._look_around()
-        if not self._owed and not self._ends():
-            if self._marks.ripens_in() == 0:
-                self._owed = self._marks.take()
-            elif now >= self._look_at:
-                self._owed = self._compare()
-        if self._ends():
-            return
-        self._pass_on_remarks()
-        if self._owed and now >= self._retry_at:
-            self._settle(self._owed)
-        elif not self._owed and now >= self._idle_at:
-            self._ask_for_more()
+        ends = [self._retry_at] if due else [self._look_at, self._idle_at]
+        ripens_in = _BEAT_SECONDS if due else self._changes.ripens_in()
+        return max(0.0, min(_BEAT_SECONDS, ripens_in, *(end - now for end in ends)))
 
-    def _pause(self) -> float:
-        now = time.monotonic()
-        ends = [self._beat_at]
-        if self._owed:
-            ends.append(self._retry_at)
-        else:
-            ripens_in = self._marks.ripens_in()
-            ends += [self._look_at, self._idle_at] + ([] if ripens_in is None else [now + ripens_in])
-        return 0.0 if self._ends() else max(0.0, min(ends) - now)
-
-    def _look_around(self) -> None:
-        """Look whether the same things are still in their places, and signals still come."""
-        now = time.monotonic()
-        is_calm = not self._owed and now - self._active_at > _CALM_AFTER
-        # An event that cannot wake us has to be looked at often.
-        self._beat_at = now + (_CALM_BEAT_SECONDS if is_calm and isinstance(self._stop, Stop) else _BEAT_SECONDS)
-        if self._presence.is_over():
-            self._is_over = True
-        elif self._hearing.has_lost_events():
-            self._owed = Batch("overflow", None)
-        elif reason := self._hearing.give_up():
-            self._look_at = 0.0
-            # Before the first batch is told, this is part of telling how the vault is watched.
-            if self._has_begun:
-                self._audience.on_notice(f"{reason}; looking for changes at intervals from now on")
-
-    def _compare(self) -> Batch | None:
-        """Look at everything, whatever was heard; return what should be brought in."""
-        cpu, started, known = time.thread_time(), time.monotonic(), self._generation
-        try:
-            is_behind = self._watched.keeper.is_behind(Reach(enter=self._hearing.enter))
-            self._generation = self._watched.keeper.index.generation
-        except Stopped:
+    def _find_cause(self) -> str | None:
+        """Return why everything has to be compared now, or None."""
+        if self._observer and self._observer.has_lost.is_set():
+            self._changes.take()
+            self._observe()
+            return "overflow"
+        if self._observer and not self._observer.is_alive():
+            self._poll("the reader of file events has died; looking for changes at intervals from now on")
+        if self._changes.ripens_in() <= 0:
+            self._changes.take()
+            return "events"
+        if time.monotonic() < self._look_at or not self._is_behind():
             return None
+        # What was found may be half written, and an event of it may be on its way.
+        self._changes.wait(max(self._setting.debounce, _LAG_SECONDS))
+        was_announced = self._changes.take()
+        return "poll" if self._observer is None else "events" if was_announced else "reconcile"
+
+    def _is_behind(self) -> bool:
+        """Compare everything, and arrange when to do it again."""
+        cpu, started = time.thread_time(), time.monotonic()
+        try:
+            is_behind = self._watched.keeper.is_behind()
         except (MemoryKBError, OSError, sqlite3.Error):
             is_behind = True
         cost = max(_CPU_SHARE * (time.thread_time() - cpu), _DISK_SHARE * (time.monotonic() - started))
         self._look_at = time.monotonic() + max(cost, self._interval())
-        if not is_behind:
-            return None
-        # What was found may be half written, and a signal of it may be on its way.
-        self._marks.wait(max(self._setting.debounce, _LAG_SECONDS))
-        if self._hearing.is_polling:
-            return Batch("poll", None)
-        is_surprise = self._marks.ripens_in() is None and known == self._generation
-        return self._marks.take()._replace(cause="reconcile" if is_surprise else "events", regions=None)
+        return is_behind
 
     def _interval(self) -> float:
-        return _POLL_SECONDS if self._hearing.is_polling else self._setting.reconcile_seconds
+        return self._setting.reconcile_seconds if self._observer else _POLL_SECONDS
 
-    def _settle(self, batch: Batch) -> None:
-        """Bring the index to what the files in a batch say, or arrange for another attempt."""
-        if self._presence.is_over():
-            self._is_over = True
-            return
+    def _sync(self, cause: str) -> str | None:
+        """Bring the index to what the files say; return the cause again if that has to wait."""
 
         def check(done: int) -> None:
             if self._stop.is_set():
-                raise Stopped
-            if self._audience.progress and batch.cause == "start":
+                raise _Stopped
+            if self._audience.progress and cause == "start":
                 self._audience.progress(done)
 
         keeper = self._watched.keeper
         try:
-            report = keeper.sync(Reach(batch.regions, self._hearing.enter), progress=check, wait=_LOCK_SECONDS)
+            report = keeper.sync(EVERYWHERE, progress=check, wait=_LOCK_SECONDS)
             generation = keeper.index.generation
-        except (VaultBusy, Stopped):
-            return
+        except (VaultBusy, _Stopped):
+            return cause
         except (MemoryKBError, OSError, sqlite3.Error) as exc:
-            self._fail(batch, exc)
-            return
-        self._owed, self._delay, self._complaints = None, 0.0, set()
-        self._look_around()
-        self._publish(batch, report, generation)
-        self._ask_for_more()
+            if not self._identity.has_changed():
+                # What fails once may just have been in the middle of something.
+                if self._delay:
+                    self._say_once(f"{exc}; trying again", self._complaints)
+                self._delay = _next_delay(self._delay)
+                self._retry_at = time.monotonic() + self._delay
+            return cause
+        self._delay, self._complaints = 0.0, set()
+        self._look_at = max(self._look_at, time.monotonic() + self._interval())
+        self._publish(cause, report, generation)
+        self._start_background()
+        return None
 
-    def _fail(self, batch: Batch, error: Exception) -> None:
-        if self._presence.is_over():
-            self._is_over = True
-            return
-        # What fails once may just have been in the middle of something.
-        if self._delay:
-            self._tell_once(f"{error}; trying again", self._complaints)
-        self._delay = min(_LONGEST_DELAY, max(_SHORTEST_DELAY, 3 * self._delay))
-        self._retry_at = time.monotonic() + self._delay
-        self._owed = Batch(batch.cause, None)
-
-    def _tell_once(self, sentence: str, told: set[str]) -> None:
-        if sentence not in told:
-            told.add(sentence)
-            self._audience.on_notice(sentence)
-
-    def _publish(self, batch: Batch, report: SyncReport, generation: int) -> None:
-        problems = tuple(problem for problem in report.problems if problem not in self._problems)
-        self._problems = frozenset(report.problems) | (self._problems if batch.regions is not None else frozenset())
-        if batch.regions is None:
-            self._look_at = max(self._look_at, time.monotonic() + self._interval())
+    def _publish(self, cause: str, report: SyncReport, generation: int) -> None:
+        new = tuple(problem for problem in report.problems if problem not in self._problems)
+        self._problems = frozenset(report.problems)
         files = report.unchanged + report.added + report.changed
         for notice in report.notices:
             self._audience.on_notice(notice)
-        if batch.cause == "start":
-            self._audience.on_notice(
-                f"watching {self._watched.vault.folder}: {count_files(files)}, {self._hearing.how}"
-            )
-        if batch.cause == "start" or not report.is_empty or problems:
+        if cause == "start":
+            self._audience.on_notice(f"watching {self._watched.vault.folder}: {count_files(files)}, {self._how}")
+        if cause == "start" or not report.is_empty or new:
             counts = (report.added, report.changed, report.removed)
-            self._audience.on_batch(WatchReport(batch.cause, *counts, problems, report.seconds, generation, files))
-        if not self._has_begun:
-            self._attendance.begin()
-        self._has_begun, self._generation = True, generation
-        if batch.cause == "reconcile" and not report.is_empty:
-            reason = self._hearing.be_surprised()
-            self._owed = Batch("events", None)
-            if reason:
-                self._audience.on_notice(f"{reason}; looking for them at intervals from now on")
+            self._audience.on_batch(WatchReport(cause, *counts, new, report.seconds, generation, files))
+        if cause in ("start", "reopened"):
+            self._lock.acquire()
+        if cause == "reconcile" and not report.is_empty:
+            self._surprises += 1
+            if self._surprises >= _MOST_SURPRISES:
+                self._poll(
+                    "changes come here that the system does not announce; looking for them at intervals from now on"
+                )
+            else:
+                self._observe()
 
-    def _pass_on_remarks(self) -> None:
-        remarks = self._afterwork.take_sentences()
-        # What failed because the vault is gone is no news.
-        self._is_over = self._is_over or (bool(remarks) and self._presence.is_over())
-        for remark in () if self._is_over else remarks:
-            self._tell_once(remark, self._remarks)
+    def _observe(self) -> None:
+        """Listen to file events anew, or poll where that cannot be."""
+        if self._observer:
+            self._observer.close()
+        try:
+            self._observer, self._how = Observer(self._watched.vault, self._changes), "native events"
+        except (ImportError, OSError, RuntimeError) as exc:
+            self._observer, self._how = None, f"polling because {exc}"
 
-    def _ask_for_more(self) -> None:
+    def _poll(self, notice: str) -> None:
+        if self._observer:
+            self._observer.close()
+        self._observer, self._look_at = None, 0.0
+        self._audience.on_notice(notice)
+
+    def _say_once(self, sentence: str, said: set[str]) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            self._audience.on_notice(sentence)
+
+    def _start_background(self) -> None:
         self._idle_at = time.monotonic() + self._setting.reconcile_seconds
-        self._afterwork.ask()
+        self._background.start()
+
+
+class _Stopped(Exception):
+    """The watch was told to end in the middle of a sync."""
+
+
+class Changes:
+    """Whether files changed, noted by one thread and waited for by another."""
+
+    def __init__(self, debounce: float) -> None:
+        self._debounce = debounce
+        self._condition = threading.Condition()
+        self._first = self._last = 0.0
+        self._count = 0
+        self._has_news = False
+
+    def add(self) -> None:
+        """Note that a file changed."""
+        with self._condition:
+            self._last = time.monotonic()
+            if not self._count:
+                self._first, self._has_news = self._last, True
+                self._condition.notify_all()
+            self._count += 1
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the first change since the last wait, at most so long."""
+        with self._condition:
+            if not self._has_news:
+                self._condition.wait(seconds)
+            self._has_news = False
+
+    def ripens_in(self) -> float:
+        """Return in how many seconds the changes should be looked at; infinity if there are none.
+
+        They wait for a pause of `debounce`. A trickle of saves may never pause, so it waits no longer than twice
+        that; a burst waits longer, so that a checkout of thousands is one batch.
+        """
+        with self._condition:
+            if not self._count:
+                return float("inf")
+            patience = self._debounce * (2 + self._count // _FILES_PER_WAIT)
+            latest = self._first + min(patience, max(_BURST_SECONDS, 2 * self._debounce))
+            return min(self._last + self._debounce, latest) - time.monotonic()
+
+    def take(self) -> bool:
+        """Begin anew; return whether there were changes."""
+        with self._condition:
+            had_some, self._count = self._count > 0, 0
+            return had_some
+
+
+class Observer:
+    """The platform's observer of watchdog, on all folders of notes.
+
+    Attributes:
+        has_lost: set when events were lost.
+
+    Raises:
+        OSError: the folders cannot be watched.
+        RuntimeError: this system announces no changes here.
+    """
+
+    def __init__(self, vault: Vault, changes: Changes) -> None:
+        from watchdog import events, observers
+
+        kinds: list[type[FileSystemEvent]] = [
+            events.FileCreatedEvent,
+            events.FileModifiedEvent,
+            events.FileMovedEvent,
+            events.FileDeletedEvent,
+            events.DirCreatedEvent,
+            events.DirMovedEvent,
+            events.DirDeletedEvent,
+        ]
+        for root in vault.roots:
+            kind = remote_kind(root.folder)
+            if kind:
+                raise RuntimeError(f"{root.folder} is on {kind}, which does not announce changes")
+        self._observer: BaseObserver | None = None
+        self.has_lost = threading.Event()
+        self._log = _LossHandler(self.has_lost)
+        # The null handler stays: what watchdog says while it ends is not for standard error.
+        log = logging.getLogger("watchdog")
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
+        log.addHandler(self._log)
+        warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
+        try:
+            self._observer = observers.Observer()
+            if type(self._observer).__name__ in _UNFIT:
+                raise RuntimeError("this system announces changes of single files only")  # noqa: TRY301 - as others do
+            for handler, place in _handlers(vault, changes):
+                self._observer.schedule(
+                    cast("FileSystemEventHandler", handler),
+                    place,
+                    recursive=not handler.names,
+                    event_filter=kinds,
+                )
+            self._observer.start()
+        except (OSError, RuntimeError) as exc:
+            self.close()
+            reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
+            raise RuntimeError(f"file events are not available ({reason})") from exc
+
+    def is_alive(self) -> bool:
+        """Return whether events still come."""
+        threads = (self._observer, *self._observer.emitters) if self._observer else ()
+        return all(thread.is_alive() for thread in threads)
+
+    def close(self) -> None:
+        """End the observer and its threads."""
+        logging.getLogger("watchdog").removeHandler(self._log)
+        if self._observer and self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join(_END_SECONDS)
+        elif self._observer:
+            self._observer.unschedule_all()
+
+
+def _handlers(vault: Vault, changes: Changes) -> Iterable[tuple[_Handler, str]]:
+    for root in vault.roots:
+        if root.folder.is_dir():
+            place = os.path.realpath(root.folder)
+            yield _Handler(place, frozenset(), changes), place
+        if root.top_notes:
+            beside = os.path.realpath(root.top_notes[0].parent)
+            yield _Handler(beside, frozenset(note.name for note in root.top_notes), changes), beside
+
+
+class _Handler(NamedTuple):
+    """What looks at the events of a folder: of a few names in it, or else of all notes below it."""
+
+    place: str
+    names: frozenset[str]
+    changes: Changes
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """Note a change that concerns notes; hidden folders, such as the index itself, hold none."""
+        for path in filter(None, (event.src_path, event.dest_path)):
+            parts = os.path.relpath(os.fsdecode(cast("str | bytes", path)), self.place).split(os.sep)
+            if self.names:
+                is_note = parts[-1] in self.names
+            else:
+                # Some systems do not say that what was deleted or moved was a folder.
+                may_be_folder = event.is_directory or event.event_type in ("deleted", "moved")
+                is_hidden = any(part.startswith(".") for part in parts)
+                is_note = not is_hidden and (may_be_folder or parts[-1].lower().endswith(".md"))
+            if is_note:
+                self.changes.add()
+
+
+class _LossHandler(logging.Handler):
+    """A listener to watchdog's log: what it warns of there are events that it could not deliver."""
+
+    def __init__(self, has_lost: threading.Event) -> None:
+        super().__init__(logging.WARNING)
+        self._has_lost = has_lost
+
+    def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - any warning counts
+        self._has_lost.set()
+
+
+def remote_kind(folder: Path) -> str | None:
+    """Return the kind of a file system that other machines write to, None for a local one or where it is unknown."""
+    if sys.platform != "linux":
+        return None
+    place, found = os.path.realpath(folder), ("", "")
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/mounts", encoding="utf-8") as mounts:
+        for line in mounts:
+            _, point, kind, *_ = line.split(" ")
+            point = point.replace("\\040", " ")
+            if f"{place}/".startswith(f"{point.rstrip('/')}/") and len(point) >= len(found[0]):
+                found = (point, kind)
+    return found[1] if found[1].startswith(_REMOTE) else None
+
+
+class Background:
+    """A thread that takes all steps when it is started; started meanwhile, it takes them once more."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps, self._stop, self._lock = steps, threading.Event(), threading.Lock()
+        self._sentences: list[str] = []
+        self._is_wanted = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Take all steps, after those that are being taken."""
+        with self._lock:
+            self._is_wanted = bool(self._steps) and not self._stop.is_set()
+            if self._is_wanted and self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)
+                self._thread.start()
+
+    def take_sentences(self) -> tuple[str, ...]:
+        """Return what the steps had to say since the last call."""
+        sentences = tuple(self._sentences)
+        del self._sentences[: len(sentences)]
+        return sentences
+
+    def close(self) -> None:
+        """Tell the step that is being taken to end, and wait a little for it."""
+        self._stop.set()
+        thread = self._thread
+        if thread:
+            thread.join(_SHORTEST_DELAY)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._is_wanted or self._stop.is_set():
+                    self._thread = None
+                    return
+                self._is_wanted = False
+            for step in self._steps:
+                try:
+                    self._sentences += () if self._stop.is_set() else step(self._stop)
+                except (MemoryKBError, OSError, sqlite3.Error) as exc:
+                    self._sentences.append(str(exc))
+
+
+def _next_delay(delay: float) -> float:
+    return min(_LONGEST_DELAY, max(_SHORTEST_DELAY, 3 * delay))

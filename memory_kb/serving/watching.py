@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 
 from memory_kb.errors import MemoryKBError, VaultBusy
-from memory_kb.index.stopping import Stop
 from memory_kb.locks import hold_lock
 from memory_kb.reports import WatchReport
 from memory_kb.serving.lanes import Address
@@ -28,7 +27,7 @@ class Watcher:
         self, address: Address, say: Callable[[str], None], on_batch: Callable[[WatchReport], None] | None = None
     ) -> None:
         self._address, self._say, self._on_batch = address, say, on_batch
-        self._stop = Stop()
+        self._stop = threading.Event()
         self._ended = threading.Event()
         self._ended.set()
         self._has_begun = False

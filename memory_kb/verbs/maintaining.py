@@ -16,7 +16,7 @@ from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
 from memory_kb.verbs.watching import Watching
 
 if TYPE_CHECKING:
-    from memory_kb.index.afterwork import Step as AfterStep
+    from memory_kb.index.watch import Step as AfterStep
     from memory_kb.reports import MaintenanceReport, StepReport
 
 #: The parts of `consolidate`, in their order.

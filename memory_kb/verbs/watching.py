@@ -11,11 +11,10 @@ from memory_kb.notes.vault import Vault, find_vault
 from memory_kb.verbs.opened import OpenVault, make_semantics
 
 if TYPE_CHECKING:
-    from memory_kb.index.afterwork import Step
     from memory_kb.index.indexer import Progress
     from memory_kb.index.keeper import IndexKeeper
     from memory_kb.index.semantics import Semantics
-    from memory_kb.index.watch import Watched
+    from memory_kb.index.watch import Step, Watched
     from memory_kb.reports import WatchReport
 
 
@@ -39,24 +38,23 @@ class Watching(OpenVault):
         back, its index deleted, its configuration changed.
 
         Args:
-            on_batch: told of the first comparison, and then of every batch that changed something.
-            on_notice: told in a sentence how the vault is watched, and of what fails meanwhile.
-            stop: ends the watch when it is set, within a second; at once if it is a
-                `memory_kb.index.stopping.Stop`.
-            poll: compare at intervals instead of being told by the system; None leaves it to
-                `watch.poll`, and is overridden where the system cannot tell.
-            progress: told of the files done during the first comparison.
+            on_batch: receives the first comparison, and then every batch that changed something.
+            on_notice: receives in a sentence how the vault is watched, and what fails meanwhile.
+            stop: ends the watch when it is set, within a second.
+            poll: compare at intervals instead of waiting for file events; None leaves it to
+                `watch.poll`, and is overridden where no events come.
+            progress: receives the number of files done during the first comparison.
             maintain: do the maintenance that is due when nothing has changed for
                 `watch.reconcile_seconds`.
         """
-        from memory_kb.index.watch import Audience
-        from memory_kb.index.watcher import Door, Watcher
+        from memory_kb.index.watch import Audience, Watcher
 
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
         models: list[Semantics] = []
         try:
             Watcher(
-                Door(self._locate, lambda: self._open_watched(models, maintain=maintain)),
+                self._locate,
+                lambda: self._open_watched(models, maintain=maintain),
                 audience,
                 stop or threading.Event(),
                 poll=poll,

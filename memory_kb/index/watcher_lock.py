@@ -1,0 +1,96 @@
+"""The sign that a watcher keeps an index up to date, and whether a vault is still the one that was opened."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from memory_kb.errors import VaultBusy, VaultNotFound
+from memory_kb.locks import hold_lock
+from memory_kb.notes.vault import Vault
+
+_FOLDER = "watchers"
+
+
+class WatcherLock:
+    """A locked file that says that a watcher runs; the system unlocks it however the process ends."""
+
+    def __init__(self, machine: Path) -> None:
+        self._file = machine / _FOLDER / f"{os.getpid()}-{id(self):x}"
+        self._held = contextlib.ExitStack()
+
+    def acquire(self) -> None:
+        """Lock the file, if it can be written."""
+        with contextlib.suppress(OSError, VaultBusy):
+            self._file.parent.mkdir(exist_ok=True)
+            self._held.enter_context(hold_lock(self._file, 0))
+
+    def release(self) -> None:
+        """Unlock and delete the file."""
+        self._held.close()
+        with contextlib.suppress(OSError):
+            self._file.unlink()
+
+
+def has_watcher(machine: Path) -> bool:
+    """Return whether any watcher keeps the index in a machine folder."""
+    try:
+        files = list((machine / _FOLDER).iterdir())
+    except OSError:
+        return False
+    for file in files:
+        try:
+            with hold_lock(file, 0):
+                file.unlink(missing_ok=True)  # its watcher was killed
+        except VaultBusy:
+            return True
+        except OSError:
+            continue
+    return False
+
+
+class VaultIdentity:
+    """What a vault was when it was opened: its folders, its index and its configuration files.
+
+    Args:
+        asked: the path that the vault was opened by, which may be a link.
+        find: returns what the vault is now.
+    """
+
+    def __init__(self, vault: Vault, machine: Path, asked: str, find: Callable[[], Vault]) -> None:
+        self._vault, self._find = vault, find
+        roots = [root.folder for root in vault.roots]
+        self._folders = [asked, *map(str, (vault.folder, *roots, machine, machine / ".memory.db"))]
+        self._files = [str(vault.home / "config.yaml"), str((vault.memory or vault.machine) / "config.yaml")]
+        # A folder of this name makes a plain folder a vault.
+        self._hints = [] if vault.memory else [str(vault.folder / "memory")]
+        self._known, self._hinted = self._read(), self._read_hints()
+
+    def has_changed(self) -> bool:
+        """Return whether something else, or nothing, is in the place of what was opened."""
+        hinted = self._read_hints()
+        if (self._read(), hinted) == (self._known, self._hinted):
+            return False
+        try:
+            is_other = self._find() != self._vault or self._read() != self._known
+        except VaultNotFound:
+            return True
+        self._hinted = hinted
+        return is_other
+
+    def _read(self) -> object:
+        places = [(_state(place) or (None, None))[:2] for place in self._folders]
+        return places, [_state(file) for file in self._files]
+
+    def _read_hints(self) -> object:
+        return [_state(hint) for hint in self._hints]
+
+
+def _state(place: str) -> tuple[int, ...] | None:
+    try:
+        state = os.stat(place)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
