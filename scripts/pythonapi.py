@@ -20,7 +20,7 @@ GROUPS = {
     "Keeping, changing, taking back": ["learning", "editing", "authoring", "examining", "capturing", "undoing"],
     "Sessions": ["sessions", "ending", "extracting", "hooking"],
     "Episodes and work in progress": ["episodes", "working", "continuing"],
-    "Rules, skills and review": ["rules", "skills", "skillmoving", "reviewing", "crediting", "claims"],
+    "Rules, skills and review": ["rules", "skills", "skillmoving", "reviewing", "weighing", "crediting", "claims"],
     "Lifecycle": ["lifecycle", "compacting", "maintaining"],
     "Index and health": ["indexing", "watching", "evaluating"],
     "Git, agents and other tools": ["versioning", "installing", "imports"],

@@ -14,6 +14,7 @@ from mcp_client import ask, inside
 from memory_kb import KnowledgeBase
 from memory_kb.agents.known import find_agent
 from memory_kb.agents.payloads import read_call
+from memory_kb.notes.events import Event
 
 if TYPE_CHECKING:
     from conftest import Files
@@ -85,3 +86,50 @@ def test_a_session_that_is_over_vouches_for_nothing(notes: Path, home: Path) -> 
         kb.hook_finish(["s1"])
     _, stored = learn(notes, home, text="Never push to main.", kind="fact", source="user_explicit")
     assert stored["source"] == "observed"
+
+
+def log_sessions(folder: Path, home: Path, said: str, *outcomes: str) -> None:
+    """Log past sessions that say something and ended so."""
+    with KnowledgeBase.open(folder, home, environ={}) as kb:
+        for number, outcome in enumerate(outcomes):
+            kb.session_start(f"past{number}")
+            kb.session_append([Event(role="assistant", content=said)], session=f"past{number}")
+            kb.session_end(f"past{number}", outcome=outcome, only_close=True)
+
+
+LINT = "Run the database migrations before the integration tests."
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "confidence"),
+    [([], 0.4), (["success"] * 5, 0.8), (["success"] * 5 + ["failure"], 0.4)],
+    ids=["nothing known", "five for it", "one against"],
+)
+def test_a_rule_of_an_agents_is_a_draft_until_sessions_speak_for_it(
+    notes: Path, home: Path, outcomes: list[str], confidence: float
+) -> None:
+    log_sessions(notes, home, LINT, *outcomes)
+    _, stored = learn(notes, home, text=LINT, kind="rule")
+    assert (stored["confidence"], stored["status"]) == (confidence, "active")
+
+
+def test_a_rule_that_sessions_speak_against_is_not_stored(notes: Path, home: Path) -> None:
+    log_sessions(notes, home, LINT, *["failure"] * 3)
+
+    async def work() -> None:
+        async with inside(notes, home) as client:
+            told = await ask(client, "memory_learn", text=LINT, kind="rule")
+            assert told.is_error
+            assert "3 against" in told.text
+            assert (await ask(client, "memory_learn", text="Use tabs.", kind="rule")).is_error
+
+    anyio.run(work)
+    assert not (notes / "memory/rules").exists()
+
+
+def test_a_rule_in_nearly_the_same_words_marks_the_one_there_is(notes: Path, home: Path) -> None:
+    long = "Run the database migrations before the integration tests of the billing service and of the ledger service"
+    _, first = learn(notes, home, text=f"{long}.", kind="rule")
+    _, again = learn(notes, home, text=f"{long} always.", kind="rule")
+    assert again["path"] == first["path"]
+    assert again["success_count"] == 1

@@ -16,6 +16,7 @@ from conftest import write_files
 from extracting import SAID, answer, learning, log_session
 
 from memory_kb import KnowledgeBase
+from memory_kb.notes.injected import judge
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -86,6 +87,8 @@ def test_a_program_answers_as_a_model_does(
     (ran,) = runs_of(program)
     assert ran["argv"] == ["--fast"]
     assert SAID in ran["prompt"]
+    # Its own conversation, imported by whatever way, is none of a person's.
+    assert judge(ran["prompt"]) == "whole"
     assert ran["files"] == []
     assert not os.path.exists(ran["cwd"])
     assert ran["group"] != os.getpgid(0)

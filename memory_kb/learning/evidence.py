@@ -1,4 +1,4 @@
-"""The evidence gate before a proposed rule is accepted (S0-59): what past sessions say for and against it."""
+"""The evidence gate before a proposed rule is accepted: what past sessions say for and against it."""
 
 from __future__ import annotations
 

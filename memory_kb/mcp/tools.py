@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line
+from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.agent_claims import Claim, judge_claim, typed_lately
+from memory_kb.learning.agent_claims import EXPLICIT, Claim, judge_claim, typed_lately
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import Answer
 from memory_kb.mcp.arguments import Argument
 from memory_kb.mcp.recalling import LIMIT, MAX_CHARS, MAX_LIMIT, recall, split_scope
+from memory_kb.reports import Learned
 from memory_kb.words import KIND_OF_TYPE
 
 Given = Mapping[str, Any]
@@ -57,6 +59,16 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     claim = Claim(given["text"], scope=level or "project", **{name: chosen[name] for name in _JUDGED if name in chosen})
     trust = judge_claim(claim, typed_lately(kb.machine))
     chosen["source"] = trust.source
+    if claim.kind == "rule" and trust.source != EXPLICIT:
+        verdict = kb.weigh_rule(claim.text, scope=claim.scope, job=given.get("job"), task=given.get("task"))
+        if verdict.decision == "reject":
+            raise UsageError(
+                f"the rule is not stored: {verdict.reason}", "say when it holds and what to do, or leave it"
+            )
+        if verdict.existing:
+            run = kb.rules_feedback(verdict.existing.id, "success", reason="An agent found nearly the same.")
+            return answers.tell_learned(Learned(verdict.existing.id, verdict.existing.path, "reinforced", run))
+        chosen["confidence"] = verdict.confidence
     learned = kb.learn(
         claim.text,
         tags=given.get("tags", ()),

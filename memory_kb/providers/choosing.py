@@ -1,4 +1,4 @@
-"""Which model is asked, by the settings and the keys there are (S3-34).
+"""Which model is asked, by the settings and the keys there are.
 
 Keys come from the environment that is handed in and from nowhere else, addresses from the settings.
 """

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.notes.injected import wrap
 from memory_kb.providers.forms import Misfilled
 from memory_kb.providers.llms import fill_form, with_schema
 from memory_kb.providers.spending import SpendLog, Usage
@@ -84,7 +85,8 @@ class CommandLlm:
         self._log.check(0.0)
         answer = ""
         try:
-            answer = self._run(add_quiet_options(self._command, program), prompt, deadline)
+            # Marked as ours: should the program's own conversation ever be imported, nothing of it is learned.
+            answer = self._run(add_quiet_options(self._command, program), wrap(prompt), deadline)
         finally:
             self._log.note("command", self._name, Usage(count_tokens(prompt), count_tokens(answer)), 0.0)
         return answer

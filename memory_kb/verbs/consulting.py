@@ -129,7 +129,7 @@ class Consulting(Weighing, Lifecycle):
         return self._memories(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
 
     def _consult(self, scope: Scope, session: Finished, memories: Sequence[Memory], door: _Door) -> _Consulted:
-        """Ask a model about one scope; whatever goes wrong stays with this scope (S3-22)."""
+        """Ask a model about one scope; whatever goes wrong stays with this scope."""
         from memory_kb.learning.extraction.extract import NothingToAsk, make_questions
 
         if door.llm is None:

@@ -30,7 +30,7 @@ class Extracting(Consulting):
     def extract(
         self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
     ) -> ExtractionReport:
-        """Learn from a session that is over, scope by scope (S3-20).
+        """Learn from a session that is over, scope by scope.
 
         A language model reads what was said and done; each scope is asked for by itself, and what
         goes wrong in one is told and leaves the others alone. Without a model, those scopes that
@@ -61,7 +61,7 @@ class Extracting(Consulting):
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down, before the work begins, the plan and what may go wrong with it (S3-24).
+        """Write down, before the work begins, the plan and what may go wrong with it.
 
         It is written anew when the plan changes.
 
@@ -95,7 +95,7 @@ class Extracting(Consulting):
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down what is assumed when a milestone is reached (S3-24).
+        """Write down what is assumed when a milestone is reached.
 
         Args:
             milestone: its name.

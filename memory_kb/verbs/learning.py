@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.twins import Twin
     from memory_kb.model import Location
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.splice import Value
     from memory_kb.reports import Learned, Retired, RunReport
 
 
@@ -60,14 +61,15 @@ class Learning(Reading, Running):
         task: str | None = None,
         source: str | None = None,
         propose: bool = False,
+        confidence: float | None = None,
         force: bool = False,
         dry_run: bool = False,
     ) -> Learned:
         """Store a learning, or reinforce the entry that already says it.
 
         A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
-        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. With `dry_run` nothing
-        is written, and the report's run tells what would be.
+        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is trusted
+        with `confidence`, or by its source. With `dry_run` nothing is written, and the report's run tells what would be.
 
         Raises:
             SecretRefused: the text holds what looks like a credential.
@@ -81,9 +83,10 @@ class Learning(Reading, Running):
         from memory_kb.reports import Learned
 
         check_text(text)
-        proposed = (("status", "proposed"),) if propose else ()
+        given: dict[str, Value] = {"status": "proposed"} if propose else {}
+        given |= {} if confidence is None else {"confidence": confidence}
         draft = remember.check_draft(
-            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, proposed)
+            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items()))
         )
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:

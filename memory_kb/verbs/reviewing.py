@@ -58,7 +58,7 @@ class Reviewing(Crediting):
         )
 
     def review_scan(self, *, dry_run: bool = False) -> ScanReport:
-        """Propose a warning in the place of every rule that failed too often (S0-33 to S0-36).
+        """Propose a warning in the place of every rule that failed too often.
 
         The proposals lie in `review/` until somebody approves or rejects them.
         """
@@ -76,7 +76,7 @@ class Reviewing(Crediting):
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
 
     def review_approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
-        """Approve entries: a proposal is put in use, a flag is taken away (S0-38).
+        """Approve entries: a proposal is put in use, a flag is taken away.
 
         Approving twice changes nothing more.
 

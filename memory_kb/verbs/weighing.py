@@ -1,4 +1,4 @@
-"""What past sessions say for and against a rule before it is accepted (S0-59)."""
+"""What past sessions say for and against a rule before it is accepted."""
 
 from __future__ import annotations
 
@@ -44,8 +44,23 @@ class Weighing(Keeping, Sessions):
 
         return weigh
 
+    def weigh_rule(
+        self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
+    ) -> Verdict:
+        """Return what past sessions, and the rules there are, make of a rule that somebody proposes.
+
+        Five sessions about its words that ended well and none that ended badly accept it, three that ended
+        badly and none that ended well reject it; else it is a draft. One that says nearly the same is marked instead.
+        """
+        from memory_kb.filters import make_place
+        from memory_kb.learning.evidence import find_nearest, judge_rule
+
+        place = make_place(scope, job, task)
+        known = (rule for rule in self._memories(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
+        return judge_rule(text, self._session_evidence(text), find_nearest(text, known))
+
     def _session_evidence(self, text: str, without: Collection[str] = ()) -> Evidence:
-        """Return how past sessions about the words of a rule ended (S0-59).
+        """Return how past sessions about the words of a rule ended.
 
         `without` are sessions that do not count, such as the one that the rule comes from.
         """

@@ -1,4 +1,4 @@
-"""What is written down before and during the work: the pre-mortem and the assumptions (S3-17, S3-24).
+"""What is written down before and during the work: the pre-mortem and the assumptions.
 
 Both lie beside the entries, in git and out of the index; extraction holds the execution against them.
 """
@@ -79,7 +79,7 @@ def frame_plan(text: str, title: str, place: Location, now: datetime) -> str:
 
 
 def plan_premortem(held: NoteText | None, path: str, framed: str) -> Change | None:
-    """Plan to write a pre-mortem, or return None where it says the same, whatever its day (S3-24)."""
+    """Plan to write a pre-mortem, or return None where it says the same, whatever its day."""
     if held is None:
         return create_file(path, framed, "The plan before the work begins.")
     if _undated(held.text) == _undated(framed):
@@ -157,7 +157,7 @@ def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Checkpoint) ->
 
 
 def format_checkpoint(checkpoint: Checkpoint) -> str:
-    """Return the line of a checkpoint (S3-24).
+    """Return the line of a checkpoint.
 
     Example:
         >>> print(format_checkpoint(Checkpoint("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE

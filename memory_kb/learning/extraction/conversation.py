@@ -1,4 +1,4 @@
-"""What a language model is shown of a session: what people said, what was done, what failed (S3-23).
+"""What a language model is shown of a session: what people said, what was done, what failed.
 
 One pass over the events, holding no more of them than is shown. Text that memory-kb itself gave the
 agent is left out, credentials are taken out, and what agents say to each other is no conversation.
@@ -71,7 +71,7 @@ class Conversation:
         errors: what failed, with what came after it.
         seq: the number of the last event.
         day: when it was worked on last, as an ISO date, or "".
-        task_text: what it was for, in a few words (S3-7).
+        task_text: what it was for, in a few words.
     """
 
     humans: Shown

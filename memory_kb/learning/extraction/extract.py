@@ -1,4 +1,4 @@
-"""Extraction after a session: from what was shown to learnings with their evidence (S3-4, S3-5, S3-20).
+"""Extraction after a session: from what was shown to learnings with their evidence.
 
 A scope becomes one or two questions; a question's answer is sifted and becomes offers, which go the
 way of all learnings that nobody typed (`intake`).
@@ -26,7 +26,7 @@ from memory_kb.notes.fields import read_words
 from memory_kb.notes.splice import Value
 from memory_kb.ports import Llm
 
-#: Seconds that a model may take for one question (S3-22).
+#: Seconds that a model may take for one question.
 TIMEOUT = 60.0
 #: The documents that scopes hold the execution against, by what they read, and their name in words.
 DOCUMENTS: Mapping[str, tuple[str, str]] = {
@@ -150,7 +150,7 @@ def ask(llm: Llm, question: Question) -> Sifted:
 
 
 def make_offers(question: Question, found: Iterable[Found], session: Finished, now: datetime) -> tuple[Offer, ...]:
-    """Return learnings as they are offered, in the form of extracted ones (requirements §6.2).
+    """Return learnings as they are offered, in the form of extracted ones.
 
     Their keys are made of what they rest on, so that another wording of the same is known again.
     """

@@ -1,4 +1,4 @@
-"""What a rollup reads: the learnings of the level below, never the sessions themselves (S3-20, S3-21)."""
+"""What a rollup reads: the learnings of the level below, never the sessions themselves."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class ExtractionReport:
 
     @property
     def summary(self) -> str:
-        """How many of the scopes succeeded (S3-22), or would be asked for."""
+        """How many of the scopes succeeded, or would be asked for."""
         planned = sum(one.outcome == "planned" for one in self.scopes)
         if planned:
             return f"{planned}/{len(self.scopes)} scopes would be asked for"

@@ -1,7 +1,4 @@
-"""The ten extraction scopes as data: what each reads, what it looks for, and what it makes of it.
-
-Types follow S3-25, importance S3-11, domain S3-12, labels the table of S3-20.
-"""
+"""The ten extraction scopes as data: what each reads, what it looks for, and what it makes of it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 
-#: Importance at creation (S3-11).
+#: Importance at creation.
 _HUMAN, _ERROR, _OTHER = 0.95, 0.8, 0.5
 
 

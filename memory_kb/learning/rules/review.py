@@ -1,4 +1,4 @@
-"""The review queue: what waits for a person's judgment, and what a judgment does (S0-37, C-22)."""
+"""The review queue: what waits for a person's judgment, and what a judgment does."""
 
 from __future__ import annotations
 
