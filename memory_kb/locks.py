@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memory_kb.errors import VaultBusy
+from memory_kb.plainfiles import open_plain
 
 #: Most holders are done in a few milliseconds; those that are not are asked less and less often.
 _FIRST_POLL_SECONDS, _POLL_SECONDS = 0.001, 0.02
@@ -38,7 +39,7 @@ def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
     Raises:
         VaultBusy: somebody else held it all that time.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         started = time.monotonic()
         told, pause = False, _FIRST_POLL_SECONDS

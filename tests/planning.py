@@ -39,7 +39,7 @@ def tree(*folders: Path) -> Tree:
     found: Tree = {}
     for folder in folders:
         for file in sorted(folder.rglob("*")):
-            if ".memory-kb" not in file.parts:
+            if not {".memory-kb", ".local"} & {*file.parts}:
                 found[f"{folder.name if len(folders) > 1 else ''}/{file.relative_to(folder)}"] = (
                     stat.S_IMODE(file.stat().st_mode),
                     file.read_bytes() if file.is_file() else None,

@@ -234,7 +234,9 @@ def test_for_all_that_a_person_does(folder: Path, run: Run, tmp_path: Path, home
     assert (home / ".memory-kb/installs.json").exists()
     for agent in ("claude-code", "codex"):
         assert run("--vault", folder, "uninstall", agent, "--user", env=env).returncode == 0
-    assert {file.name: file.read_text() for file in person.rglob("*") if file.is_file()} == {".claude.json": state}
+    assert {
+        file.name: file.read_text() for file in person.rglob("*") if file.is_file() and ".local" not in file.parts
+    } == {".claude.json": state}
     assert not codex.exists()
 
 

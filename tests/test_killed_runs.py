@@ -69,19 +69,25 @@ def notes_only(place: Path) -> dict[str, bytes | None]:
     }
 
 
+def put_back(saved: Path, place: Path) -> Path:
+    """Make a place what it was; its machine folder counts as ours at the path that it was made at."""
+    shutil.rmtree(place)
+    return Path(shutil.copytree(saved, place))
+
+
 @pytest.mark.parametrize("verb", [do_plan, undo])
 def test_a_run_killed_at_any_step_is_completed_or_never_was(tmp_path: Path, verb: Callable[[Path], None]) -> None:
-    start = make(tmp_path / "start")
+    start = make(tmp_path / "place")
     if verb is undo:
         do_plan(start)
     before = notes_only(start)
-    model = Path(shutil.copytree(start, tmp_path / "model"))
-    verb(model)
-    after = notes_only(model)
+    saved = shutil.copytree(start, tmp_path / "saved")
+    verb(start)
+    after = notes_only(start)
     step, half, ends = 0, 0, set()
     while True:
         step += 1
-        place = Path(shutil.copytree(start, tmp_path / f"{step}"))
+        place = put_back(saved, tmp_path / "place")
         if not kill_at(step, lambda place=place: verb(place)):  # type: ignore[misc]
             break
         found = notes_only(place)
@@ -105,9 +111,9 @@ def test_a_run_killed_at_any_step_is_completed_or_never_was(tmp_path: Path, verb
 
 
 def test_the_next_run_completes_a_killed_one_and_says_so(tmp_path: Path) -> None:
-    start = make(tmp_path / "start")
+    saved = shutil.copytree(make(tmp_path / "place"), tmp_path / "saved")
     for step in range(1, 100):
-        place = Path(shutil.copytree(start, tmp_path / f"{step}"))
+        place = put_back(saved, tmp_path / "place")
         assert kill_at(step, lambda place=place: do_plan(place))  # type: ignore[misc]
         if (place / "home/rules/one.md").exists():
             break
@@ -122,9 +128,9 @@ def test_the_next_run_completes_a_killed_one_and_says_so(tmp_path: Path) -> None
 
 def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: Path) -> None:
     theirs = b"A person wrote this.\n"
-    start = make(tmp_path / "start")
+    saved = shutil.copytree(make(tmp_path / "place"), tmp_path / "saved")
     for step in range(1, 100):
-        place = Path(shutil.copytree(start, tmp_path / f"{step}"))
+        place = put_back(saved, tmp_path / "place")
         assert kill_at(step, lambda place=place: do_plan(place))  # type: ignore[misc]
         if (place / "vault/memory/archive/2026-11/b.md").exists() and (
             place / "vault/memory/many.md"

@@ -127,15 +127,14 @@ def _find_machine(words: Words) -> Path | None:
     from memory_kb.notes.machine import choose_machine
 
     found = _find_vault(words, ())
-    return choose_machine(found, None, os.environ) if found else None
+    return choose_machine(found, None, os.environ).folder if found else None
 
 
 def _spawn(vault: Path, home: str | None, sessions: Sequence[str], machine: Path) -> None:
     """End sessions in a process of its own, which the agent need not wait for."""
-    from memory_kb.notes.machine import prepare_machine
+    from memory_kb.plainfiles import append_plain, make_folder
 
-    folder = prepare_machine(machine) / "log"
-    folder.mkdir(exist_ok=True)
+    folder = make_folder(machine / "log")
     _trim(folder / _LOG)
     import subprocess
 
@@ -151,7 +150,7 @@ def _spawn(vault: Path, home: str | None, sessions: Sequence[str], machine: Path
         *(("--home", home) if home else ()),
     ]
     detached: Mapping[str, Any] = {"creationflags": 0x00000208} if os.name == "nt" else {"start_new_session": True}
-    with (folder / _LOG).open("ab") as log:
+    with append_plain(folder / _LOG) as log:
         subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=vault, close_fds=True, **detached
         )
@@ -185,9 +184,11 @@ def _log(folder: Path | None, message: str) -> None:
 
     line = " ".join(message.split())[:_MAX_LINE].encode("utf-8", "backslashreplace")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        from memory_kb.plainfiles import append_plain, make_folder
+
+        make_folder(folder)
         _trim(folder / _LOG)
-        with (folder / _LOG).open("ab") as log:
+        with append_plain(folder / _LOG) as log:
             log.write(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ ").encode() + line + b"\n")
     except OSError:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -33,7 +34,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
 
     if folder and options.vault:
         raise UsageError("the folder is named twice, as DIR and by --vault", "name it once: memory-kb init DIR")
-    made = found_vault(folder or options.vault or ".")
+    made = found_vault(folder or options.vault or ".", os.environ)
     if options.as_json:
         print_json({"vault": str(made.folder), "created": [str(path) for path in made.created]})
         return

@@ -19,6 +19,8 @@ APPLICATION_ID = 0x6D6B6231
 SCHEMA_VERSION = 5
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
+#: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.
+MADE_HERE = "made_here"
 #: The index in a machine folder.
 DATABASE = ".memory.db"
 #: In the place of a path: an index in memory, for a moment.
@@ -86,7 +88,45 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
     return application, version
 
 
-def open_database(path: Path, tokenizer: str, wait: float = BUSY_SECONDS) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+def open_database(
+    path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None
+) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Open the index, making or remaking it as needed; one that does not bear `mark` was made elsewhere.
+
+    Return what had to be remade too.
+    """
+    connection, notices = _open_any(path, tokenizer, wait)
+    with _closing_on_error(connection):
+        if mark is None or path == MEMORY or _bears(connection, mark):
+            return connection, notices
+    seen = identify_file(path)
+    connection.close()
+    with hold_lock(path.with_name(LOCK), wait):
+        if identify_file(path) == seen:
+            notices += (
+                f"{path.name} was not made by this machine; it is kept as {_set_aside(path, '.foreign')} and rebuilt",
+            )
+    connection, more = _open_any(path, tokenizer, wait)
+    with _closing_on_error(connection):
+        _bears(connection, mark)
+    return connection, notices + more
+
+
+def _bears(connection: sqlite3.Connection, mark: str) -> bool:
+    """Tell whether an index bears a mark; an empty one is given it."""
+    try:
+        held = connection.execute("SELECT value FROM meta WHERE key = ?", (MADE_HERE,)).fetchone()
+        if held:
+            return bool(held[0] == mark)
+        if connection.execute("SELECT 1 FROM file_meta UNION ALL SELECT 1 FROM chunks LIMIT 1").fetchone():
+            return False
+        connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (MADE_HERE, mark))
+    except sqlite3.OperationalError as exc:
+        return not is_damage(exc)  # a disk that is full, or may not be written to, leaves an empty index without it
+    return True
+
+
+def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """Open the index, making or remaking it as needed.
 
     Say what had to be remade, for which another process that indexes is waited for. A file that is not a database, or not ours, is moved aside, under a
@@ -215,12 +255,12 @@ def replace_damaged(path: Path, seen: tuple[int, int] | None) -> str | None:
         return _set_aside(path) if identify_file(path) == seen else None
 
 
-def _set_aside(path: Path) -> str:
-    kept = path.with_name(path.name + ".broken")
+def _set_aside(path: Path, ending: str = ".broken") -> str:
+    kept = path.with_name(path.name + ending)
     for number in itertools.count(2):
         if not kept.exists():
             break
-        kept = path.with_name(f"{path.name}.broken-{number}")
+        kept = path.with_name(f"{path.name}{ending}-{number}")
     for side in _SIDE_FILES:
         with contextlib.suppress(FileNotFoundError):
             os.replace(path.with_name(path.name + side), kept.with_name(kept.name + side))

@@ -36,6 +36,7 @@ from memory_kb.settings import Settings
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
     from memory_kb.model import SyncReport
+    from memory_kb.notes.trust import Seal
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there:
 #: the less it would miss, the sooner it does.
@@ -86,10 +87,11 @@ class IndexKeeper:
     What had to be mended on the way is told by `take_notices`.
     """
 
-    def __init__(self, vault: Vault, machine: Path, settings: Settings) -> None:
+    def __init__(self, vault: Vault, machine: Path, settings: Settings, seal: Seal | None = None) -> None:
         self._vault, self._settings = vault, settings
         self._file = machine / DATABASE
         self._lock = machine / LOCK
+        self._mark = seal.sign(b"index") if seal else None
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()
         self._settled = 0
@@ -113,7 +115,7 @@ class IndexKeeper:
     def _open(self, wait: float) -> SqliteIndex:
         if self._opened is None:
             try:
-                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait)
+                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait, self._mark)
             except sqlite3.OperationalError as exc:
                 reason, hint = explain_unusable(exc, self._file)
                 raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc

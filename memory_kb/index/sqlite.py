@@ -37,10 +37,10 @@ class SqliteIndex:
     See `memory_kb.ports.Index` for what its methods promise.
     """
 
-    def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None) -> None:
         self.path = path
         self._tokenizer = tokenizer
-        self._connection, self.notices = open_database(path, tokenizer, wait)
+        self._connection, self.notices = open_database(path, tokenizer, wait, mark)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
         self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
 

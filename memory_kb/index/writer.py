@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from memory_kb.entry import Chunk
-from memory_kb.index.database import APPLICATION_ID, SCHEMA_VERSION, run_script
+from memory_kb.index.database import APPLICATION_ID, MADE_HERE, SCHEMA_VERSION, run_script
 from memory_kb.index.schema import DROP, INDEX_ROWS, INSERT_CHUNK, UNINDEX_FILE, create_statements
 from memory_kb.model import FileStat
 from memory_kb.ports import SyncWindow
@@ -49,7 +49,10 @@ class SqliteWriter:
         self._generation = int(self._meta("generation") or 0)
         if self._rebuild:
             self._changes += 1
+            made_here = self._meta(MADE_HERE)
             run_script(self._connection, DROP + create_statements(self._tokenizer))
+            if made_here:
+                self.put_meta(MADE_HERE, made_here)
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))

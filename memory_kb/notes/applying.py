@@ -158,6 +158,9 @@ def recover(log: DecisionLog, resolve: Resolve) -> Recovered | None:
     if record is None:
         return None
     name = f"run {record.head.run} ({record.head.verb})"
+    if not record.is_ours:
+        log.end(record.head.run, tuple(file.path for file in record.head.files), "not ours")
+        return Recovered(f"{name} is unfinished and was not written by this machine; nothing of it was done")
     if not record.is_whole or all(_state(file, resolve) == "before" for file in record.head.files):
         for file in record.head.files:
             with contextlib.suppress(UnreadableInput):

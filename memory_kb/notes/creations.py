@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb.notes import jsonlines
+from memory_kb.plainfiles import read_plain
 
 #: Bytes by which is seen that the log only grew since it was read.
 _SAMPLE = 256
@@ -52,7 +53,7 @@ def read_creations(file: Path, known: Creations | None = None) -> Creations:
 
 
 def _bytes_before(file: Path, place: int) -> bytes:
-    with file.open("rb") as stream:
+    with read_plain(file) as stream:
         stream.seek(max(0, place - _SAMPLE))
         return stream.read(min(place, _SAMPLE))
 

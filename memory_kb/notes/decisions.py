@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from memory_kb.notes.creations import Creations, made_by, read_creations
 from memory_kb.notes.jsonlines import append, parse
 from memory_kb.notes.plans import hash_of
 from memory_kb.notes.sheets import Splice
+from memory_kb.notes.trust import Seal
+from memory_kb.plainfiles import make_folder, read_plain
 
 #: More bytes than this are kept beside the log.
 _INLINE = 4_096
@@ -77,6 +79,7 @@ class RunRecord:
         left: the files that it left as they were, because somebody else had written there.
         has_ended: whether the run came to its end, well or with files left.
         start: where in the log it begins.
+        is_ours: whether this machine wrote it for this vault, and not whoever a clone or archive came from.
     """
 
     head: RunHead
@@ -85,6 +88,7 @@ class RunRecord:
     is_whole: bool
     has_ended: bool
     start: int
+    is_ours: bool = True
 
     @property
     def files(self) -> tuple[FileRecord, ...]:
@@ -106,8 +110,8 @@ class LoggedDecision(NamedTuple):
 class DecisionLog:
     """The decisions of one vault; whoever writes to it holds the vault's lock."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, seal: Seal) -> None:
+        self._folder, self._seal = folder, seal
         self.file = folder / _NAME
 
     def begin(self, head: RunHead, decisions: tuple[Decision, ...]) -> int:
@@ -118,7 +122,7 @@ class DecisionLog:
         """
         start = self.size
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             first = {
                 "run": head.run,
                 "time": head.time,
@@ -140,6 +144,7 @@ class DecisionLog:
                 }
                 common = {"run": head.run, "time": head.time, "verb": head.verb}
                 lines.append(common | what | {"splices": [self._pack(splice) for splice in one.splices]})
+            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(jsonlines.dump, lines[1:]))}
             append(self.file, lines, force=True)
         except OSError as exc:
             self.withdraw(start)
@@ -148,6 +153,11 @@ class DecisionLog:
                 f"the log {self.file} cannot be written: {exc.strerror}; no note was changed", hint
             ) from exc
         return start
+
+    def _sign(self, head: Mapping[str, Any], changes: Iterable[bytes]) -> str:
+        """Return the signature of a run, which tells one of this machine from what came with a clone."""
+        first = jsonlines.dump({name: value for name, value in head.items() if name != "seal"})
+        return self._seal.sign(b"run\n" + first + b"".join(changes))
 
     def end(self, run: str, left: tuple[str, ...], note: str | None = None) -> None:
         """Write down that a run came to its end.
@@ -181,7 +191,7 @@ class DecisionLog:
     def _pack_bytes(self, data: bytes) -> str | Mapping[str, str]:
         if len(data) > _INLINE:
             name = hash_of(data)
-            blob = self._folder / "blobs" / name
+            blob = make_folder(self._folder / "blobs") / name
             if not blob.exists():
                 apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600))
             return {"blob": name}
@@ -215,7 +225,7 @@ class DecisionLog:
         size = self.size
         if not size:
             return None
-        with self.file.open("rb") as stream:
+        with read_plain(self.file) as stream:
             stream.seek(max(0, size - _TAIL))
             last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
         if "end" in (parse(last) or {}):
@@ -254,41 +264,67 @@ class DecisionLog:
 
     def undoings(self) -> Iterator[RunHead]:
         """Yield what the runs were that took others back, oldest first."""
-        return (_head(line) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
+        begun = (_begin(line, 0) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
+        return (told.head for told in begun if told)
 
     def runs(self) -> Iterator[RunRecord]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
         try:
-            stream = self.file.open("rb")
+            stream = read_plain(self.file)
         except FileNotFoundError:
             return
         with stream:
-            head, start, place, count = None, 0, 0, 0
-            decisions: list[LoggedDecision] = []
-            end: Mapping[str, Any] | None = None
+            told: _Told | None = None
+            place = 0
             for raw in stream:
                 line = parse(raw)
                 if line and "files" in line:
-                    if head:
-                        yield _record(head, decisions, end, count, start)
-                    head, decisions, end, start, count = _head(line), [], None, place, line["changes"]
-                elif line and head and line.get("run") == head.run:
+                    if told:
+                        yield self._record(told)
+                    told = _begin(line, place)
+                elif line and told and line.get("run") == told.head.run:
                     if "end" in line:
-                        end = line
+                        told.end = line
                     elif "splices" in line:
-                        decisions.append(
-                            LoggedDecision(
-                                line["action"],
-                                line["path"],
-                                line["reason"],
-                                line["id"],
-                                line["to"],
-                                tuple(line["splices"]),
-                            )
-                        )
+                        told.add(line, raw)
                 place += len(raw)
-            if head:
-                yield _record(head, decisions, end, count, start)
+            if told:
+                yield self._record(told)
+
+    def _record(self, told: _Told) -> RunRecord:
+        is_ours = told.line.get("seal") == self._sign(told.line, told.raw)
+        left = tuple(map(str, told.end["left"])) if told.end else ()
+        is_whole = len(told.decisions) == told.line["changes"]
+        return RunRecord(told.head, tuple(told.decisions), left, is_whole, told.end is not None, told.start, is_ours)
+
+
+@dataclass(slots=True)
+class _Told:
+    """A run while its lines are read."""
+
+    head: RunHead
+    line: Mapping[str, Any]
+    start: int
+    decisions: list[LoggedDecision] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
+    end: Mapping[str, Any] | None = None
+
+    def add(self, line: Mapping[str, Any], raw: bytes) -> None:
+        """Add the line of a change; one that lacks something counts as none."""
+        with contextlib.suppress(KeyError, TypeError):
+            packed = tuple(line["splices"])
+            self.decisions.append(
+                LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], packed)
+            )
+            self.raw.append(raw)
+
+
+def _begin(line: Mapping[str, Any], place: int) -> _Told | None:
+    """Return the run that a line begins, None where nobody can read it."""
+    try:
+        return _Told(_head(line), line, place) if isinstance(line["changes"], int) else None
+    except (KeyError, TypeError, AttributeError):
+        return None
 
 
 def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
@@ -315,11 +351,3 @@ def _file_record(file: Mapping[str, Any]) -> FileRecord:
     record = FileRecord(**file)
     mode = None if record.mode is None else record.mode & PLAIN_MODE
     return record._replace(mode=mode, made=min(record.made, record.path.count("/")))
-
-
-def _record(
-    head: RunHead, decisions: list[LoggedDecision], end: Mapping[str, Any] | None, count: int, start: int
-) -> RunRecord:
-    return RunRecord(
-        head, tuple(decisions), tuple(end["left"]) if end else (), len(decisions) == count, end is not None, start
-    )

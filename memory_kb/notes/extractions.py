@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
+
 _NAME = "extractions.jsonl"
 
 
@@ -43,7 +45,7 @@ class ExtractionLog:
     def done(self) -> frozenset[str]:
         """Return the inputs that were dealt with; a torn line tells of none."""
         found = set()
-        with contextlib.suppress(FileNotFoundError), self.file.open("rb") as lines:
+        with contextlib.suppress(FileNotFoundError), read_plain(self.file) as lines:
             for line in lines:
                 with contextlib.suppress(ValueError, TypeError, KeyError):
                     found.add(str(json.loads(line)["input"]))
@@ -55,8 +57,8 @@ class ExtractionLog:
         if not data:
             return
         with contextlib.suppress(OSError):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+            make_folder(self.file.parent)
+            descriptor = open_plain(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 size = os.lseek(descriptor, 0, os.SEEK_END)
                 is_torn = size > 0 and os.lseek(descriptor, -1, os.SEEK_END) >= 0 and os.read(descriptor, 1) != b"\n"

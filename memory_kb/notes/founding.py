@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class Founded:
     around: Path | None = None
 
 
-def found_vault(folder: str) -> Founded:
+def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
     """Make `folder/memory` with what a vault needs.
 
     Everything that is there is left alone.
@@ -60,7 +61,7 @@ def found_vault(folder: str) -> Founded:
                 created.append(memory / name)
         if not (memory / MACHINE).exists():
             created.append(memory / MACHINE)
-        prepare_machine(memory / MACHINE)
+        prepare_machine(memory / MACHINE, environ, [memory])
     except OSError as exc:
         blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
         if blocked:

@@ -7,7 +7,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
+
+from memory_kb.plainfiles import open_plain, read_plain
 
 #: A longer line is none of ours.
 _MAX_LINE = 16_000_000
@@ -25,9 +27,7 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
         OSError: they cannot be written.
     """
     data = b"".join(map(dump, lines))
-    descriptor = os.open(
-        path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600
-    )
+    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
@@ -99,7 +99,7 @@ def read_raw(
 ) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
-        stream = path.open("rb")
+        stream = read_plain(path)
     except FileNotFoundError:
         return
     with stream:
@@ -111,7 +111,7 @@ def read_raw(
                     yield line, found
 
 
-def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield what a file holds, many whole lines at a time; the middle of a line that is none of ours is left out."""
     rest = b""
     while data := stream.read(_BLOCK):
@@ -149,9 +149,7 @@ def replace(path: Path, lines: Iterable[bytes]) -> None:
         OSError: it cannot be written; the file is as it was.
     """
     part = path.with_name(f"{path.name}.tmp")
-    descriptor = os.open(
-        part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o600
-    )
+    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     with os.fdopen(descriptor, "wb") as stream:
         stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
         stream.flush()

@@ -1,37 +1,179 @@
 """The folder of what belongs to this machine alone.
 
-It holds the index, logs and locks, and is never in git.
+It holds the index, logs and locks, and is never in git. One that was not made here is set aside.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import shutil
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.notes.vault import PLAIN_MARK, Vault
+from memory_kb.locks import hold_lock
+from memory_kb.notes.trust import SIGNATURE, Seal, Secret, load_secret, write_plain
+from memory_kb.notes.vault import MACHINE, PLAIN_MARK, Vault
+from memory_kb.plainfiles import read_plain
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
+#: How a machine folder is called that was not made here.
+ASIDE = f"{MACHINE}.foreign"
+_LOCK_SECONDS = 10.0
+#: What a machine folder of a plain folder of notes holds that a person wrote, or that says what it is.
+_KEPT = ("config.yaml", PLAIN_MARK)
+#: What an older version left unsigned, and what can be made again; its vectors were paid for, and are taken over.
+_INDEX, _DERIVED = ".memory.db", (".sessions.db", "vectors", "answers", "revisions")
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
-def prepare_machine(folder: Path) -> Path:
-    """Make a machine folder that git ignores; return it.
+class Machine(NamedTuple):
+    """A machine folder that may be used.
+
+    Attributes:
+        folder: where it is.
+        seal: what tells the runs and the index that were made here.
+        notices: what was done about one that was not made here, in sentences.
+    """
+
+    folder: Path
+    seal: Seal
+    notices: tuple[str, ...] = ()
+
+
+def prepare_machine(
+    folder: Path, environ: Mapping[str, str], outside: Iterable[Path] = (), *, is_shipped: bool = True
+) -> Machine:
+    """Make a machine folder that git ignores, or check the one that is there.
+
+    Args:
+        folder: where it is to be.
+        environ: the environment, which tells where the secret of this user is.
+        outside: folders that the secret must not be kept in.
+        is_shipped: whether one that was not made here may have come with the notes.
 
     Raises:
         OSError: it cannot be made or written to.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    secret = load_secret(environ, tuple(outside))
+    try:
+        state = os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        folder.mkdir(parents=True, exist_ok=True)
+        state = os.lstat(folder)
+    seal, is_current = secret.verify(folder, state) if stat.S_ISDIR(state.st_mode) else (None, False)
+    notices: tuple[str, ...] = ()
+    if seal is None:
+        seal, notices = _settle(folder, secret, environ, is_shipped=is_shipped)
+    elif not is_current:
+        with contextlib.suppress(OSError):
+            secret.mark(folder)
+    notices += tuple(_set_links_aside(folder))
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        ignore.write_text(_GITIGNORE, encoding="utf-8")
+        write_plain(ignore, _GITIGNORE.encode(), 0o644)
     if not os.access(folder, os.W_OK):
         raise PermissionError(13, "not writable", str(folder))
-    return folder
+    return Machine(folder, seal, notices)
 
 
-def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Path:
+def _settle(
+    folder: Path, secret: Secret, environ: Mapping[str, str], *, is_shipped: bool
+) -> tuple[Seal, tuple[str, ...]]:
+    """Sign a folder that bears no signature of ours, set aside where it came from elsewhere."""
+    with contextlib.ExitStack() as stack:
+        if secret.folder:
+            stack.enter_context(hold_lock(secret.folder / "lock", _LOCK_SECONDS))
+        state = os.lstat(folder)
+        seal = secret.verify(folder, state)[0] if stat.S_ISDIR(state.st_mode) else None
+        if seal:  # another process was faster
+            return seal, ()
+        if is_shipped and _came_from_elsewhere(folder, environ):
+            aside = _set_aside(folder)
+            seal = secret.mark(folder)
+            sentence = f"{folder} was not made on this machine for this place: it is kept as {aside.name}, and a new one is made"
+            return seal, (f"{sentence}; `memory-kb doctor --adopt` shows what it holds",)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(13, "not writable", str(folder))
+        _forget_derived(folder)
+        return secret.mark(folder), ()
+
+
+def _came_from_elsewhere(folder: Path, environ: Mapping[str, str]) -> bool:
+    """Tell whether a machine folder came with a clone, an archive or a copy.
+
+    The unsigned one of an older version did not, unless git has it or links are in it.
+    """
+    if not stat.S_ISDIR(os.lstat(folder).st_mode) or os.path.lexists(folder / SIGNATURE):
+        return True
+    names = {entry.name for entry in os.scandir(folder)}
+    if names <= {".gitignore", *_KEPT}:
+        return False
+    if any(_links_in(folder)):
+        return True
+    from memory_kb.notes.gitcalls import tracks
+
+    return tracks(folder, environ)
+
+
+def _links_in(folder: Path) -> Iterator[Path]:
+    """Yield what is neither a plain file nor a folder, at any depth."""
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            if not _is_plain(os.lstat(os.path.join(place, name)).st_mode):
+                yield Path(place, name)
+
+
+def _is_plain(mode: int) -> bool:
+    return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+
+
+def _set_aside(folder: Path) -> Path:
+    """Give a machine folder another name that git ignores, and make an empty one in its place; return the name."""
+    places = (folder.with_name(ASIDE if number == 1 else f"{ASIDE}-{number}") for number in itertools.count(1))
+    aside = next(place for place in places if not os.path.lexists(place))
+    os.rename(folder, aside)
+    folder.mkdir()
+    if not aside.is_symlink() and aside.is_dir():
+        write_plain(aside / ".gitignore", _GITIGNORE.encode(), 0o644)
+        for name in _KEPT:
+            with contextlib.suppress(OSError), read_plain(aside / name) as stream:
+                write_plain(folder / name, stream.read(1_000_000), 0o644)
+    return aside
+
+
+def _forget_derived(folder: Path) -> None:
+    """Delete what is made again of what an unsigned folder holds; the vectors of its index are taken over."""
+    for side in _SIDE_FILES:
+        with contextlib.suppress(OSError):
+            os.replace(folder / f"{_INDEX}{side}", folder / f"{_INDEX}.broken{side}")
+    for name in _DERIVED:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        for side in _SIDE_FILES:
+            with contextlib.suppress(OSError):
+                os.unlink(folder / f"{name}{side}")
+
+
+def _set_links_aside(folder: Path) -> Iterator[str]:
+    """Rename links, pipes and the like in a machine folder of ours: they would lead what is written elsewhere."""
+    with os.scandir(folder) as entries:
+        found = [
+            entry
+            for entry in entries
+            if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False)
+        ]
+    for entry in found:
+        if not entry.name.endswith(".foreign"):
+            os.replace(entry.path, f"{entry.path}.foreign")
+            yield f"{entry.path} is no plain file: it is kept as {entry.name}.foreign, and not used"
+
+
+def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Machine:
     """Return a machine folder that can be written.
 
     That is the vault's own, the configured one, or one in the user's cache. `configured` is
@@ -41,30 +183,39 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
     Raises:
         VaultNotFound: the configured folder cannot be written.
     """
-    wanted = vault.machine
+    wanted, outside = vault.machine, tuple(_keep_out(vault))
     if configured:
-        return _prepare_named(Path(configured).expanduser() / _name_of(wanted))
+        return _prepare_named(Path(configured).expanduser() / _name_of(wanted), environ, outside)
     try:
         is_new = not wanted.exists()
-        machine = prepare_machine(wanted)
+        machine = prepare_machine(wanted, environ, outside)
         if is_new and vault.memory is None:
-            (machine / PLAIN_MARK).write_text(
+            (wanted / PLAIN_MARK).write_text(
                 "The notes beside this folder are a plain folder, not the inside of a vault.\n", encoding="utf-8"
             )
         return machine
     except OSError:
         pass
     try:
-        return prepare_machine(_cache_folder(environ) / _name_of(wanted))
+        return prepare_machine(_cache_folder(environ) / _name_of(wanted), environ, outside, is_shipped=False)
     except (OSError, RuntimeError):
         import tempfile
 
-        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")))
+        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")), environ, outside, is_shipped=False)
 
 
-def _prepare_named(folder: Path) -> Path:
+def _keep_out(vault: Vault) -> Iterator[Path]:
+    """Yield the folders that the secret must not be kept in; a vault may be all of a person's home."""
+    yield vault.home
+    if vault.memory:
+        yield vault.memory
+    if not Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(vault.folder):
+        yield vault.folder
+
+
+def _prepare_named(folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]) -> Machine:
     try:
-        return prepare_machine(folder)
+        return prepare_machine(folder, environ, outside, is_shipped=False)
     except OSError as exc:
         raise VaultNotFound(
             f"no folder for the index: {folder} cannot be made ({exc.strerror})",

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_kb.notes import jsonlines
+from memory_kb.plainfiles import make_folder
 
 _NAME = "maintenance.jsonl"
 
@@ -33,5 +34,5 @@ class MaintenanceLog:
         Raises:
             OSError: it cannot be written.
         """
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._file.parent)
         jsonlines.append(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])

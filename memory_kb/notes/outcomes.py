@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.notes import jsonlines
+from memory_kb.plainfiles import make_folder
 
 _NAME = "outcomes.jsonl"
 
@@ -62,7 +63,7 @@ class OutcomeLog:
             name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")
         }
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
-        self.file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.file.parent)
         jsonlines.append(self.file, [line], force=True)
 
     def read(self, agent: str, task: str) -> Iterator[Outcome]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.notes import jsonlines
+from memory_kb.plainfiles import make_folder
 
 _NAME = "retrievals.jsonl"
 #: Longer queries are cut; the log is for counting, not for reading again.
@@ -88,7 +89,7 @@ class RetrievalLog:
         try:
             jsonlines.append(self.file, lines)
         except FileNotFoundError:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.file.parent)
             jsonlines.append(self.file, lines)
 
     def read(self, session: str | None = None) -> Iterator[Retrieval]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from memory_kb.locks import hold_lock
 from memory_kb.notes.events import MAX_LINE, Event, NoEvent, format_event, parse_event
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0
@@ -59,14 +60,14 @@ class SessionFiles:
             return sorted(
                 entry.name.removesuffix(_SUFFIX)
                 for entry in os.scandir(self.folder)
-                if entry.name.endswith(_SUFFIX) and entry.is_file()
+                if entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False)
             )
         except FileNotFoundError:
             return []
 
     def claim(self, session: str) -> bool:
         """Make the empty file of a new session, unless there is one already."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
             os.close(os.open(self.path(session), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
@@ -81,10 +82,9 @@ class SessionFiles:
             VaultBusy: somebody else held it for half a minute.
         """
         locks = self.folder / ".locks"
-        locks.mkdir(parents=True, exist_ok=True)
+        make_folder(locks)
         with hold_lock(locks / session, PATIENCE):
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-            descriptor = os.open(self.path(session), flags, 0o600)
+            descriptor = open_plain(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 yield SessionWriter(descriptor, session)
             finally:
@@ -98,7 +98,7 @@ class SessionFiles:
             VaultBusy: another process has been ending it for a minute.
         """
         locks = self.folder / ".ending"
-        locks.mkdir(parents=True, exist_ok=True)
+        make_folder(locks)
         with hold_lock(locks / session, END_PATIENCE, on_wait):
             yield
 
@@ -216,7 +216,7 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
 
     A last line without its end is given too: `end` is then the end of the file.
     """
-    with path.open("rb") as file:
+    with read_plain(path) as file:
         file.seek(offset)
         while text := file.readline(limit + 1):
             end = offset + len(text)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached, VaultBusy
 from memory_kb.locks import hold_lock
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
 
 _LOCK_SECONDS = 10.0
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
@@ -117,7 +118,7 @@ class SpendLog:
     def _lines_of_today(self) -> list[bytes]:
         today = f'"time": "{self._clock().astimezone(UTC).date()}'.encode()
         try:
-            with self._file.open("rb") as lines:
+            with read_plain(self._file) as lines:
                 return [line for line in lines if today in line]
         except FileNotFoundError:
             return []
@@ -140,8 +141,8 @@ class SpendLog:
         if usd <= 0:
             return
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+            make_folder(self._file.parent)
+            os.close(open_plain(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
         except OSError as exc:
             raise self._unwritable(exc) from exc
         spent = self.spent_today()
@@ -167,7 +168,7 @@ class SpendLog:
             "usd": round(usd, 9),
         }
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._file.parent)
             with contextlib.ExitStack() as stack:
                 # One write of a line this short is whole anyway; the lock serves the look at the end of the file.
                 with contextlib.suppress(VaultBusy):
@@ -177,7 +178,7 @@ class SpendLog:
             raise self._unwritable(exc) from exc
 
     def _append(self, line: bytes) -> None:
-        descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        descriptor = open_plain(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             if os.lseek(descriptor, 0, os.SEEK_END) > 0:
                 os.lseek(descriptor, -1, os.SEEK_END)

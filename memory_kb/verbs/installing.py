@@ -242,13 +242,11 @@ class Installing(Keeping):
 
     def _keep(self, traces: Traces, scope: str, known: dict[str, Trace]) -> None:
         """Write the record of what is installed, where something is new in it."""
-        from memory_kb.notes.machine import prepare_machine
-
         if known == traces.read():
             return
         try:
             if scope == "user":
-                prepare_machine(traces.file.parent)
+                self._prepare_home()
             traces.write(known)
         except OSError as exc:
             hint = "uninstall will still take our own parts out"

@@ -16,7 +16,7 @@ from memory_kb.errors import InvalidSettings, VaultNotFound
 from memory_kb.index.keeper import LONG_PATIENCE, IndexKeeper
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.locks import hold_lock
-from memory_kb.notes.machine import choose_machine, prepare_machine
+from memory_kb.notes.machine import Machine, choose_machine, prepare_machine
 from memory_kb.notes.vault import MACHINE, Vault, find_vault
 from memory_kb.settings import LoadedSettings, Settings, load_settings
 
@@ -47,18 +47,19 @@ class OpenVault:
         self,
         vault: Vault,
         loaded: LoadedSettings,
-        machine: Path,
+        machine: Machine,
         clock: Callable[[], datetime],
         environ: Mapping[str, str],
         project: Path | None = None,
     ) -> None:
         self.vault = vault
         self.settings = loaded.settings
-        self.warnings = loaded.warnings
-        self.machine = machine
+        self.warnings = (*loaded.warnings, *machine.notices)
+        self.machine = machine.folder
+        self.seal = machine.seal
         self._clock = clock
         self._environ = environ
-        self._keeper = IndexKeeper(vault, machine, loaded.settings)
+        self._keeper = IndexKeeper(vault, machine.folder, loaded.settings, machine.seal)
         self._asked_for: tuple[str, str | None] = (str(vault.folder), None)
         self._held: set[tuple[int, str]] = set()
         #: Told of every run as soon as it has written, whatever becomes of its report.
@@ -184,6 +185,16 @@ class OpenVault:
 
         return self._keeper.use(read)
 
+    def _prepare_home(self) -> Path:
+        """Return the machine folder of the home, made and checked.
+
+        Raises:
+            OSError: it cannot be written to.
+        """
+        prepared = prepare_machine(self.vault.home / MACHINE, self._environ, [self.vault.home])
+        self.warnings += prepared.notices
+        return prepared.folder
+
     @contextmanager
     def _writing(self, *scopes: str, patience: float = LONG_PATIENCE) -> Iterator[None]:
         """Hold the locks of what is about to be written, those that are not held already.
@@ -192,7 +203,7 @@ class OpenVault:
         log tells of every run, and two runs cannot wait for each other.
         """
         try:
-            machines = [self.machine, *([prepare_machine(self.vault.home / MACHINE)] if "global" in scopes else [])]
+            machines = [self.machine, *([self._prepare_home()] if "global" in scopes else [])]
         except OSError as exc:
             raise VaultNotFound(
                 f"the home {self.vault.home} cannot be written: {exc.strerror}",

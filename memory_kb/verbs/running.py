@@ -78,7 +78,12 @@ class Running(OpenVault):
         record = self._decisions.unfinished()
         if record is None:
             return ()
-        message = f"run {record.head.run} ({record.head.verb}) was killed while it wrote; the next run or `doctor --fix` completes it"
+        what = (
+            "was killed while it wrote; the next run or `doctor --fix` completes it"
+            if record.is_ours
+            else "is unfinished and was not written by this machine; it is never completed"
+        )
+        message = f"run {record.head.run} ({record.head.verb}) {what}"
         return (Problem(self._decisions.file.name, 1, message),)
 
     def recover(self) -> tuple[str, ...]:
@@ -180,7 +185,7 @@ class Running(OpenVault):
     def _decisions(self) -> DecisionLog:
         from memory_kb.notes.decisions import DecisionLog
 
-        return DecisionLog(self.machine / "log")
+        return DecisionLog(self.machine / "log", self.seal)
 
     def _recover(self) -> Recovered | None:
         """Complete or strike out a run that was killed; the vault's lock is held."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from memory_kb.verbs.running import Running, scopes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from memory_kb.notes.decisions import RunRecord
     from memory_kb.notes.undoing import UndoPlan
@@ -48,7 +49,7 @@ class Undoing(Running):
             runs = self._done()
             chosen = choose_run(runs, run)
             return (
-                _preview(plan_undo(chosen, runs, self._decisions, self._writable))
+                _preview(plan_undo(chosen, runs, self._decisions, self._resolver(chosen)))
                 if chosen
                 else RunReport(None, "undo")
             )
@@ -59,7 +60,7 @@ class Undoing(Running):
             if chosen is None:
                 return RunReport(None, "undo")
             with self._writing(*scopes_of(file.path for file in chosen.files)):
-                plan = plan_undo(chosen, runs, self._decisions, self._writable)
+                plan = plan_undo(chosen, runs, self._decisions, self._resolver(chosen))
                 made = Run(
                     uuid.uuid4().hex[:8], self._now(), "undo", plan.decisions, plan.edits, plan.units, chosen.head.run
                 )
@@ -98,6 +99,12 @@ class Undoing(Running):
         if dry_run:
             return (self._preview_all(chosen),) if chosen else ()
         return tuple(self.undo(run.head.run) for run in chosen)
+
+    def _resolver(self, record: RunRecord) -> Callable[[str], Path]:
+        """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
+        from memory_kb.notes.targets import find_target
+
+        return self._writable if record.is_ours else lambda path: find_target(self.vault, path)
 
     def _preview_all(self, chosen: Sequence[RunRecord]) -> RunReport:
         """Return what taking some runs back would come to, tried out on copies of their files."""

@@ -246,6 +246,7 @@ class Versioning(Reading, Undoing):
         self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None
     ) -> Self:
         """Return the vault of a commit or tree; with another home than ours, that one."""
+        from memory_kb.notes.machine import Machine
         from memory_kb.notes.revisions import lay_out, settings_file
 
         try:
@@ -259,7 +260,7 @@ class Versioning(Reading, Undoing):
             ) from exc
         vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
         environ = {name: value for name, value in self._environ.items() if name != "MEMORY_KB_SESSION"}
-        past = type(self)(vault, loaded, place.machine, clock, environ, self.vault.folder)
+        past = type(self)(vault, loaded, Machine(place.machine, self.seal), clock, environ, self.vault.folder)
         if self._may_embed:
             self._search_by_words(past)
         return past

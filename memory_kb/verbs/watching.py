@@ -74,7 +74,7 @@ class Watching(OpenVault):
 
         vault, home = self._asked_for
         own = type(self).open(vault, home, environ=self._environ, clock=self._clock)
-        keeper, after = (IndexKeeper(own.vault, own.machine, own.settings) for _ in range(2))
+        keeper, after = (IndexKeeper(own.vault, own.machine, own.settings, own.seal) for _ in range(2))
         steps: tuple[Step, ...] = ()
         if own.settings.embeddings.provider != "none":
             models.append(make_semantics(own.settings, self._environ, own.machine))

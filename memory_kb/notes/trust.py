@@ -1,0 +1,204 @@
+"""Whether a machine folder was made on this machine, for this place.
+
+A secret in the user's state folder signs the real path of the machine folder and its device and inode; either of
+them still matching is enough, so that a vault may be renamed, or restored from a backup. What came with a clone,
+an archive or a copy has no such signature.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.plainfiles import open_plain
+
+# hashlib loads OpenSSL, which costs a search more than all else here; where the part is missing, hashlib has it.
+try:
+    from _blake2 import blake2b
+except ImportError:  # pragma: no cover - other builds of Python
+    from hashlib import blake2b
+
+#: The file of a machine folder that holds its signature.
+SIGNATURE = "made-here"
+_SECRET, _SIZE = "secret", 32
+_HEAD = "memory-kb 1"
+
+
+class Seal(NamedTuple):
+    """The key of one machine folder; what it signs was written on this machine for this folder."""
+
+    key: bytes
+
+    def sign(self, data: bytes) -> str:
+        """Return the signature of some bytes."""
+        return _sign(self.key, data)
+
+
+class Secret(NamedTuple):
+    """The secret of this user on this machine, and the folder that it is kept in; None where it cannot be kept."""
+
+    key: bytes
+    folder: Path | None
+
+    def verify(self, machine: Path, state: os.stat_result) -> tuple[Seal | None, bool]:
+        """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match."""
+        lines = _read(machine / SIGNATURE)
+        if len(lines) != 4 or lines[0] != _HEAD:
+            return None, False
+        matches = [
+            lines[number] == _sign(self.key, text) for number, text in enumerate(_texts(machine, state, lines[1]), 2)
+        ]
+        return (self.seal(lines[1]), all(matches)) if any(matches) else (None, False)
+
+    def seal(self, nonce: str) -> Seal:
+        """Return the seal of the machine folder that has a nonce."""
+        return Seal(bytes.fromhex(_sign(self.key, f"seal {nonce}".encode())))
+
+    def mark(self, machine: Path) -> Seal:
+        """Sign a machine folder, its nonce kept where it is ours.
+
+        Raises:
+            OSError: it cannot be written to.
+        """
+        state = os.lstat(machine)
+        held = self.verify(machine, state)[0]
+        nonce = _read(machine / SIGNATURE)[1] if held else os.urandom(16).hex()
+        signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))
+        write_plain(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
+        return self.seal(nonce)
+
+
+def _texts(machine: Path, state: os.stat_result, nonce: str) -> tuple[bytes, bytes]:
+    path = os.fsencode(os.path.realpath(machine))
+    return b"path " + nonce.encode() + b" " + path, f"inode {nonce} {state.st_dev}:{state.st_ino}".encode()
+
+
+def _sign(key: bytes, data: bytes) -> str:
+    return blake2b(data, key=key, digest_size=32).hexdigest()
+
+
+def _read(file: Path) -> list[str]:
+    try:
+        descriptor = open_plain(file, os.O_RDONLY)
+    except OSError:
+        return []
+    try:
+        return os.read(descriptor, 1_000).decode("ascii", "replace").splitlines()
+    finally:
+        os.close(descriptor)
+
+
+def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
+    """Put a new file in the place of whatever has its name, a link included.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+        os.replace(part, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def load_secret(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> Secret:
+    """Return the secret of this user, made at the first time.
+
+    Args:
+        environ: the environment, which may name the state folder.
+        outside: folders that it must not lie in, such as the vault's notes.
+    """
+    for folder in _state_folders(environ):
+        place = Path(os.path.realpath(folder))
+        if not any(place.is_relative_to(one) for one in outside):
+            with contextlib.suppress(OSError):
+                return Secret(_secret_of(folder), folder)
+    # Nothing can be kept: what this process makes is believed by this process alone.
+    return Secret(os.urandom(_SIZE), None)
+
+
+def _secret_of(folder: Path) -> bytes:
+    file = folder / _SECRET
+    key = _read_secret(file)
+    if key:
+        return key
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not (folder / ".gitignore").exists():
+        write_plain(folder / ".gitignore", b"*\n")
+    part = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        os.write(descriptor, os.urandom(_SIZE).hex().encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        # Of two processes that begin at once, one makes it and both use it.
+        os.link(part, file)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        os.replace(part, file)
+        part = file
+    if part != file:
+        os.unlink(part)
+    key = _read_secret(file)
+    if not key:
+        raise OSError(f"{file} is no secret")
+    return key
+
+
+def _read_secret(file: Path) -> bytes | None:
+    """Return the key in a file that belongs to this user, None where there is no such file."""
+    try:
+        descriptor = open_plain(file, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        state, text = os.fstat(descriptor), os.read(descriptor, 200)
+        if os.name != "nt" and state.st_mode & 0o077:
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    is_ours = os.name == "nt" or os.geteuid() in (0, state.st_uid)
+    try:
+        key = bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        return None
+    return key if is_ours and len(key) == _SIZE else None
+
+
+def _state_folders(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield where the secret may be kept, the best place first."""
+    named = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(named):
+        yield Path(named) / "memory-kb"
+    home = environ.get("HOME") or os.path.expanduser("~")
+    if sys.platform == "win32":
+        yield Path(environ.get("LOCALAPPDATA") or home) / "memory-kb" / "state"
+    elif sys.platform == "darwin":
+        yield Path(home) / "Library/Application Support/memory-kb"
+    elif os.path.isabs(home):
+        yield Path(home) / ".local/state/memory-kb"
+    if os.name != "nt":
+        import tempfile
+
+        shared = Path(tempfile.gettempdir()) / f"memory-kb-{os.geteuid()}"
+        with contextlib.suppress(OSError):
+            shared.mkdir(mode=0o700, exist_ok=True)
+            state = os.lstat(shared)
+            if stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & 0o022:
+                yield shared

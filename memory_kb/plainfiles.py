@@ -1,0 +1,78 @@
+"""Open files of the machine folder: plain files only, never through a link and never waiting for a pipe."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import IO
+
+_ALWAYS = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def open_plain(path: Path | str, flags: int, mode: int = 0o600) -> int:
+    """Open a file and return its descriptor; a link, a pipe or a device in its place is an error.
+
+    Raises:
+        OSError: it cannot be opened, or is no plain file; the error names it.
+    """
+    try:
+        descriptor = os.open(path, flags & ~os.O_TRUNC | _ALWAYS, mode)
+    except OSError as exc:
+        if exc.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK):
+            raise _not_plain(path) from exc
+        raise
+    try:
+        _check_plain(descriptor, path)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_plain(descriptor: int, path: Path | str) -> None:
+    is_link = not hasattr(os, "O_NOFOLLOW") and os.path.islink(path)
+    if is_link or not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise _not_plain(path)
+
+
+def read_plain(path: Path | str) -> IO[bytes]:
+    """Open a file for reading bytes.
+
+    Raises:
+        OSError: it cannot be opened, or is no plain file.
+    """
+    return os.fdopen(open_plain(path, os.O_RDONLY), "rb")
+
+
+def append_plain(path: Path | str) -> IO[bytes]:
+    """Open a file for writing bytes at its end, making it where there is none.
+
+    Raises:
+        OSError: it cannot be opened, or is no plain file.
+    """
+    return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder, with those around it; a link in its place is an error.
+
+    Raises:
+        OSError: it cannot be made, or is no plain folder.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        raise _not_plain(path)
+    return path
+
+
+def _not_plain(path: Path | str) -> OSError:
+    return OSError(errno.ELOOP, "it is a link, a pipe or a device, not a plain file", str(path))
