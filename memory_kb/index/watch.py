@@ -181,7 +181,7 @@ class Watcher:
             if memory.is_dir():
                 # Its machine folder was all that made it a vault.
                 with contextlib.suppress(OSError):
-                    prepare_machine(memory / MACHINE)
+                    prepare_machine(memory / MACHINE, os.environ, [memory])
                 vault = self._locate()
             if not vault.memory:
                 raise VaultNotFound(f"{memory} is gone")

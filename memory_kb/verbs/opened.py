@@ -210,7 +210,7 @@ class OpenVault:
                 "name another with --home or MEMORY_KB_HOME",
             ) from exc
         with ExitStack() as stack:
-            for lock in dict.fromkeys(os.path.realpath(machine / "lock") for machine in machines):
+            for lock in dict.fromkeys(os.path.join(os.path.realpath(machine), "lock") for machine in machines):
                 mine = (threading.get_ident(), lock)
                 if mine not in self._held:
                     stack.enter_context(hold_lock(Path(lock), patience))
