@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.comparing import needs_writing
+from memory_kb.index.confirmation import is_confirmed
 from memory_kb.index.database import (
     BUSY_SECONDS,
     DATABASE,
@@ -29,7 +30,7 @@ from memory_kb.index.watcher_lock import has_watcher
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
 from memory_kb.notes.listings import Listings
-from memory_kb.notes.vault import HOME_NOTE, Vault
+from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Vault
 from memory_kb.notes.walk import EVERYWHERE, UNLISTED, Reach
 from memory_kb.settings import Settings
 
@@ -45,6 +46,8 @@ _PATIENCE, _LEAST_PATIENCE = 2.0, 0.5
 _MANY_FILES = 100
 #: Seconds that it waits for the beginnings of a first index.
 _PATIENCE_AT_FIRST = 5.0
+#: A running watcher is asked before so many files are looked at; in the time that half of that would take.
+_LARGE, _SECONDS_PER_FILE = 3_000, 2e-6
 #: Seconds that a command which must write waits.
 LONG_PATIENCE = 60.0
 
@@ -201,7 +204,7 @@ class IndexKeeper:
             return Refreshed()
         problems: list[Problem] = []
         reach = self._again._replace(regions=regions)
-        is_kept = self.trusts_watcher and not is_new and has_watcher(self._file.parent)
+        is_kept = not is_new and self._is_kept(index)
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:
@@ -220,6 +223,20 @@ class IndexKeeper:
         )
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
+
+    def _is_kept(self, index: SqliteIndex) -> bool:
+        """Return whether a watcher keeps the index, so that not all files need be looked at."""
+        machine = self._file.parent
+        if self.trusts_watcher:
+            return has_watcher(machine)
+        files = index.count_files()
+        if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):
+            return False
+        # The order of events is that of one folder with all below it: what is elsewhere has to be looked at.
+        regions = [Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)]
+        if self._vault.memory:
+            regions.append(Region("", str(self._vault.folder)))
+        return not needs_writing(self._vault, index, self._settings, self._again._replace(regions=tuple(regions)))
 
     @contextmanager
     def settled(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import sqlite3
 import sys
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
+from memory_kb.index.confirmation import confirm, find_question, prepare_questions
 from memory_kb.index.keeper import IndexKeeper, count_files
 from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock
 from memory_kb.model import Problem, SyncReport
 from memory_kb.notes.machine import prepare_machine
 from memory_kb.notes.vault import MACHINE, Vault
-from memory_kb.notes.walk import EVERYWHERE
+from memory_kb.notes.walk import EVERYWHERE, UNLISTED
 from memory_kb.reports import WatchReport
 from memory_kb.settings import Settings
 
@@ -207,12 +209,14 @@ class _Watch:
         self._background = Background(watched.steps)
         self._lock = WatcherLock(watched.machine)
         self._observer: Observer | None = None
+        self._questions: list[str] = []
         self._how = "polling"
         self._retry_at = self._look_at = self._idle_at = self._delay = 0.0
         self._surprises = 0
         self._told: set[str] = set()
         self._complaints: set[str] = set()
         self._problems: frozenset[Problem] = frozenset()
+        prepare_questions(watched.machine)
         if not (self._setting.poll if poll is None else poll):
             self._observe()
 
@@ -228,6 +232,8 @@ class _Watch:
         """Keep the index up to date; the first batch looks at everything."""
         due: str | None = cause
         while not self._stop.is_set() and not self._identity.has_changed():
+            # First of all: what was changed before a question has been noted, or is known to be lost, by now.
+            self._questions += self._changes.take_questions()
             due = due or self._find_cause()
             for sentence in self._background.take_sentences():
                 self._say_once(sentence, self._told)
@@ -236,7 +242,16 @@ class _Watch:
                 due = self._sync(due)
             elif not due and now >= self._idle_at:
                 self._start_background()
+            if self._questions and not due:
+                self._answer()
             self._changes.wait(self._pause(due))
+
+    def _answer(self) -> None:
+        """Tell searches that the index holds every change made before they asked, if that is certain."""
+        questions, self._questions = self._questions, []
+        has_unlisted = any(problem.message.startswith(UNLISTED) for problem in self._problems)
+        if sys.platform == "linux" and self._observer and not self._surprises and not has_unlisted:
+            confirm(self._watched.machine, questions)
 
     def _pause(self, due: str | None) -> float:
         now = time.monotonic()
@@ -252,7 +267,8 @@ class _Watch:
             return "overflow"
         if self._observer and not self._observer.is_alive():
             self._poll("the reader of file events has died; looking for changes at intervals from now on")
-        if self._changes.ripens_in() <= 0:
+        ripens_in = self._changes.ripens_in()
+        if ripens_in <= 0 or (self._questions and math.isfinite(ripens_in)):
             self._changes.take()
             return "events"
         if time.monotonic() < self._look_at or not self._is_behind():
@@ -365,6 +381,7 @@ class Changes:
         self._first = self._last = 0.0
         self._count = 0
         self._has_news = False
+        self._questions: list[str] = []
 
     def add(self) -> None:
         """Note that a file changed."""
@@ -375,8 +392,21 @@ class Changes:
                 self._condition.notify_all()
             self._count += 1
 
+    def ask(self, question: str) -> None:
+        """Note that somebody asks whether the index holds all changes before."""
+        with self._condition:
+            self._questions.append(question)
+            self._has_news = True
+            self._condition.notify_all()
+
+    def take_questions(self) -> list[str]:
+        """Return the questions since the last call."""
+        with self._condition:
+            questions, self._questions = self._questions, []
+            return questions
+
     def wait(self, seconds: float) -> None:
-        """Wait for the first change since the last wait, at most so long."""
+        """Wait for the first change or question since the last wait, at most so long."""
         with self._condition:
             if not self._has_news:
                 self._condition.wait(seconds)
@@ -491,6 +521,9 @@ class _Handler(NamedTuple):
         """Note a change that concerns notes; hidden folders, such as the index itself, hold none."""
         for path in filter(None, (event.src_path, event.dest_path)):
             parts = os.path.relpath(os.fsdecode(cast("str | bytes", path)), self.place).split(os.sep)
+            question = find_question(parts)
+            if question and not self.names and event.event_type == "created":
+                self.changes.ask(question)
             if self.names:
                 is_note = parts[-1] in self.names
             else:

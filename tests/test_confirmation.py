@@ -1,0 +1,114 @@
+"""A running watcher spares searches the look at all files, and no search misses a change for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Files
+from watching import eventually
+
+from memory_kb import KnowledgeBase
+from memory_kb.index import keeper
+from memory_kb.index.confirmation import QUESTIONS, is_confirmed
+from memory_kb.index.watcher_lock import WatcherLock, has_watcher
+
+Vault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the order of file events is relied on")
+NOTES: Files = {f"memory/learnings/{number:02}.md": f"Note {number} of the gateway.\n" for number in range(20)}
+
+
+@contextmanager
+def watched(folder: Path, open_kb: Open, *, poll: bool = False) -> Iterator[KnowledgeBase]:
+    """Watch a vault in a thread; give a knowledge base of our own."""
+    stop, kb = threading.Event(), open_kb(folder)
+    thread = threading.Thread(target=lambda: open_kb(folder).watch(stop=stop, poll=poll))
+    thread.start()
+    try:
+        eventually(lambda: has_watcher(kb.machine))
+        yield kb
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask also in small vaults, and give the watcher time."""
+    monkeypatch.setattr(keeper, "_LARGE", 1)
+    monkeypatch.setattr(keeper, "_SECONDS_PER_FILE", 1.0)
+
+
+def changes(notes: Path) -> Iterator[tuple[str, int]]:
+    """Change the notes in one way after the other; yield a word, and how many notes say it at once."""
+    for turn in range(8):
+        (notes / "07.md").write_text(f"An edited okapi{turn}.\n")
+        yield f"okapi{turn}", 1
+    (notes / "new").mkdir()
+    (notes / "new/deep").mkdir()
+    (notes / "new/deep/a.md").write_text("A zebra in a new folder.\n")
+    yield "zebra", 1
+    (notes / "new").rename(notes / "other")
+    (notes / "other/deep/b.md").write_text("A zebra in a renamed folder.\n")
+    yield "zebra", 2
+    os.replace(notes / "other/deep/a.md", notes / "moved.md")
+    yield "zebra", 2
+    shutil.rmtree(notes / "other")
+    yield "zebra", 1
+    for number in range(300):
+        (notes / f"many-{number}.md").write_text("A quokka of many.\n")
+    yield "quokka", 300
+    (notes.parents[1] / "MEMORY.md").write_text("# Memory\n\nA numbat beside.\n")
+    yield "numbat", 1
+
+
+@pytest.mark.parametrize("poll", [False, True], ids=["events", "polling"])
+def test_a_search_sees_what_was_changed_just_before(
+    vault: Vault, open_kb: Open, poll: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = vault(NOTES)
+    if poll:
+        monkeypatch.setattr(keeper, "_SECONDS_PER_FILE", 0.0002)
+    with watched(folder, open_kb, poll=poll) as kb:
+        for word, count in changes(folder / "memory/learnings"):
+            assert len(kb.search(word, limit=500).hits) == count, word
+
+
+def test_a_search_beside_a_watcher_looks_at_the_home_only(
+    vault: Vault, open_kb: Open, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "learnings").mkdir(parents=True)
+    folder, looks = vault(NOTES), list[list[str]]()
+    real = keeper.needs_writing
+
+    def look(*given: Any, **named: Any) -> bool:
+        if threading.current_thread() is threading.main_thread():
+            looks.append([region.path for region in given[3].regions or ()])
+        return real(*given, **named)
+
+    with watched(folder, open_kb) as kb:
+        monkeypatch.setattr(keeper, "needs_writing", look)
+        (folder / "memory/learnings/07.md").write_text("An edited okapi.\n")
+        assert len(kb.search("okapi").hits) == 1
+        assert looks == [["~global/", ""]]
+        (home / "learnings/a.md").write_text("A global okapi.\n")
+        assert len(kb.search("okapi").hits) == 2
+
+
+def test_a_watcher_that_does_not_answer_is_not_believed(tmp_path: Path) -> None:
+    assert not is_confirmed(tmp_path, 1.0)
+    sign = WatcherLock(tmp_path)
+    sign.acquire()
+    (tmp_path / QUESTIONS).mkdir()
+    assert not is_confirmed(tmp_path, 0.05)
+    assert list((tmp_path / QUESTIONS).iterdir()) == []
+    sign.release()
