@@ -16,7 +16,7 @@ from conftest import Files
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index import keeper
+from memory_kb.index import comparing, keeper
 from memory_kb.index.confirmation import QUESTIONS, is_confirmed
 from memory_kb.index.watcher_lock import WatcherLock, has_watcher
 
@@ -88,7 +88,7 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
 ) -> None:
     (home / "learnings").mkdir(parents=True)
     folder, looks = vault(NOTES), list[list[str]]()
-    real = keeper.needs_writing
+    real = comparing.needs_writing
 
     def look(*given: Any, **named: Any) -> bool:
         if threading.current_thread() is threading.main_thread():
