@@ -184,3 +184,14 @@ def test_a_vault_cannot_name_a_program(command: Callable[..., Path], folder: Pat
         assert "llm.command" in kb.warnings[0]
         assert kb.extract("s1", scopes=["escalation"]).scopes[0].outcome == "skipped"
     assert runs_of(program) == []
+
+
+def test_the_end_of_a_session_says_what_it_cost(
+    command: Callable[..., Path], open_with: Callable[..., KnowledgeBase]
+) -> None:
+    kb = open_with(command(prints(ANSWER)))
+    log_session(kb)
+    extraction = next(step for step in kb.session_end("s1").steps if step.name == "extraction")
+    assert "1 learning kept" in extraction.message
+    assert "calls, " in extraction.message
+    assert "$0.0000" in extraction.message

@@ -122,12 +122,7 @@ def _describe(one: ScopeReport) -> str:
 def _cost(used: Used, *, dry_run: bool) -> str:
     if not used.calls:
         return "no call to a language model"
-    calls = f"{used.calls} call{'' if used.calls == 1 else 's'}"
-    if dry_run:
-        return (
-            f"would take {calls}, about {used.input_tokens:,} tokens in and {used.output_tokens:,} out, ${used.usd:.4f}"
-        )
-    return f"{calls}, {used.input_tokens:,} tokens in and {used.output_tokens:,} out, ${used.usd:.4f}"
+    return f"would take {used}, estimated" if dry_run else str(used)
 
 
 @click.command("premortem")

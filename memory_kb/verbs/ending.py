@@ -159,6 +159,7 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         needy = sum(scope.outcome == "skipped" for scope in done.scopes)
         asked = f"; {needy} scopes need a language model" if needy else ""
         asked += f"; {done.summary}" if any(scope.outcome == "planned" for scope in done.scopes) else ""
+        asked += f"; {done.used}" if done.used.calls and not dry_run else ""
         away = done.was_taken_away
         left = (
             f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb extract {session} --again`"

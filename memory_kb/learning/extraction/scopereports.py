@@ -22,6 +22,16 @@ class Used(NamedTuple):
     output_tokens: int = 0
     usd: float = 0.0
 
+    def __str__(self) -> str:
+        """Return what it took, in words.
+
+        Example:
+            >>> str(Used(1, 1_200, 80, 0.0031))
+            '1 call, 1,200 tokens in and 80 out, $0.0031'
+        """
+        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
+        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
+
     def plus(self, other: Used, sign: int = 1) -> Used:
         """Return this and another together, or with `sign` -1 what this has more.
 
