@@ -198,3 +198,111 @@ class SyncReport(NamedTuple):
     def is_empty(self) -> bool:
         """Whether the index was already right."""
         return not (self.added or self.changed or self.removed)
+
+
+class Step(NamedTuple):
+    """One line of an action log, for `times` actions one after another; `t` is in seconds since the beginning."""
+
+    t: float
+    action: str
+    result: str
+    times: int = 1
+    targets: tuple[str, ...] = ()
+
+
+class Failure(NamedTuple):
+    """An error of a session: how many `times` it came, and what made it go away, None while nothing has."""
+
+    type: str
+    message: str
+    command: str
+    times: int = 1
+    resolution: str | None = None
+
+    @property
+    def named(self) -> str:
+        """Type and message on one line."""
+        return f"{self.type}: {self.message}".rstrip(": ")
+
+
+class Check(NamedTuple):
+    """The last result of a test run, build, lint run or deployment; `told` is that result in words."""
+
+    kind: str
+    is_ok: bool
+    told: str = ""
+
+
+class Commit(NamedTuple):
+    """A commit that a tool reported."""
+
+    hash: str
+    subject: str
+
+
+class Retry(NamedTuple):
+    """A command that failed and then succeeded with a small change, nothing else having been done in between.
+
+    `seq` is the number of the event that reports the failure, `error` the line it reports.
+    """
+
+    seq: int
+    failed: str
+    worked: str
+    error: str
+
+
+class Reverted(NamedTuple):
+    """A change that a person asked to revert, and that was reverted; `seq` is the event with their words."""
+
+    seq: int
+    request: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The facts of one task of a session, as its log has them.
+
+    Attributes:
+        seq: the number of the last event that counts for it.
+        began: the moment of the first event, or ""; `ended` that of the last. Where the session was
+            ended much later than it was worked on, or its log was begun later, that does not count.
+        goal: the task as the person put it.
+        turns: how many messages people wrote.
+        actions: how many calls there were.
+        steps: the actions, head and tail; `missing` were left out after the first `head`.
+        checks: the last results of test runs, builds, lint runs and deployments, the newest last.
+        outcome: as the end of the session states it, or None; `summary` likewise.
+    """
+
+    session: str
+    job: str | None = None
+    task: str | None = None
+    agent: str | None = None
+    seq: int = 0
+    began: str = ""
+    ended: str = ""
+    goal: str = ""
+    turns: int = 0
+    actions: int = 0
+    steps: tuple[Step, ...] = ()
+    head: int = 0
+    missing: int = 0
+    failures: tuple[Failure, ...] = ()
+    more_failures: int = 0
+    checks: tuple[Check, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    changed: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    retries: tuple[Retry, ...] = ()
+    reverted: tuple[Reverted, ...] = ()
+    outcome: str | None = None
+    summary: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was done that is worth an episode: a question and its answer are none."""
+        return not (self.actions or self.outcome or self.summary)

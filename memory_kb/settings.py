@@ -92,6 +92,15 @@ class LlmSettings(NamedTuple):
     daily_runs: int = 200
 
 
+class LearningSettings(NamedTuple):
+    """What is learned of sessions.
+
+    `capture` keeps what people state with an explicit marker, proposes it for review, or is off.
+    """
+
+    capture: str = "keep"
+
+
 class WatchSettings(NamedTuple):
     """How files are watched; in seconds."""
 
@@ -143,6 +152,7 @@ _CHOICES = {
     "index.tokenizer": TOKENIZERS,
     "ranking.fusion": ("weighted", "rrf"),
     "embeddings.provider": ("auto", "openai", "gemini", "local", "none"),
+    "learning.capture": ("keep", "propose", "off"),
     "llm.provider": ("none", "openai", "gemini", "anthropic", "command", "offline"),
 }
 #: Settings that a vault's own file may not have: they say where files are written, where texts

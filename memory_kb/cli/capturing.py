@@ -17,7 +17,7 @@ from memory_kb.notes.events import Event, NoEvent, load_object
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
-    from memory_kb.learning.speech.capture import CaptureReport
+    from memory_kb.learning.capture import CaptureReport
 
 
 @click.command("capture")
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 def capture_verb(
     options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None, dry_run: bool
 ) -> int:
-    """Keep the preference, correction or constraint that a message states, if it states one.
+    """Keep what a message states with an explicit marker, such as "from now on" or "we use X, not Y".
 
     TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append` takes
-    them, of which only the messages of people are looked at. Without either, --session names a logged session. What somebody
-    asks to be remembered ("remember that ...") is kept too.
+    them, of which only the messages of people are read. Without either, --session names a logged session.
 
     \b
     memory-kb capture "Looks good. Always use UTC for timestamps."

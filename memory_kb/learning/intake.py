@@ -1,7 +1,7 @@
 """The one way in for learnings that nobody typed: every producer hands its drafts to `plan_intake`.
 
 Here they are checked for credentials, held against what is there and against what was forgotten,
-and given their place (requirements §5, C-21).
+and given their place .
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
 from memory_kb.learning.evidence import Verdict
 from memory_kb.learning.lessons import comparable
-from memory_kb.learning.memories import Memory, last_seen, make_memory, plan_fields, with_words
+from memory_kb.learning.memories import Memory, last_seen, make_memory, plan_fields, with_link, with_words
 from memory_kb.learning.remember import (
     TWIN_SIMILARITY,
     Draft,
@@ -30,7 +30,7 @@ from memory_kb.learning.remember import (
     undated,
 )
 from memory_kb.learning.rules.playbook import plan_feedback
-from memory_kb.learning.twins import find_twin, likeness
+from memory_kb.learning.twins import find_older, find_twin, likeness
 from memory_kb.model import Location
 from memory_kb.notes.plans import Change, SetFields
 from memory_kb.notes.splice import Value
@@ -56,8 +56,7 @@ class Offer:
             same is reinforced once for each.
         origin_field: the field that names the origin, where that is no session.
         said: when it was said or seen, as its source tells; what nobody tells is of now.
-        doubt: `withdrawn` where the person took it back later: it is not kept, and what was kept of it
-            before is retired; `doubtful` where that is not certain: it waits for their judgment.
+        replaces: whether an older entry that says the same with another value is superseded by it.
     """
 
     draft: Draft
@@ -67,7 +66,7 @@ class Offer:
     origin: str | None = None
     origin_field: str = "session_id"
     said: str | None = None
-    doubt: Literal["withdrawn", "doubtful"] | None = None
+    replaces: bool = False
 
     @property
     def entry_id(self) -> str:
@@ -93,8 +92,7 @@ class Taken(NamedTuple):
     """What became of an offer.
 
     `action` is `created`, `reinforced`, `known` where nothing is to be done, `forgotten` where it
-    was retired or rejected before, `withdrawn` where the person took it back, or `refused` with the
-    reason in `message`.
+    was retired or rejected before, or `refused` with the reason in `message`.
     """
 
     offer: Offer
@@ -149,64 +147,73 @@ def plan_intake(
     changes: list[Change] = []
     before = _Before(offers)
     for offer in offers:
-        done, change = _plan_one(offer, grounds, before)
+        done, made = _plan_one(offer, grounds, before)
         taken.append(done)
         before.add(done)
-        if change:
-            changes.append(change)
+        changes += [change for change in made if change]
     return Intake(tuple(taken), tuple(changes))
 
 
-def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, Change | None]:
+def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, Sequence[Change | None]]:
     try:
         draft = check_draft(offer.draft)
     except UsageError as exc:
-        return Taken(offer, "", "", "refused", str(exc)), None
+        return Taken(offer, "", "", "refused", str(exc)), ()
     index, now = grounds.index, grounds.now
     draft = not_from_the_future(draft, now)
     at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
     known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
-    if offer.doubt == "withdrawn":
-        memory = grounds.memory(known.source, known.entry_id) if known else None
-        change = _plan_withdrawal(memory, draft.text) if memory and not before.is_said_again(offer) else None
-        return Taken(
-            offer, offer.entry_id, known.source if known else "", "withdrawn", "the person took it back later"
-        ), change
     if known:
-        return Taken(offer, known.entry_id, known.source, "known"), None
+        change = _plan_seen_again(grounds.memory(known.source, known.entry_id), offer, at)
+        return Taken(offer, known.entry_id, known.source, "reinforced" if change else "known"), (change,)
     if grounds.was_made(offer.entry_id):
-        return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), None
+        return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), ()
     same = before.find(offer)
     if same:
-        return same._replace(offer=offer, action="known" if same.action == "created" else same.action), None
+        return same._replace(offer=offer, action="known" if same.action == "created" else same.action), ()
     twin = find_twin(index, draft, offer.place)
     if twin and twin.is_forgotten:
-        return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), None
+        return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
     if twin:
         memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
         change = plan_sighting(memory, offer.origin, at, offer.reason)
-        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), change
+        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
     return _plan_new(offer, draft, at, grounds)
 
 
-def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Change | None]:
+def _plan_seen_again(memory: Memory, offer: Offer, at: datetime) -> Change | None:
+    """Plan to count a proposal that another session gives again; every other entry is known by its key alone."""
+    is_waiting = offer.draft.is_proposal and memory.status == "proposed"
+    return plan_sighting(memory, offer.origin, at, offer.reason) if is_waiting and offer.origin else None
+
+
+def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
     """Plan to keep what nobody says yet, if it passes the gate."""
     verdict = grounds.gate(offer)
     if verdict and verdict.decision == "reject":
-        return Taken(offer, "", "", "refused", verdict.reason), None
+        return Taken(offer, "", "", "refused", verdict.reason), ()
     if verdict and verdict.existing:
         rule = verdict.existing
         change = _plan_helpful(rule, offer.origin, at, offer.reason)
-        return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), change
+        return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), (change,)
     if verdict and verdict.confidence is not None:
         draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
     if offer.origin is not None and offer.origin_field not in dict(draft.fields):
         draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
-    if offer.doubt:
-        draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
+    older = find_older(grounds.index, draft, offer.place) if offer.replaces else None
+    if older:
+        links: Value = [{"to": older.entry_id, "relation": "supersedes"}]
+        draft = replace(draft, fields=(*draft.fields, ("links", links)))
     folder = grounds.folder_of(offer.place)
     path = f"{folder}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
-    return Taken(offer, offer.entry_id, path, "created"), plan_entry(draft, offer.entry_id, path, at, offer.reason)
+    made = plan_entry(draft, offer.entry_id, path, at, offer.reason)
+    replaced = _plan_replaced(grounds.memory(older.source, older.entry_id), offer.entry_id) if older else None
+    return Taken(offer, offer.entry_id, path, "created"), (made, replaced)
+
+
+def _plan_replaced(memory: Memory, by: str) -> Change | None:
+    links: Value = with_link(memory, "superseded_by", by)
+    return plan_fields(memory, {"links": links}, "A newer statement says otherwise.")
 
 
 def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
@@ -223,25 +230,6 @@ def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -
     return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
 
 
-def _plan_withdrawal(memory: Memory, text: str) -> Change | None:
-    """Plan to retire what the person took back, unless somebody edited it or others said it as well."""
-    is_as_made = memory.is_live and " ".join(memory.text.split()) == " ".join(text.split())
-    if not is_as_made or set(memory.words("sources")) - {memory.word("session_id")}:
-        return None
-    return plan_fields(memory, {"status": "retired"}, "The person took it back later in the same session.")
-
-
-def settle(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the last word on every offer, by its key; each stands where it was offered first.
-
-    Example:
-        >>> offer = Offer(Draft("Always use jest."), Location(), "s/1", "Said so.")
-        >>> [one.doubt for one in settle([offer, replace(offer, doubt="withdrawn")])]
-        ['withdrawn']
-    """
-    return tuple({offer.key: offer for offer in offers}.values())
-
-
 class _Before:
     """What became of the offers before, found again by the words of their texts.
 
@@ -254,11 +242,6 @@ class _Before:
         self._frequency = Counter(word for words in self._words.values() for word in words)
         self._by_word: dict[tuple[Location, str, str], list[tuple[int, Taken]]] = {}
         self._count = 0
-        self._kept = {offer.draft.text for offer in offers if offer.doubt is None}
-
-    def is_said_again(self, offer: Offer) -> bool:
-        """Tell whether another offer says the same as one that was taken back."""
-        return offer.draft.text in self._kept
 
     def add(self, done: Taken) -> None:
         if done.action in _SETTLED:

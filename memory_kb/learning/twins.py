@@ -15,7 +15,7 @@ from memory_kb.model import Filters, Location
 from memory_kb.ports import Index, StoredEntry
 from memory_kb.retrieval.query import parse_words
 from memory_kb.text import has_cjk, jaccard, tokens
-from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES, UNVERIFIED
+from memory_kb.words import KINDS, LIVE_STATUSES, SCOPES
 
 _FORGOTTEN = ("retired", "rejected")
 _WORD = re.compile(r"\w+")
@@ -50,8 +50,8 @@ def find_twin(
     something newer may become true again. MEMORY.md belongs to the people: what stands there is
     not reinforced. Files whose paths are `outdated` are left out.
     """
-    # What came from outside again is not proposed again.
-    statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal and draft.source == UNVERIFIED else ()))
+    # What waits for a decision already is not proposed again.
+    statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal else ()))
     here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
     live = [
         (alike, entry)
@@ -169,3 +169,76 @@ def _shared_words(text: str) -> str | None:
         key=lambda word: (-len(word), word),
     )
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
+
+
+#: From here on two statements have one subject; the kinds of which a newer one replaces an older one.
+_SAME_SUBJECT = 0.6
+_STATED = ("preference", "policy", "fact")
+_VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
+
+
+def find_older(index: Index, draft: Draft, place: Location) -> StoredEntry | None:
+    """Return the statement of a person at the same place that a new one replaces: one subject, another value."""
+    here = Filters(
+        kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
+    )
+    found = [
+        (share, entry)
+        for entry in _similar(index, draft, here)
+        if entry.metadata
+        and not _is_peoples(entry)
+        and not _is_superseded(entry)
+        and json.loads(entry.metadata).get("source") == "user_explicit"
+        and (share := replaced_share(draft.text, index.contents(entry)))
+    ]
+    return max(found, key=itemgetter(0))[1] if found else None
+
+
+def replaced_share(newer: str, older: str) -> float:
+    """Return how far two statements have one subject where they name different values for it, else 0.
+
+    Example:
+        >>> replaced_share("Start all function names with 'fn_'.", "Always start function names with 'f_'.") > 0.6
+        True
+        >>> replaced_share("Start class names with 'fn_'.", "Never log the e-mail address.")
+        0.0
+    """
+    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (newer, older)]
+    subjects = [tokens(_VALUE.sub(" ", text)) - _MARKING for text in (newer, older)]
+    is_other = bool(values[0] and values[1] and values[0] != values[1])
+    is_turned = (
+        turning_words(_VALUE.sub(" ", newer)) != turning_words(_VALUE.sub(" ", older)) and values[0] == values[1]
+    )
+    share = jaccard(*subjects)
+    return share if (is_other or is_turned) and share >= _SAME_SUBJECT else 0.0
+
+
+_MARKING = frozenset(
+    [
+        "always",
+        "never",
+        "all",
+        "any",
+        "every",
+        "the",
+        "a",
+        "an",
+        "we",
+        "you",
+        "your",
+        "our",
+        "from",
+        "now",
+        "on",
+        "not",
+        "do",
+        "don't",
+        "please",
+        "should",
+        "must",
+        "to",
+        "of",
+        "for",
+        "in",
+    ]
+)

@@ -240,3 +240,16 @@ def searchable(event: Event) -> str:
     if event.error and event.error not in (event.content or ""):
         parts.append(event.error)
     return "\n".join(part for part in parts if part)
+
+
+def seconds_between(began: str, moment: str) -> float:
+    """Return the seconds from one moment of a log to another, 0 where either is missing.
+
+    Example:
+        >>> seconds_between("2026-03-01T10:00:00.000Z", "2026-03-01T10:02:00.500Z"), seconds_between("", "x")
+        (120.5, 0.0)
+    """
+    try:
+        return max(0.0, (datetime.fromisoformat(moment) - datetime.fromisoformat(began)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

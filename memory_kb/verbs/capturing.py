@@ -1,4 +1,4 @@
-"""Keeping what people say in passing."""
+"""Keeping what people state with an explicit marker."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from memory_kb.notes.events import Event
 from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
+    from memory_kb.learning.capture import Captured, CaptureReport, Heard
     from memory_kb.learning.intake import Taken
-    from memory_kb.learning.speech.capture import Captured, CaptureReport, Heard
 
 
 class Capturing(Keeping):
@@ -28,11 +28,11 @@ class Capturing(Keeping):
         session: str | None = None,
         dry_run: bool = False,
     ) -> CaptureReport:
-        """Keep the preferences, corrections and constraints that people state in their messages.
+        """Keep what people state with an explicit marker, such as "from now on" or "we use X, not Y".
 
-        Each message gives at most one entry. One that is there already is reinforced, once for
-        each session; one that was forgotten stays away. The same events may be given any number of
-        times.
+        A statement that is stored already is reinforced, once for each session; one that was
+        forgotten stays away; one that says otherwise than an older one supersedes it. The same
+        events may be given any number of times.
 
         Args:
             messages: texts that a person wrote, or events, of which only the messages of people are
@@ -46,8 +46,8 @@ class Capturing(Keeping):
             UnreadableInput: there is no such session, or a file cannot be written.
             VaultBusy: another process has been writing for a minute.
         """
+        from memory_kb.learning.capture import CaptureReport, hear, offer_statements
         from memory_kb.learning.logs.sessions import check_id
-        from memory_kb.learning.speech.capture import CaptureReport, hear, offer_captures
 
         place = make_place("project", job, task)
         if place.job and not self.vault.memory:
@@ -57,9 +57,12 @@ class Capturing(Keeping):
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
         heard = tuple(hear(events))
+        offers = offer_statements(
+            heard, self._clock(), place, origin, propose=self.settings.learning.capture == "propose"
+        )
         with nullcontext() if dry_run else self._writing(place.scope):
-            intake, run = self._take_in("capture", offer_captures(heard, self._clock(), place, origin), dry_run=dry_run)
-        return CaptureReport(_tell(heard, intake.taken), run)
+            intake, run = self._take_in("capture", offers, dry_run=dry_run)
+        return CaptureReport(_report(heard, intake.taken), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
         from memory_kb.learning.logs.sessions import find_id
@@ -78,31 +81,31 @@ def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:
     return (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
 
 
-def _tell(heard: Sequence[Heard], taken: Sequence[Taken]) -> tuple[Captured, ...]:
-    """Return what became of every message; what was taken in stands in the order of those kept."""
-    from memory_kb.learning.speech.capture import Captured
+def _report(heard: Sequence[Heard], taken: Sequence[Taken]) -> tuple[Captured, ...]:
+    """Return what became of every message; what was taken in is in the order of the statements."""
+    from memory_kb.learning.capture import Captured
 
     told, rest = [], iter(taken)
-    for event, (found, reason), _ in heard:
-        known = {"session": event.session, "seq": event.seq or None}
-        if found is None:
-            told.append(Captured("passed", reason, **known))  # type: ignore[arg-type]
-            continue
-        done = next(rest)
-        source = found.draft.source
-        told.append(
-            Captured(
-                done.action,
-                done.message or reason,
-                found.pattern,
-                found.kind,
-                found.text,
-                found.span,
-                source,
-                done.id or None,
-                done.path or None,
-                done.offer.origin,
-                event.seq or None,
+    for event, statements, reason in heard:
+        seq = event.seq or None
+        if not statements:
+            told.append(Captured("passed", reason, session=event.session or None, seq=seq))
+        for one in statements:
+            done = next(rest)
+            origin, why = done.offer.origin, done.message or done.offer.reason
+            source = done.offer.draft.source
+            told.append(
+                Captured(
+                    done.action,
+                    why,
+                    one.marker,
+                    one.kind,
+                    one.text,
+                    source,
+                    done.id or None,
+                    done.path or None,
+                    origin,
+                    seq,
+                )
             )
-        )
     return tuple(told)

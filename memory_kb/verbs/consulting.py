@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from memory_kb.providers.metering import Meter
     from memory_kb.reports import RunReport
 
-#: The scopes that are served without a model.
-RULED = ("observations", "corrective")
 NO_MODEL = "no language model is configured"
 
 
@@ -92,8 +90,6 @@ class Consulting(Weighing, Lifecycle):
         """Ask for some scopes and keep what they give, as one run."""
         memories = self._memories_for(scopes, session) if door.llm else ()
         consulted = [self._consult(scope, session, memories, door) for scope in scopes]
-        if not scopes[0].is_rollup:
-            consulted = self._with_findings(consulted, session)
         consulted = self._with_times(consulted, session)
         offers = [offer for one in consulted for offer in one.offers]
         if not offers:
@@ -188,25 +184,6 @@ class Consulting(Weighing, Lifecycle):
             tuple(marks),
         )
 
-    def _with_findings(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
-        """Add what rules find in a session without a model, leaving out what rests on the same events."""
-        from memory_kb.learning.extraction.extract import choose_findings
-        from memory_kb.learning.intake import settle
-        from memory_kb.learning.observation.findings import find_learnings
-
-        problem = ""
-        try:
-            events = self.session_replay(session.id)
-            found = settle(find_learnings(events, session.place, phase=session.phase))
-        except Exception as exc:  # noqa: BLE001 - a rule that fails may not end what the model has found
-            found, problem = (), f"the rules failed ({type(exc).__name__})"
-        asked = [offer for one in consulted for offer in one.offers]
-        kept = choose_findings(found, asked, self._memories() if found else (), session.id)
-        return [
-            _with_offers(one, tuple(offer for offer in kept if _scope_of(offer) == one.report.scope), problem)
-            for one in consulted
-        ]
-
     def _with_times(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
         """Give what was learned the time of the events it rests on: a log may be read long after them."""
         from memory_kb.learning.moments import with_times
@@ -219,24 +196,6 @@ class Consulting(Weighing, Lifecycle):
         from memory_kb.notes.extractions import ExtractionLog
 
         ExtractionLog(self.machine / "log").add(mark for one in consulted for mark in one.marks)
-
-
-def _scope_of(offer: Offer) -> str | None:
-    scope = dict(offer.draft.fields).get("extraction_scope")
-    return scope if isinstance(scope, str) else None
-
-
-def _with_offers(one: _Consulted, found: tuple[Offer, ...], problem: str) -> _Consulted:
-    """Return what a scope came to together with what rules found for it."""
-    report = one.report
-    if report.outcome == "skipped" and (found or report.scope in RULED):
-        by_rules = f"by rules alone: {report.message}"
-        report = replace(
-            report, outcome="failed" if problem else "done" if found else "quiet", message=problem or by_rules
-        )
-    elif found and report.outcome == "quiet":
-        report = replace(report, outcome="done", message="")
-    return replace(one, report=report, offers=(*one.offers, *found))
 
 
 def _tell(taken: Taken) -> Kept:

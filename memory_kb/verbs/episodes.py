@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from memory_kb.learning.episodic.consolidate import Semantic
     from memory_kb.learning.episodic.diary import DiaryEntry, Reflected, Reflection
     from memory_kb.learning.episodic.patterns import Pattern
-    from memory_kb.learning.episodic.trace import Trace
     from memory_kb.learning.memories import Memory
+    from memory_kb.model import Trace
     from memory_kb.notes.plans import Change
     from memory_kb.ports import StoredEntry, Vectors
     from memory_kb.reports import Learned, RunReport
@@ -46,7 +46,7 @@ class Episodes(Weighing):
         dry_run: bool = False,
         on_problem: Callable[[int, str], None] | None = None,
     ) -> Reflection:
-        """Build the episodes of a session, one for each task that its events name (S0-8, stage 2 of §6.7).
+        """Build the episodes of a session, one for each task that its events name.
 
         Built again from the same events nothing changes. A session that went on renews its
         episode, unless somebody has edited that or taken it away.
@@ -61,13 +61,12 @@ class Episodes(Weighing):
             UnreadableInput: there is no such session, or a file cannot be written.
         """
         from memory_kb.learning.episodic.diary import Reflection
-        from memory_kb.learning.episodic.trace import trace_session
         from memory_kb.learning.logs.sessions import find_id
         from memory_kb.notes.sessionlog import SessionFiles
 
         files = SessionFiles(self.machine)
         session = find_id(session, files.ids())
-        traces = trace_session(session, chain(files.read(session, on_problem), [self._coming] if self._coming else ()))
+        traces = self._trace_session(session, on_problem)
         notices: list[str] = []
         known = {memory.id: memory for memory in self._memories(_EPISODES)}
         ask = not dry_run
@@ -79,6 +78,14 @@ class Episodes(Weighing):
         left = {conflict.path for conflict in run.conflicts}
         done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
         return Reflection(session, done, run, tuple(dict.fromkeys(notices)))
+
+    def _trace_session(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
+        """Return the facts of a session, one trace for each task."""
+        from memory_kb.notes.sessionlog import SessionFiles
+        from memory_kb.sessions.trace import trace_session
+
+        events = SessionFiles(self.machine).read(session, on_problem)
+        return trace_session(session, chain(events, [self._coming] if self._coming else ()))
 
     def _plan_episode(
         self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
@@ -96,21 +103,23 @@ class Episodes(Weighing):
         if was_made or (there and is_current(episode.seq, there)):
             return plan_episode(episode, there, self._folder_of, now, was_made=was_made)
         if notices is not None:
-            episode = make_episode(
-                place, now, is_first=is_first, diary=self._ask_diary(trace, episode.outcome, notices)
-            )
+            episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
         return plan_episode(episode, self._as_written(there) if there else None, self._folder_of, now)
 
-    def _ask_diary(self, trace: Trace, outcome: str, notices: list[str]) -> Diary:
-        from memory_kb.learning.episodic.account import write_diary
+    def _ask_diary(self, trace: Trace, notices: list[str]) -> Diary | None:
+        """Return the lists that need judgment as a language model fills them in, None where there is no model."""
         from memory_kb.learning.episodic.reflection import ask_diary
+        from memory_kb.learning.extraction.conversation import read_conversation
+        from memory_kb.notes.sessionlog import SessionFiles
 
-        diary = write_diary(trace, outcome)
+        if self._llm is None:
+            return None
+        talk = read_conversation(SessionFiles(self.machine).read(trace.session))
         try:
-            return ask_diary(self._llm, trace, diary) if self._llm is not None else diary
+            return ask_diary(self._llm, trace, f"{talk.humans.text}\n{talk.execution.text}")
         except ProviderFailed as exc:
-            notices.append(f"{explain_failure(exc)}; the diary has what the events say")
-            return diary
+            notices.append(f"{explain_failure(exc)}; the diary's lists are empty")
+            return None
 
     def _as_written(self, memory: Memory) -> Memory:
         """Return an entry with its text as it stands in the file now."""
@@ -132,7 +141,7 @@ class Episodes(Weighing):
         agent: str | None = None,
         dry_run: bool = False,
     ) -> Learned:
-        """Record that something happened, as an episode of its own (S1-23).
+        """Record that something happened, as an episode of its own.
 
         The same event told again on the same day is the same episode, and nothing is written.
 
@@ -170,7 +179,7 @@ class Episodes(Weighing):
         since: date | None = None,
         agent: str | None = None,
     ) -> tuple[DiaryEntry, ...]:
-        """Return the diary, the newest first (S0-13).
+        """Return the diary, the newest first.
 
         Args:
             tag: keep entries with any of these tags.
@@ -196,7 +205,7 @@ class Episodes(Weighing):
         return tuple(sorted(filter(wanted.has, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
     def diary_export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
-        """Yield the diary for other tools, the oldest first, in the shape of S0-9.
+        """Yield the diary for other tools, the oldest first,.
 
         The filters are those of `diary_list`.
         """
@@ -205,9 +214,9 @@ class Episodes(Weighing):
         return (export_diary(entry) for entry in reversed(self.diary_list(**wanted)))
 
     def _consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
-        """Make rules of what recurs in recent episodes, and pitfalls of their errors (stage 6 of §6.7).
+        """Make rules of what recurs in recent episodes, and pitfalls of their errors.
 
-        Done again over the same episodes nothing changes (S2-25).
+        Done again over the same episodes nothing changes.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.

@@ -33,8 +33,8 @@ class Extracting(Consulting):
         """Learn from a session that is over, scope by scope.
 
         A language model reads what was said and done; each scope is asked for by itself, and what
-        goes wrong in one is told and leaves the others alone. Without a model, those scopes that
-        can do without one are served. What was dealt with before is not asked again.
+        goes wrong in one is told and leaves the others alone. Without a model nothing is extracted.
+        What was dealt with before is not asked again.
 
         Args:
             session: its id, or a unique beginning of it.

@@ -1,4 +1,4 @@
-"""Consolidation: what recurs in episodes becomes rules, their errors become pitfalls (S2-16 to S2-25).
+"""Consolidation: what recurs in episodes becomes rules, their errors become pitfalls.
 
 Done again over the same episodes it changes nothing: only a source that an entry does not have
 yet adds to it.
@@ -24,6 +24,7 @@ from memory_kb.learning.episodic.patterns import (
     is_new,
     pattern_similarity,
     recent_episodes,
+    with_stated,
 )
 from memory_kb.learning.episodic.pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
 from memory_kb.learning.evidence import Evidence, judge_rule
@@ -106,10 +107,10 @@ def plan_consolidation(
         was_made: tells whether an entry of this id was ever made; one that is gone since was taken
             away by a person.
         word: words a new pattern, where a language model can.
-        weigh: tells how the sessions that a pattern does not come from ended (S0-59).
+        weigh: tells how the sessions that a pattern does not come from ended.
         taken_in: the ids of the entries that were made within these days.
     """
-    episodes = recent_episodes(memories, now, taken_in)
+    episodes = with_stated(recent_episodes(memories, now, taken_in), memories)
     sources = frozenset(source for memory in memories for source in memory.words("sources"))
     patterns = [
         pattern
@@ -118,7 +119,12 @@ def plan_consolidation(
         for pattern in find_patterns(group)
     ]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
-    others = [memory for memory in memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
+    sessions = {one.diary.session_id for one in episodes}
+    others = [
+        memory
+        for memory in memories
+        if memory.is_live and memory.kind not in _NO_STATEMENTS and memory.word("session_id") not in sessions
+    ]
     done = [_settle_pattern(pattern, rules, others, now, was_made, word, weigh) for pattern in patterns]
     pitfalls = {memory.id: memory for memory in memories if memory.kind == "pitfall"}
     done += [_settle_pitfall(pitfall, pitfalls, now) for pitfall in find_pitfalls(episodes)]

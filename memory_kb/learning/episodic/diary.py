@@ -13,8 +13,8 @@ from memory_kb.notes.events import normal_time
 from memory_kb.notes.tags import fits_tag
 from memory_kb.reports import RunReport
 
-#: The headings of an episode's body, in their order (requirements §6.2).
-SECTIONS = ("Action log", "Errors", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")
+#: The headings of an episode's body, in their order .
+SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")
 _HEADING = re.compile(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
 _ITEM = re.compile(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
 _OWN_ID = re.compile(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")

@@ -1,4 +1,4 @@
-"""Episodes: one Markdown entry for each task of a session, made from its trace (S2-5 to S2-11).
+"""Episodes: one Markdown entry for each task of a session, made from its trace.
 
 Made again from the same events it is the same text; made from more, it replaces what it made
 before unless somebody has edited that.
@@ -16,21 +16,18 @@ from datetime import UTC, datetime
 from memory_kb.errors import UsageError
 from memory_kb.filters import make_place
 from memory_kb.learning.episodic.account import (
-    MOST,
     Diary,
     infer_category,
     judge_outcome,
     tidy,
     write_body,
-    write_diary,
 )
 from memory_kb.learning.episodic.diary import Reflected, cut_sections, quality_score
-from memory_kb.learning.episodic.trace import Trace, seconds_between
 from memory_kb.learning.logs.sessions import OUTCOMES
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.remember import Draft, plan_entry
-from memory_kb.model import Location
-from memory_kb.notes.events import format_time
+from memory_kb.model import Location, Trace
+from memory_kb.notes.events import format_time, seconds_between
 from memory_kb.notes.plans import Change, set_body
 from memory_kb.notes.splice import Value
 from memory_kb.text import shorten, slugify
@@ -102,7 +99,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         trace: what was done.
         now: the day of a session whose events have no times; nothing is later.
         is_first: whether it is the first of its session; the others take their task into the id.
-        diary: the lists, where something else than the events wrote them.
+        diary: the lists that need judgment, where a language model filled them in.
 
     Example:
         >>> trace = Trace("s", goal="Fix the login.", began="2026-03-24T10:00:00.000Z", ended="2026-03-24T10:20:00.000Z")
@@ -111,8 +108,8 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         ('ep-2026-03-24-043a7187', 'Fix the login', 1200)
     """
     outcome = judge_outcome(trace)
-    diary = diary or write_diary(trace, outcome)
-    unresolved = sum(1 for mishap in trace.mishaps if mishap.resolution is None)
+    diary = diary or Diary()
+    unresolved = sum(1 for failure in trace.failures if failure.resolution is None)
     day = trace.began[:10] or _day_of(trace.session) or now.astimezone(UTC).date().isoformat()
     named = trace.session if is_first else f"{trace.session}\n{trace.job or ''}\n{trace.task or ''}"
     goal = tidy(trace.goal or trace.summary or "")
@@ -122,7 +119,6 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         "quality_score": quality_score(outcome, diary._replace(challenges=()), unresolved),
         "duration_seconds": round(seconds_between(trace.began, trace.ended)),
         "goal": goal,
-        "constraints": [tidy(text) for text in trace.constraints[:MOST]],
         "files": [tidy(file) for file in files],
         "artifacts": [tidy(made) for made in (*trace.made, *trace.links)],
         "git_commit": trace.commits[-1].hash if trace.commits else None,
@@ -268,7 +264,7 @@ def _draft(episode: Episode) -> Draft:
 def record_event(
     event: str, outcome: str | None, tags: Sequence[str], place: Location, now: datetime, **known: str | None
 ) -> tuple[str, Draft]:
-    """Return the id and the draft of an episode that is told in one sentence (S1-23).
+    """Return the id and the draft of an episode that is told in one sentence.
 
     The same event on the same day is the same episode.
 

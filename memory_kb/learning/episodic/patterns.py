@@ -1,10 +1,11 @@
-"""Patterns: sentences that recur in alike episodes, and how far they are trusted (S2-18 to S2-22)."""
+"""Patterns: sentences that recur in alike episodes, and how far they are trusted."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,9 +21,9 @@ from memory_kb.text import jaccard
 if TYPE_CHECKING:
     from memory_kb.ports import Vectors
 
-#: Episodes are one cluster from these on (requirements §6.8), sentences one statement.
+#: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
-#: A pattern is kept from this confidence on (S2-21), and is that of an existing rule (S2-22).
+#: A pattern is kept from this confidence on, and is that of an existing rule.
 LEAST_CONFIDENCE, SAME_PATTERN = 0.8, 0.8
 #: Older episodes are in the archive, or are there because something refers to them.
 WINDOW_DAYS = 30
@@ -34,9 +35,11 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"^(?:I'll|I will|we'll|we will|let's)\s+(?=\w)", re.IGNORECASE)
-_MACHINE_MADE = re.compile(
-    r"^(?:Committed `|Opened https?://|`[^`]+` (?:passes|went through)|(?:I|we)(?:'ve| have)?\b)", re.IGNORECASE
-)
+
+
+#: Where a learning that somebody stated comes from, and what kinds it is of.
+_STATED = ("user_explicit", "observed", "extracted")
+_STATEMENTS = ("fact", "preference", "policy", "decision", "architecture")
 
 
 class Told(NamedTuple):
@@ -103,7 +106,7 @@ def pattern_confidence(episodes: int, successes: int) -> float:
 
 
 def pattern_similarity(one: str, other: str, *, same_category: bool, conditions: float) -> float:
-    """Return how much two patterns are one: half their words, then category and conditions (S2-22).
+    """Return how much two patterns are one: half their words, then category and conditions.
 
     Args:
         one: the text of a pattern.
@@ -141,6 +144,31 @@ def recent_episodes(
         sorted(
             (Told(memory, read_diary(memory)) for memory in found), key=lambda one: (one.diary.timestamp, one.memory.id)
         )
+    )
+
+
+def with_stated(episodes: Iterable[Told], memories: Iterable[Memory]) -> tuple[Told, ...]:
+    """Return episodes with what people and agents stated in their sessions among the key learnings."""
+    stated: dict[str, dict[str, None]] = {}
+    for memory in memories:
+        if (
+            memory.is_live
+            and not memory.is_superseded
+            and memory.word("source") in _STATED
+            and memory.kind in _STATEMENTS
+        ):
+            for session in (memory.word("session_id"), *memory.words("sources")):
+                stated.setdefault(session or "", {})[memory.text.strip()] = None
+    return tuple(
+        one._replace(
+            diary=replace(
+                one.diary,
+                key_learnings=tuple(
+                    dict.fromkeys((*one.diary.key_learnings, *stated.get(one.diary.session_id or "-", ())))
+                ),
+            )
+        )
+        for one in episodes
     )
 
 
@@ -200,7 +228,7 @@ def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
 
 
 def _aside(diary: DiaryEntry) -> tuple[str, ...]:
-    done = tuple(text for text in diary.accomplishments if not _MACHINE_MADE.match(text))
+    done = diary.accomplishments
     is_event = not (diary.key_learnings or diary.decisions or diary.accomplishments)
     return (*done, *((" ".join(diary.lead.split()),) if is_event and 0 < len(diary.lead) <= 300 else ()))
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from memory_kb.credentials import redact
 from memory_kb.learning.episodic.account import Diary, write_body
 from memory_kb.learning.episodic.patterns import Pattern
-from memory_kb.learning.episodic.trace import Trace
 from memory_kb.learning.twins import turning_words
+from memory_kb.model import Trace
 from memory_kb.ports import Llm
 from memory_kb.retrieval.similarity import word_set
 from memory_kb.text import shorten
@@ -46,34 +46,24 @@ def diary_schema() -> Mapping[str, object]:
     }
 
 
-def ask_diary(llm: Llm, trace: Trace, known: Diary) -> Diary:
+def ask_diary(llm: Llm, trace: Trace, conversation: str) -> Diary:
     """Return the diary as a model sees it, without what is not in the events.
 
-    A list that it leaves empty, or fills with nothing that is grounded, stays as it was.
+    Args:
+        llm: the model.
+        trace: the facts of the task.
+        conversation: what was said, as it may be shown.
 
     Raises:
         ProviderFailed: it does not answer.
         SpendLimitReached: the day's budget is spent.
     """
-    shown = redact(_show(trace, known)).text
+    facts = shorten_lines(write_body(trace), _SHOWN // 2)
+    said = shorten_lines(conversation, _SHOWN // 2)
+    shown = redact(f"Goal: {trace.goal}\n\n{facts}\n\nSaid:\n{said}").text
     answer = llm.complete(_ASK.format(shown=shown), diary_schema(), timeout=TIMEOUT)
     words = word_set(shown)
-    return Diary(
-        *(keep_grounded(answer.get(name), words) or before for name, before in zip(_LISTS, known, strict=True))
-    )
-
-
-def _show(trace: Trace, known: Diary) -> str:
-    said = [
-        *trace.lessons,
-        *trace.causes,
-        *([trace.last_cause] if trace.last_cause else []),
-        *trace.decisions,
-        *trace.done,
-        *trace.corrections,
-    ]
-    told = "\n".join(f"- {text}" for text in dict.fromkeys(said))
-    return f"Goal: {trace.goal}\n\n{shorten_lines(write_body(trace, known), _SHOWN)}\n\nSaid:\n{told}"
+    return Diary(*(keep_grounded(answer.get(name), words) for name in _LISTS))
 
 
 def shorten_lines(text: str, limit: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from memory_kb.learning.memories import Memory
 from memory_kb.learning.moments import newest
 from memory_kb.learning.remember import Draft, fingerprint
 from memory_kb.model import Location
-from memory_kb.notes.fields import read_words
 from memory_kb.notes.splice import Value
 from memory_kb.ports import Llm
 
@@ -206,36 +205,6 @@ def _make_draft(one: Found, question: Question, session: Finished, now: datetime
     else:
         fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads][0] for number in one.numbers]
     return Draft(make_body(one, day), step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
-
-
-def choose_findings(
-    found: Iterable[Offer], asked: Iterable[Offer], memories: Iterable[Memory], session: str
-) -> tuple[Offer, ...]:
-    """Return those findings of rules that nobody else made of the same events.
-
-    What a model said of an event counts for more, now or at an earlier time. What is known of the
-    person goes where all of it is, to the project.
-    """
-    known = {
-        (one.word("extraction_scope"), seq): one.id
-        for one in memories
-        if one.word("session_id") == session
-        for seq in one.words("source_events")
-    }
-    for offer in asked:
-        known |= {(scope, seq): offer.entry_id for scope, seqs in [_events_of(offer)] for seq in seqs}
-    chosen = []
-    for offer in found:
-        scope, seqs = _events_of(offer)
-        if all(known.get((scope, seq), offer.entry_id) == offer.entry_id for seq in seqs):
-            is_proxy = offer.place.learning_type == "proxy"
-            chosen.append(replace(offer, place=Location(learning_type="proxy")) if is_proxy else offer)
-    return tuple(chosen)
-
-
-def _events_of(offer: Offer) -> tuple[str, tuple[str, ...]]:
-    fields = dict(offer.draft.fields)
-    return str(fields.get("extraction_scope")), read_words(fields.get("source_events"))
 
 
 def make_body(one: Found, day: str) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from memory_kb.learning.capture import hear, make_offer
 from memory_kb.learning.imports.conversations import Conversation
 from memory_kb.learning.imports.pieces import Piece, dated_fields
 from memory_kb.learning.intake import Intake, Offer, Taken, id_of
 from memory_kb.learning.remember import fingerprint
-from memory_kb.learning.speech.capture import hear, make_offer
 from memory_kb.model import Location
 from memory_kb.notes.splice import Value
 from memory_kb.reports import RunReport
@@ -139,26 +139,21 @@ def _keyed(key: str, place: Location) -> str:
 
 
 def offer_statements(talk: Conversation, place: Location, format: str, passed: Tally) -> list[Offer]:  # noqa: A002 - the word of the verb
-    """Return what people say in a conversation that is worth keeping; the rest is counted in `passed`.
+    """Return what people state in a conversation; messages that state nothing are counted in `passed`.
 
-    `capture` alone decides, with its precision: most messages of most conversations hold nothing.
+    Most messages of most conversations hold no marker.
     """
     offers: list[Offer] = []
     numbered = (replace(event, session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
-    for event, verdict, doubt in hear(numbered):
-        if verdict.capture is None:
-            passed.add(Piece("message", talk.session, event.seq, why=_general(verdict.reason)))
-            continue
-        made = replace(make_offer(event, verdict.capture, _NO_TIME, place, talk.session), doubt=doubt)
-        named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
-        fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
-        offers.append(
-            replace(
-                made,
-                draft=replace(made.draft, fields=tuple(fields)),
-                key=_keyed(f"import/{talk.session}/{event.origin}", place),
-            )
-        )
+    named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
+    for event, statements, reason in hear(numbered):
+        if not statements:
+            passed.add(Piece("message", talk.session, event.seq, why=_general(reason)))
+        for number, one in enumerate(statements):
+            made = make_offer(event, one, number, _NO_TIME, place, talk.session)
+            fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
+            key = _keyed(f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}", place)
+            offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=key))
     return offers
 
 

@@ -1,1 +1,0 @@
-"""What a session shows without anybody saying it."""

@@ -1,0 +1,507 @@
+"""Turn the events of a session into its facts: what was done, what failed, and what resolved it.
+
+One pass; however long the session is, no more is kept in memory than an episode reports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from memory_kb.learning.capture import asks_to_revert
+from memory_kb.learning.extraction.conversation import clean, is_human
+from memory_kb.learning.logs.wrappers import own_words
+from memory_kb.model import Check, Commit, Failure, Retry, Reverted, Step, Trace
+from memory_kb.notes.events import Event, seconds_between
+from memory_kb.notes.injected import is_own_call
+from memory_kb.sessions.failures import Fault
+from memory_kb.sessions.shell import Command, is_risky, is_small_change
+from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, find_failed, read_answer, read_call
+from memory_kb.text import shorten
+
+#: More tasks than this in one session are reported in the last one's episode.
+TASKS = 50
+#: Lines of an action log, at its beginning and at its end.
+HEAD, TAIL = 40, 20
+_PENDING, _FAILURES, _CHANGES, _FILES, _RETRIES = 500, 40, 6, 30, 20
+_GOAL, _SAID = 200, 100
+#: A session that is ended so many seconds after its last event was left before.
+_LEFT = 6 * 3600
+_OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
+_COMMIT = re.compile(r"^\[(?:\S+ )+?(?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+_REQUEST = re.compile(r"https?://\S+?/(?:pull|merge_requests)/\d+")
+
+
+def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
+    """Return the facts of a session, one trace for every task that its events name.
+
+    Events without a task belong to the task at hand.
+
+    Args:
+        session: its id.
+        events: in their order; they are read once.
+
+    Example:
+        >>> call = Event(ts="2026-03-01T10:00:00.000Z", seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "pytest -q"})
+        >>> result = Event(ts="2026-03-01T10:00:09.000Z", seq=3, type="tool_result", tool="Bash", call_id="1", ok=False, content="KeyError: 'id'")
+        >>> (trace,) = trace_session("s", [Event(ts=call.ts, seq=1, role="user", content="Fix the login."), call, result])
+        >>> trace.goal, trace.failures[0].type, trace.failures[0].resolution
+        ('Fix the login.', 'KeyError', None)
+    """
+    tracers: dict[tuple[str | None, str | None], _Tracer] = {}
+    current = _Tracer(session)
+    for number, event in enumerate(events, 1):
+        key = (event.job or current.job, event.task)
+        if event.task and key != (current.job, current.task):
+            if current.task is None and key not in tracers:
+                current.job, current.task = key
+                tracers[key] = current
+            elif key in tracers or len(tracers) < TASKS:
+                current = tracers.setdefault(key, _Tracer(session, *key, cwd=current.cwd))
+        current.take(event, max(event.seq, number))
+    made = list(tracers.values()) or [current]
+    return tuple(tracer.trace() for tracer in made)
+
+
+@dataclass
+class _Pending:
+    """A call that waits for its answer; `line` is its line of the action log."""
+
+    call: Call
+    line: _Line
+
+
+@dataclass
+class _Line:
+    """A line of the action log, completed when its call is answered."""
+
+    t: float
+    action: str
+    result: str = ""
+    times: int = 1
+    targets: tuple[str, ...] = ()
+
+    def step(self) -> Step:
+        return Step(self.t, self.action, self.result, self.times, self.targets)
+
+
+class _Log:
+    """The action log in the order in which calls began: its head, its tail, and how much is missing between them."""
+
+    def __init__(self) -> None:
+        self.head: list[_Line] = []
+        self.tail: deque[_Line] = deque(maxlen=TAIL)
+        self.count = 0
+
+    def add(self, line: _Line) -> None:
+        self.count += 1
+        if len(self.head) < HEAD:
+            self.head.append(line)
+        else:
+            self.tail.append(line)
+
+    def steps(self) -> tuple[tuple[Step, ...], int, int]:
+        """Return the lines with equal neighbours joined, how many are of the head, and how many are missing."""
+        head, tail = (tuple(_joined(part)) for part in (self.head, self.tail))
+        return (*head, *tail), len(head), self.count - len(self.head) - len(self.tail)
+
+
+def _joined(lines: Iterable[_Line]) -> Iterator[Step]:
+    last: Step | None = None
+    for line in lines:
+        step = line.step()
+        if last and (last.action, last.result) == (step.action, step.result):
+            last = last._replace(times=last.times + 1, targets=tuple(dict.fromkeys((*last.targets, *step.targets)))[:4])
+            continue
+        if last:
+            yield last
+        last = step
+    if last:
+        yield last
+
+
+class _Open(NamedTuple):
+    """A call that failed and has not succeeded since, with what was changed and run meanwhile."""
+
+    call: Call
+    key: tuple[str, str]
+    since: dict[str, None]
+
+
+class _Failures:
+    """The errors of a task, each with the later call that shows it resolved."""
+
+    def __init__(self) -> None:
+        self.all: OrderedDict[tuple[str, str], Failure] = OrderedDict()
+        self.more = 0
+        self._open: list[_Open] = []
+
+    def note(self, call: Call, fault: Fault) -> None:
+        """Note that a call failed; one that fails in another way has got past what it failed with before."""
+        if fault.sort != "work":
+            return
+        known = self.all.get(fault.key)
+        if known is None and len(self.all) >= _FAILURES:
+            self.more += 1
+            return
+        times = known.times + 1 if known else 1
+        self.all[fault.key] = Failure(fault.type, fault.message, call.shown, times)
+        before = [one for one in self._open if _is_same(call, one.call)]
+        for one in before:
+            if one.key != fault.key and one.since:
+                self._resolve(one, f"{_words(one.since)}; then `{_plain(call)}` failed with something else")
+        since = next((one.since for one in before if one.key == fault.key), {})
+        self._open = [one for one in self._open if one not in before][-_FAILURES:]
+        self._open.append(_Open(call, fault.key, since))
+
+    def change(self, call: Call) -> None:
+        """Note what was changed or run, for every error that is open."""
+        words = (
+            f"changed {', '.join(call.targets[:3])}"
+            if call.kind == "edit" and call.targets
+            else f"ran `{_plain(call)}`"
+            if call.kind in ("install", "run", "build", "deploy")
+            else ""
+        )
+        for one in self._open if words else ():
+            if len(one.since) < _CHANGES:
+                one.since[words] = None
+
+    def resolve(self, call: Call) -> None:
+        """Take a call that succeeded as the end of the errors it covers."""
+        for one in [one for one in self._open if covers(call, one.call)]:
+            self._open.remove(one)
+            since = {words: None for words in one.since if words != f"ran `{_plain(call)}`"}
+            if call.shown != one.call.shown and not since:
+                self._resolve(one, f"`{_plain(call)}` went through instead")
+            elif since:
+                self._resolve(one, f"{_words(since)}; then `{_plain(call)}` went through")
+            else:
+                self._resolve(one, f"`{_plain(call)}` went through when it was run again, nothing was changed")
+
+    def _resolve(self, one: _Open, resolution: str) -> None:
+        self.all[one.key] = self.all[one.key]._replace(resolution=resolution)
+
+
+def _words(since: Iterable[str]) -> str:
+    """Return what was done in words, all changed files together first."""
+    changed = [one.removeprefix("changed ") for one in since if one.startswith("changed ")]
+    files = ", ".join(dict.fromkeys(", ".join(changed).split(", "))) if changed else ""
+    return "; ".join(([f"changed {files}"] if files else []) + [one for one in since if one.startswith("ran ")])
+
+
+def _plain(call: Call) -> str:
+    return call.shown.replace("`", "")
+
+
+def _is_same(call: Call, other: Call) -> bool:
+    return (call.family, call.targets) == (other.family, other.targets)
+
+
+def covers(call: Call, failed: Call) -> bool:
+    """Return whether a call that succeeded did what another had failed to do.
+
+    Example:
+        >>> one, folder, everything = (Call("test", "pytest", targets, str(targets)) for targets in (("tests/a.py",), ("tests",), ()))
+        >>> covers(folder, one), covers(everything, folder), covers(one, everything)
+        (True, True, False)
+    """
+    if call.shown == failed.shown:
+        return True
+    if call.commands and failed.commands and is_small_change(failed.commands[0], call.commands[0]):
+        return call.kind not in CHECKS or _is_within(failed.targets, call.targets)
+    if call.family != failed.family:
+        return False
+    if call.kind in ("lint", "install", "commit") or call.family.startswith("git "):
+        return True
+    return call.kind in CHECKS and _is_within(failed.targets, call.targets)
+
+
+def _is_within(wanted: tuple[str, ...], targets: tuple[str, ...]) -> bool:
+    """Return whether all places are among some targets, or below them; no target means everything."""
+    folders = [target.partition("::")[0].rstrip("/") for target in targets]
+    files = [place.partition("::")[0] for place in wanted]
+    return not targets or (
+        bool(files) and all(any(file == one or file.startswith(f"{one}/") for one in folders) for file in files)
+    )
+
+
+class _Checks:
+    """The last result of every check that no later one covers."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[tuple[str, tuple[str, ...]], tuple[Call, Check]] = OrderedDict()
+        self._failed: set[str] = set()
+
+    def note(self, call: Call, answer: Answer) -> None:
+        """Note how a check went; other calls are none."""
+        if call.kind not in CHECKS or answer.ok is None or (answer.fault and answer.fault.sort != "work"):
+            return
+        self._last.pop((call.family, call.targets), None)
+        if answer.ok:
+            for place, (before, _) in list(self._last.items()):
+                if covers(call, before):
+                    del self._last[place]
+        word = "passes" if call.kind in ("test", "lint") else "went through"
+        again = ", after it had failed" if call.family in self._failed else ""
+        told = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}"
+        self._last[call.family, call.targets] = call, Check(call.kind, bool(answer.ok), told if answer.ok else "")
+        if not answer.ok:
+            self._failed.add(call.family)
+        if len(self._last) > _FAILURES:
+            self._last.popitem(last=False)
+
+    @property
+    def last(self) -> tuple[Check, ...]:
+        """The results, the newest last."""
+        return tuple(check for _, check in self._last.values())
+
+
+class _Retries:
+    """Commands that failed, and what of the next call on the same program succeeded with a small change."""
+
+    def __init__(self) -> None:
+        self.found: list[Retry] = []
+        self._failed: tuple[int, Command, str] | None = None
+
+    def note(self, seq: int, call: Call, answer: Answer) -> None:
+        """Note a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
+        command = call.commands[0] if len(call.commands) == 1 else None
+        if call.kind == "look":
+            return
+        if answer.ok and self._failed and command and not command.is_piped:
+            failed = self._failed[1]
+            if is_small_change(failed, command) and not (is_risky(failed.text) or is_risky(command.text)):
+                retry = Retry(self._failed[0], shorten(failed.text, 200), shorten(command.text, 200), self._failed[2])
+                self.found = [*self.found, retry][:_RETRIES]
+        self._failed = None
+        fault = answer.fault
+        if answer.ok is False and fault and fault.sort == "work" and fault.message and command and not command.is_piped:
+            self._failed = seq, command, fault.named
+
+
+@dataclass
+class _Tracer:
+    """The task that is being followed."""
+
+    session: str
+    job: str | None = None
+    task: str | None = None
+    cwd: str | None = None
+    known: Trace = field(default_factory=lambda: Trace(""))
+    pending: dict[str, _Pending] = field(default_factory=dict)
+    log: _Log = field(default_factory=_Log)
+    failures: _Failures = field(default_factory=_Failures)
+    checks: _Checks = field(default_factory=_Checks)
+    retries: _Retries = field(default_factory=_Retries)
+    commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
+    changed: dict[str, None] = field(default_factory=dict)
+    seen: dict[str, None] = field(default_factory=dict)
+    made: dict[str, None] = field(default_factory=dict)
+    links: dict[str, None] = field(default_factory=dict)
+    reverted: list[Reverted] = field(default_factory=list)
+    #: The files changed since the person spoke before last, and their request to revert them.
+    recent: dict[str, None] = field(default_factory=dict)
+    asked: Reverted | None = None
+
+    def take(self, event: Event, seq: int) -> None:
+        """Take in one event."""
+        known = self.known
+        self.job = self.job or event.job
+        speaks = event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start"
+        began, ended = _stretch(known.began, known.ended, event)
+        agent = known.agent or (event.agent if speaks else None)
+        self.known = replace(known, seq=seq, began=began, ended=ended, agent=agent)
+        if event.injected == "whole":
+            self.pending.pop(event.call_id or "", None)
+        elif event.type == "tool_call":
+            self._call(event)
+        elif event.type == "tool_result" and not is_human(event):
+            self._result(event)
+        elif is_human(event):
+            self._person(event)
+        elif event.type == "event":
+            self._event(event)
+
+    def _time(self, event: Event) -> float:
+        return seconds_between(self.known.began, event.ts)
+
+    def _call(self, event: Event) -> None:
+        pending = self._begin(event)
+        if event.ok is not None or event.error:  # a call that is logged with its result
+            self._answer(pending, event)
+            return
+        key = event.call_id or f"tool {event.tool}"
+        self.pending.pop(key, None)
+        self.pending[key] = pending
+        if len(self.pending) > _PENDING:
+            self.pending.pop(next(iter(self.pending)))
+
+    def _begin(self, event: Event) -> _Pending:
+        call = read_call(event.tool, event.args, self.cwd)
+        looks = call.kind == "look"
+        targets = (call.targets[:1] or (call.shown,)) if looks else ()
+        line = _Line(self._time(event), "look at" if looks else _shown(call), targets=targets)
+        if not (is_own_call(event.tool, event.args) or call.kind == "plan"):
+            self.log.add(line)
+            self.known = replace(self.known, actions=self.known.actions + 1)
+            return _Pending(call, line)
+        return _Pending(call._replace(kind="plan"), line)
+
+    def _result(self, event: Event) -> None:
+        key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
+        pending = self.pending.pop(key or "", None)
+        self._answer(pending or self._begin(event), event)
+
+    def _answer(self, pending: _Pending, event: Event) -> None:
+        call, line = pending.call, pending.line
+        if call.kind == "plan":
+            return
+        answer = read_answer(call, event.content, event.error, ok=event.ok)
+        before: tuple[Call, ...] = ()
+        if answer.fault and answer.fault.sort == "work":
+            call, before = find_failed(call, f"{event.error or ''}\n{event.content or ''}")
+        line.result = _result_of(answer)
+        if answer.fault and line.targets:
+            line.action, line.targets = call.shown, ()
+        self.retries.note(self.known.seq, pending.call, answer)
+        for one in before:
+            self._succeed(one, Answer(ok=True), None)
+        if answer.fault:
+            self.checks.note(call, answer)
+            self.failures.note(call, answer.fault)
+        elif answer.ok is not False:
+            for one in reversed(call.parts):
+                self._succeed(one, answer, event.content)
+
+    def _succeed(self, call: Call, answer: Answer, content: str | None) -> None:
+        self.checks.note(call, answer)
+        if answer.ok:
+            self.failures.resolve(call)
+        self.failures.change(call)
+        self._touch(call)
+        if content and call.kind == "commit":
+            found = _COMMIT.findall(content[:8_000])
+            self.commits.extend(Commit(commit, shorten(subject, 120)) for commit, subject in found)
+        if content and re.match(r"gh pr create|glab mr|git push", call.shown):
+            for link in _REQUEST.findall(content[-4_000:]):
+                _remember(self.links, link)
+
+    def _touch(self, call: Call) -> None:
+        """Note the files of a call."""
+        if call.kind == "edit":
+            for file in call.targets:
+                if file in call.made and file not in self.seen and file not in self.changed:
+                    _remember(self.made, file)
+                _remember(self.changed, file)
+                _remember(self.recent, file)
+        elif call.kind == "look":
+            for file in call.targets:
+                if re.search(r"\.\w{1,5}$", file) and not re.search(r"[*\s|()\\]", file):
+                    _remember(self.seen, file)
+        if self.asked and (_undoes(call) or (call.kind == "edit" and set(call.targets) & set(self.asked.files))):
+            self.reverted.append(self.asked)
+            self.asked = None
+
+    def _person(self, event: Event) -> None:
+        text = own_words(clean(event.content))
+        said = shorten(" ".join(text.split()), _GOAL)
+        if not said:
+            return
+        known = self.known
+        if known.turns == 0 or (len(known.goal.split()) < 3 and known.actions == 0):
+            self.known = replace(known, turns=known.turns + 1, goal=said)
+        else:
+            self.known = replace(known, turns=known.turns + 1)
+            self.log.add(_Line(self._time(event), f"user: “{shorten(said, _SAID)}”"))
+        request = asks_to_revert(text)
+        self.asked = Reverted(self.known.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
+        self.recent = {}
+
+    def _event(self, event: Event) -> None:
+        args = event.args or {}
+        if event.event == "start":
+            cwd = args.get("cwd")
+            self.cwd = self.cwd or (cwd if isinstance(cwd, str) else None)
+        elif event.event == "end":
+            outcome = args.get("outcome")
+            stated = outcome if outcome in ("success", "failure", "mixed", "partial") else None
+            summary = shorten(clean(event.content), 600)
+            self.known = replace(
+                self.known, outcome=stated or self.known.outcome, summary=summary or self.known.summary
+            )
+        elif event.event not in _OWN_EVENTS and event.event:
+            shown = shorten(f"{event.event} {clean(event.content)}", _SAID)
+            said = shorten(clean(event.error or event.content), _SAID)
+            fault = Fault(event.event, said) if event.ok is False else None
+            answer = Answer(event.ok, fault)
+            self.log.add(_Line(self._time(event), shown, _result_of(answer)))
+            self.known = replace(self.known, actions=self.known.actions + 1)
+            if fault:
+                self.failures.note(Call("run", event.event, (), shown), fault)
+
+    def trace(self) -> Trace:
+        """Return what was found, when there are no more events."""
+        steps, head, missing = self.log.steps()
+        return replace(
+            self.known,
+            session=self.session,
+            job=self.job,
+            task=self.task,
+            ended=self.known.ended or self.known.began,
+            steps=steps,
+            head=head,
+            missing=missing,
+            failures=tuple(self.failures.all.values()),
+            more_failures=self.failures.more,
+            checks=self.checks.last,
+            commits=tuple(self.commits),
+            changed=tuple(self.changed),
+            seen=tuple(self.seen),
+            made=tuple(self.made),
+            links=tuple(self.links),
+            retries=tuple(self.retries.found),
+            reverted=tuple(self.reverted),
+        )
+
+
+def _shown(call: Call) -> str:
+    """Return a line in a few words; what only gets files ready for a commit is left out."""
+    parts = sorted(call.parts, key=lambda part: call.commands.index(part.commands[0]) if part.commands else 0)
+    parts = [one for one in parts if len(parts) == 1 or one.kind != "look"] or parts[:1]
+    parts = [one for one in parts if len(parts) == 1 or one.family not in ("git add", "mkdir", "chmod")]
+    return " && ".join(shorten(one.shown, 100 if len(parts) == 1 else 60) for one in parts[:4])
+
+
+def _result_of(answer: Answer) -> str:
+    if answer.fault:
+        return "refused" if answer.fault.sort == "refused" else shorten(f"fail: {answer.fault.named}", 160)
+    return f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
+
+
+def _undoes(call: Call) -> bool:
+    return call.family in ("git checkout", "git restore", "git revert", "git reset", "git stash")
+
+
+def _remember(kept: dict[str, None], word: str) -> None:
+    if len(kept) < _FILES:
+        kept[word] = None
+
+
+def _stretch(began: str, ended: str, event: Event) -> tuple[str, str]:
+    """Return when work began and ended, with one more event of a session.
+
+    The events that frame a session are of the moment in which they are written: a transcript that
+    is imported may be ended months after its last word, and its log may be begun after all of it.
+    """
+    if not event.ts:
+        return began, ended
+    if event.event in ("start", "resume"):
+        return began or event.ts, ended
+    if event.event == "end":
+        is_late = seconds_between(ended or began, event.ts) > _LEFT
+        return began or event.ts, ended if is_late else max(ended, event.ts)
+    return min(began or event.ts, event.ts), max(ended, event.ts)
