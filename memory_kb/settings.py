@@ -92,15 +92,6 @@ class LlmSettings(NamedTuple):
     daily_runs: int = 200
 
 
-class LearningSettings(NamedTuple):
-    """What is learned of sessions.
-
-    `capture` keeps what people state with an explicit marker, proposes it for review, or is off.
-    """
-
-    capture: str = "keep"
-
-
 class WatchSettings(NamedTuple):
     """How files are watched; in seconds."""
 
@@ -128,9 +119,11 @@ class ContextSettings(NamedTuple):
 class LearningSettings(NamedTuple):
     """What is learned of sessions.
 
+    `capture` keeps what people state with an explicit marker, proposes it for review, or is off.
     `ask_agent` lets the stop hook ask the agent's own model what to remember.
     """
 
+    capture: str = "keep"
     ask_agent: bool = True
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import frontmatter
 import pytest
 from conftest import NOW, Files, Run
+from memory_kb.learning.speech.capture import hear, offer_captures
 from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.speech.capture import hear, offer_captures
 from memory_kb.notes.events import Event
 
 Open = Callable[..., KnowledgeBase]

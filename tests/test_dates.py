@@ -12,9 +12,9 @@ from episodic import CHECKOUT, WEBHOOK, put_session
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.episodic.episodes import make_episode
-from memory_kb.learning.episodic.trace import trace_session
 from memory_kb.learning.memories import Memory
 from memory_kb.notes.events import Event, format_time
+from memory_kb.sessions.trace import trace_session
 
 Open = Callable[..., KnowledgeBase]
 OLD = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)

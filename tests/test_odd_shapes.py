@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
 from memory_kb.learning.observation.findings import find_learnings
+
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from memory_kb.learning.observation.findings import find_learnings
 from observing import learned
 
-from memory_kb.learning.observation.findings import find_learnings
 from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.injected import wrap

@@ -41,6 +41,9 @@ _SUBCOMMANDED = frozenset(
     "git npm yarn pnpm bun cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry gh glab "  # noqa: SIM905
     "dotnet mvn gradle mix swift bundle systemctl brew apt apt-get composer php flutter deno fly heroku gcloud aws az".split()
 )
+#: Programs that take options before their subcommand, and those of the options that take a value.
+_WITH_OPTIONS = frozenset({"git", "kubectl", "docker", "helm", "terraform", "npm", "pnpm", "yarn"})
+_WITH_VALUE = frozenset({"-n", "-C", "-c", "-f", "-p", "-F", "-w", "--namespace", "--context", "--prefix", "--filter"})
 _DEEPER = frozenset({"npm run", "yarn run", "pnpm run", "bun run", "docker compose", "uv pip", "gh pr", "gh run"})
 #: Operands that name everything.
 _EVERYTHING = frozenset({".", "./...", "...", "--", "&"})
@@ -120,7 +123,9 @@ class Command(NamedTuple):
     def _parts(self) -> tuple[list[str], list[str]]:
         """Return the words of the family, and those behind it."""
         family, rest = list(self.words[:1]), list(self.words[1:])
-        while family == ["git"] and len(rest) > 1 and rest[0] in ("-C", "-c"):
+        while family[:1] and family[0] in _WITH_OPTIONS and len(rest) > 1 and rest[0].startswith("-"):
+            rest = rest[2:] if rest[0] in _WITH_VALUE else rest[1:]
+        if family == ["yarn"] and rest[:1] == ["workspace"]:
             rest = rest[2:]
         while rest and not rest[0].startswith("-") and family[0] in _SUBCOMMANDED:
             family.append(rest.pop(0))

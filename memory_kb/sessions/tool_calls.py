@@ -58,7 +58,7 @@ _KINDS = tuple(
         (
             "look",
             (
-                r"^\S+ (?:list|ls|show|status|info|describe|version|--version|-version|-V|ps|logs|inspect|get|view|diff|log)\b"
+                r"^\S+(?: \S+)? (?:list|ls|show|status|info|describe|version|--version|-version|-V|ps|logs|inspect|get|view|diff|log)\b"
                 r"|^(?:ls|cat|head|tail|grep|rg|ag|find|fd|pwd|wc|tree|which|ps|top|df|du|env|printenv|stat|file|less|jq|awk|sed|diff|sort"
                 r"|date|type|nl|id|whoami|uname|curl|test|\[|git (?:branch|blame|remote|fetch|rev-parse|ls-files|grep))(?:\s|$)"
             ),

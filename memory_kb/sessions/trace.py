@@ -9,7 +9,6 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from memory_kb.learning.capture import asks_to_revert
 from memory_kb.learning.extraction.conversation import clean, is_human
@@ -123,12 +122,17 @@ def _joined(lines: Iterable[_Line]) -> Iterator[Step]:
         yield last
 
 
-class _Open(NamedTuple):
-    """A call that failed and has not succeeded since, with what was changed and run meanwhile."""
+@dataclass
+class _Open:
+    """A call that failed and has not succeeded since; `is_past` once it fails with something else.
+
+    `since` is what was changed and run from its failure on, until it is past.
+    """
 
     call: Call
     key: tuple[str, str]
-    since: dict[str, None]
+    since: dict[str, None] = field(default_factory=dict)
+    is_past: bool = False
 
 
 class _Failures:
@@ -149,13 +153,13 @@ class _Failures:
             return
         times = known.times + 1 if known else 1
         self.all[fault.key] = Failure(fault.type, fault.message, call.shown, times)
-        before = [one for one in self._open if _is_same(call, one.call)]
-        for one in before:
-            if one.key != fault.key and one.since:
-                self._resolve(one, f"{_words(one.since)}; then `{_plain(call)}` failed with something else")
-        since = next((one.since for one in before if one.key == fault.key), {})
-        self._open = [one for one in self._open if one not in before][-_FAILURES:]
-        self._open.append(_Open(call, fault.key, since))
+        still = next((one for one in self._open if one.key == fault.key and _is_same(call, one.call)), None)
+        for one in self._open:
+            one.is_past = one.is_past or _is_same(call, one.call)
+        if still:
+            still.is_past = False
+        else:
+            self._open = [*self._open, _Open(call, fault.key)][-_FAILURES:]
 
     def change(self, call: Call) -> None:
         """Note what was changed or run, for every error that is open."""
@@ -167,7 +171,7 @@ class _Failures:
             else ""
         )
         for one in self._open if words else ():
-            if len(one.since) < _CHANGES:
+            if not one.is_past and len(one.since) < _CHANGES:
                 one.since[words] = None
 
     def resolve(self, call: Call) -> None:
@@ -181,6 +185,13 @@ class _Failures:
                 self._resolve(one, f"{_words(since)}; then `{_plain(call)}` went through")
             else:
                 self._resolve(one, f"`{_plain(call)}` went through when it was run again, nothing was changed")
+
+    def close(self) -> tuple[Failure, ...]:
+        """Return the errors; what a call got past after something was done has that for its resolution."""
+        for one in self._open:
+            if one.is_past and one.since:
+                self._resolve(one, f"{_words(one.since)}; then `{_plain(one.call)}` failed with something else")
+        return tuple(self.all.values())
 
     def _resolve(self, one: _Open, resolution: str) -> None:
         self.all[one.key] = self.all[one.key]._replace(resolution=resolution)
@@ -455,7 +466,7 @@ class _Tracer:
             steps=steps,
             head=head,
             missing=missing,
-            failures=tuple(self.failures.all.values()),
+            failures=self.failures.close(),
             more_failures=self.failures.more,
             checks=self.checks.last,
             commits=tuple(self.commits),
