@@ -105,7 +105,7 @@ def test_an_edited_action_log_is_kept(built: Path, folder: Path, open_kb: Open) 
 def test_other_edits_do_not_keep_the_action_log_and_stay(built: Path, folder: Path, open_kb: Open) -> None:
     text = (
         built.read_text(encoding="utf-8")
-        .replace("## Decisions\n", "## Decisions\n\n- Mine.  <!-- kept -->\n")
+        .replace("## Results\n", "## Results\n\n- Mine.  <!-- kept -->\n")
         .replace("outcome: success", "outcome: failure # really")
     )
     built.write_text(text + "\n## Notes of mine\n\n  * odd   spacing\n", encoding="utf-8")

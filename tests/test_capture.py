@@ -10,11 +10,11 @@ from pathlib import Path
 import frontmatter
 import pytest
 from conftest import NOW, Files, Run
-from memory_kb.learning.speech.capture import hear, offer_captures
 from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.capture import hear, offer_statements
 from memory_kb.notes.events import Event
 
 Open = Callable[..., KnowledgeBase]
@@ -40,11 +40,11 @@ def test_offers_are_the_same_for_the_same_event() -> None:
         Event(role="user", content="Never push to main, please.", session="s", seq=3),
         Event(role="user", content="Go on with the next one."),
     ]
-    one, other = (offer_captures(hear(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
+    one, other = (offer_statements(hear(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
     assert len(one) == 1
     assert one == other
     assert dict(one[0].draft.fields) == {"session_id": "s", "session_seq": 3}
-    assert one[0].reason == "Said as a preference in session s, event 3."
+    assert one[0].reason == "Stated with “never” in session s, event 3."
 
 
 SAID = "Looks good. Always use UTC for timestamps."
@@ -55,17 +55,17 @@ def test_a_capture_is_an_entry_of_its_own(folder: Path, open_kb: Open) -> None:
     kb.session_append([Event(role="assistant", content="Done."), Event(role="user", content=SAID)], session="s")
     report = kb.capture(session="s")
     (kept,) = report.kept
-    assert (kept.action, kept.kind, kept.text, kept.span, kept.session, kept.seq) == (
+    assert (kept.action, kept.kind, kept.text, kept.marker, kept.session, kept.seq) == (
         "created",
-        "preference",
+        "policy",
         "Always use UTC for timestamps.",
-        "use UTC for timestamps",
+        "always",
         "s",
         2,
     )
     post = frontmatter.load(str(folder / (kept.path or "")))
     assert post.content.strip() == "Always use UTC for timestamps."
-    expected = {"kind": "preference", "type": "directive", "importance": 0.5, "status": "active", "source": "observed"}
+    expected = {"kind": "policy", "priority": "high", "importance": 0.8, "status": "active", "source": "user_explicit"}
     expected |= {"session_id": "s", "session_seq": 2}
     assert {name: post[name] for name in expected} == expected
     assert report.run.run
@@ -77,15 +77,15 @@ def test_a_capture_is_an_entry_of_its_own(folder: Path, open_kb: Open) -> None:
     ("said", "fields"),
     [
         (
-            "No, the worker runs on Celery, not on RQ.",
-            {"kind": "fact", "priority": "high", "importance": 0.8, "source": "observed"},
+            "No, we run the worker on Celery, not on RQ.",
+            {"kind": "preference", "priority": "high", "importance": 0.8, "source": "user_explicit"},
         ),
-        ("Don't ever mock the database.", {"kind": "policy", "importance": 0.95, "source": "observed"}),
+        ("Don't ever mock the database.", {"kind": "policy", "importance": 0.8, "source": "user_explicit"}),
         (
             "Please remember that I prefer tabs over spaces.",
-            {"kind": "preference", "importance": 0.95, "source": "user_explicit"},
+            {"kind": "preference", "importance": 0.8, "source": "user_explicit"},
         ),
-        ("Remember that Anna owns the billing module.", {"kind": "fact", "importance": 0.4, "source": "user_explicit"}),
+        ("Remember that Anna owns the billing module.", {"kind": "fact", "importance": 0.8, "source": "user_explicit"}),
     ],
 )
 def test_importance_comes_from_kind_and_priority(
@@ -111,7 +111,7 @@ def test_hearing_a_session_again_changes_nothing(folder: Path, open_kb: Open) ->
 
 
 def test_a_twin_is_reinforced_once_for_each_session(folder: Path, open_kb: Open) -> None:
-    learned = open_kb(folder).learn("Always use UTC for timestamps.", kind="preference")
+    learned = open_kb(folder).learn("Always use UTC for timestamps.", kind="policy")
     kb = open_kb(folder, NOW + timedelta(days=3))
     assert [kb.capture(SAID, session=session).kept[0].action for session in ("a", "a", "b")] == [
         "reinforced",
@@ -192,10 +192,10 @@ def test_the_command_takes_text_and_stdin(folder: Path, run: Run) -> None:
     done = run("--vault", folder, "capture", "Looks", "good.", "Always use UTC for timestamps.")
     assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "created", "")
     assert done.stdout.rstrip().endswith("Always use UTC for timestamps.")
-    done = run("--vault", folder, "capture", "--json", stdin="Thanks!\n\nAll commits must be signed.\n")
+    done = run("--vault", folder, "capture", "--json", stdin="Thanks!\n\nFrom now on sign all commits.\n")
     told = json.loads(done.stdout)
     assert [(one["action"], one["kind"], one["text"]) for one in told["messages"]] == [
-        ("created", "policy", "All commits must be signed.")
+        ("created", "policy", "Sign all commits.")
     ]
     done = run("--vault", folder, "capture", "actually, never mind that one")
     assert (done.returncode, done.stdout) == (0, "")
@@ -208,11 +208,11 @@ def test_the_command_takes_events(folder: Path, run: Run) -> None:
     events = [
         {"role": "user", "content": SAID, "seq": 4, "session": "s"},
         {"role": "assistant", "content": "All commits must be signed."},
-        {"role": "user", "content": "No, the worker runs on Celery, not on RQ.", "seq": 6, "session": "s"},
+        {"role": "user", "content": "No, we run the worker on Celery, not on RQ.", "seq": 6, "session": "s"},
     ]
     lines = "\n".join(map(json.dumps, events)) + "\nnonsense\n"
     preview = run("--vault", folder, "capture", "--dry-run", stdin=lines)
-    assert preview.stdout.count("+source: observed") == 2
+    assert preview.stdout.count("+source: user_explicit") == 2
     assert not list(folder.rglob("learnings/*.md"))
     done = run("--vault", folder, "capture", "--json", stdin=lines)
     told = json.loads(done.stdout)

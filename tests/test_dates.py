@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from conftest import NOW, Files, write_files
-from episodic import CHECKOUT, WEBHOOK, put_session
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.episodic.episodes import make_episode
@@ -76,30 +75,11 @@ def test_a_log_that_was_begun_today_tells_of_old_events(folder: Path, open_kb: O
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
     kb = open_kb(folder)
     kb.session_start("old")
-    told = end(kb, events("Fix the deploy script.", SAID))
+    told = end(kb, events("Fix the deploy script.", SAID), outcome="success")
     assert "is newer" in told["contradictions"]
     episode = by_kind(kb)["episode"]
     assert (episode.created_at, episode.count("duration_seconds")) == ("2025-06-01T10:01:30Z", 90)
     assert episode.path.startswith("memory/episodes/2025-06-01/")
-
-
-def test_every_entry_of_a_session_has_its_date(folder: Path, open_kb: Open) -> None:
-    kb = open_kb(folder)
-    call = {"type": "tool_call", "tool": "Bash"}
-    steps: list[tuple[str, str, bool]] = [("a", "npm install", False), ("b", "pnpm install", True)]
-    made = events("Install it, please.")
-    for number, (key, command, ok) in enumerate(steps):
-        at = format_time(OLD + timedelta(days=1, seconds=number))
-        made.append(Event(ts=at, session="old", call_id=key, args={"command": command}, **call))  # type: ignore[arg-type]
-        output = "Done" if ok else "npm error code EUNSUPPORTEDPROTOCOL"
-        made.append(Event(ts=at, session="old", type="tool_result", call_id=key, ok=ok, content=output))
-    end(kb, made, outcome="success")
-    found = by_kind(kb)
-    assert {name: str(memory.created_at)[:10] for name, memory in found.items()} == {
-        "pitfall": "2025-06-02",
-        "episode": "2025-06-02",
-    }
-    assert {memory.last_reinforced for memory in found.values()} == {"2025-06-02"}
 
 
 def test_what_is_still_to_come_is_of_now(folder: Path, open_kb: Open) -> None:
@@ -111,7 +91,7 @@ def test_what_is_still_to_come_is_of_now(folder: Path, open_kb: Open) -> None:
 
 def test_an_old_word_counts_and_sets_no_clock_back(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    learned = kb.learn(SAID, kind="preference")
+    learned = kb.learn(SAID, kind="policy")
     end(kb, events("Fix the deploy script.", SAID))
     (memory,) = [memory for memory in kb._memories() if memory.id == learned.id]
     assert (memory.reinforcement_count, memory.last_reinforced, str(memory.created_at)[:10]) == (
@@ -122,7 +102,7 @@ def test_an_old_word_counts_and_sets_no_clock_back(folder: Path, open_kb: Open) 
 
 
 def test_an_old_word_reinforces_as_of_its_day(folder: Path, open_kb: Open) -> None:
-    entry = f"---\nid: a\nkind: preference\nlast_reinforced: '2025-01-01'\ncreated_at: '2025-01-01'\n---\n{SAID}\n"
+    entry = f"---\nid: a\nkind: policy\nlast_reinforced: '2025-01-01'\ncreated_at: '2025-01-01'\n---\n{SAID}\n"
     write_files(folder, {"memory/learnings/a.md": entry})
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID))
@@ -143,62 +123,6 @@ def test_imported_notes_are_not_of_the_future_and_meet_what_is_there(
     kb.import_(tmp_path / "notes", format="obsidian")
     assert {str(memory.created_at)[:10] for memory in kb._memories() if "cache" in memory.text} == {"2026-11-21"}
     assert [one.resolution for one in kb.contradictions(since=NOW.date()).found] == ["retire"]
-
-
-def test_old_sessions_are_still_learned_from_and_stay_for_some_days(folder: Path, open_kb: Open) -> None:
-    late = NOW + timedelta(days=400)
-    kb = open_kb(folder, late)
-    for session in (CHECKOUT, WEBHOOK):
-        put_session(kb, session)
-        kb.reflect(session)
-    kb.maintain(force=True)
-    assert {memory.status for memory in kb._memories()} == {"active"}
-    made = [memory for memory in kb._memories() if memory.word("source") == "consolidated"]
-    assert {memory.kind for memory in made} == {"rule", "pitfall"}
-    assert {str(memory.created_at)[:10] for memory in made} == {"2026-11-20"}
-    assert {memory.metadata.get("detail") for memory in kb._memories() if memory.kind == "episode"} == {"full"}
-    later = open_kb(folder, late + timedelta(days=4))
-    later.maintain(force=True)
-    assert {memory.status for memory in later._memories()} == {"active"}  # the rules refer to the episodes
-
-
-def test_what_was_learned_of_old_sessions_is_not_archived_at_once(folder: Path, open_kb: Open) -> None:
-    kb = open_kb(folder)
-    kb.session_append(
-        [
-            Event(ts=format_time(OLD), session="old", role="user", content="Install it."),
-            Event(
-                ts=format_time(OLD),
-                session="old",
-                type="tool_call",
-                tool="Bash",
-                call_id="a",
-                args={"command": "npm install"},
-            ),
-            Event(
-                ts=format_time(OLD),
-                session="old",
-                type="tool_result",
-                call_id="a",
-                ok=False,
-                content="npm error code EUNSUPPORTEDPROTOCOL",
-            ),
-            Event(
-                ts=format_time(OLD),
-                session="old",
-                type="tool_call",
-                tool="Bash",
-                call_id="b",
-                args={"command": "pnpm install"},
-            ),
-            Event(ts=format_time(OLD), session="old", type="tool_result", call_id="b", ok=True, content="Done"),
-        ]
-    )
-    kb.session_end("old")
-    assert by_kind(kb)["pitfall"].status == "active"
-    later = open_kb(folder, NOW + timedelta(days=40))
-    later.maintain(force=True)
-    assert by_kind(later)["pitfall"].status == "archived"
 
 
 @pytest.mark.parametrize("again", [1, 2])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import extracting
 import pytest
-from extracting import ALL, SAID, answer, extracted, learning, log_session, outcome_of, variables
+from extracting import SAID, answer, extracted, learning, log_session, outcome_of, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
@@ -133,50 +133,6 @@ STATED = (
     Event(type="tool_call", tool="Bash", args={"command": "pnpm install"}, call_id="c2"),
     Event(type="tool_result", tool="Bash", ok=True, content="Done", call_id="c2"),
 )
-
-
-def test_without_a_model_rules_find_what_was_stated_and_what_failed(open_with: Open) -> None:
-    """D-8 holds for them too."""
-    kb = open_with(environ={"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"})
-    kb.stage_set("implementation")
-    log_session(kb, "s1", *STATED)
-    report = kb.extract("s1")
-    ruled = ("observations", "corrective")
-    assert {one.scope: one.outcome for one in report.scopes} == {
-        scope: "done" if scope in ruled else "skipped" for scope in ALL
-    }
-    assert {(one.word("extraction_scope"), one.type, one.phase) for one in extracted(kb)} >= {
-        ("corrective", "corrective", "implementation")
-    }
-    before = {memory.path: memory.hash for memory in kb._memories()}
-    kb.extract("s1")
-    assert {memory.path: memory.hash for memory in kb._memories()} == before
-
-
-def test_what_rules_and_a_model_make_of_the_same_event_is_one(kb: KnowledgeBase, fake: FakeProvider) -> None:
-    log_session(kb, "s1", *STATED)
-    said = learning("observations", (2, "Always use UTC for timestamps"))
-    fake.answers += [answer(said), answer()]
-    kb.extract("s1", scopes=["observations", "corrective"])
-    kept = sorted((str(one.word("extraction_scope")), one.title) for one in extracted(kb))
-    assert kept[1:] == [("observations", "What observations shows")]
-    assert "pnpm" in kept[0][1]
-    before = {memory.path: memory.hash for memory in kb._memories()}
-    kb.extract("s1", scopes=["observations", "corrective"])
-    assert {memory.path: memory.hash for memory in kb._memories()} == before
-    assert len(fake.calls) == 2
-
-
-def test_rules_that_fail_leave_the_model_alone(
-    kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr("memory_kb.learning.observation.findings.find_learnings", fail)
-    log_session(kb)
-    fake.answers.append(answer(learning("observations")))
-    assert outcome_of(kb, "observations") == [("observations", "done")]
 
 
 def test_a_dry_run_asks_nothing_and_tells_the_cost(open_with: Open, fake: FakeProvider) -> None:

@@ -40,7 +40,7 @@ def test_only_what_people_state_is_kept_of_conversations(kb: KnowledgeBase, sour
     (view,) = kb.list()
     assert "Always use zod for validation." in (kb.show(view.id).text or "")
     assert (view.kind, view.metadata["session_id"], view.metadata["created_at"][:10]) == (
-        "preference",
+        "policy",
         "claude-11111111-aaaa",
         "2026-01-05",
     )

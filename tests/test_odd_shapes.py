@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from memory_kb.learning.observation.findings import find_learnings
 
-from memory_kb.model import Location
+from memory_kb.learning.capture import hear
 from memory_kb.notes.events import Event
+from memory_kb.sessions.trace import trace_session
 
 SIZE = 190_000
 UNITS = (
@@ -68,4 +68,5 @@ def ran(call: str, command: str, output: str, *, ok: bool) -> list[Event]:
 def test_a_long_text_of_an_odd_shape_holds_nothing_up(unit: str, make: Callable[[str], list[Event]]) -> None:
     for lead, end in (("we use ", "."), ("", " x")):
         text = f"{lead}{unit * (SIZE // len(unit))}{end}"
-        list(find_learnings(make(text), Location()))
+        list(hear(make(text)))
+        trace_session("s", make(text))

@@ -71,7 +71,7 @@ def test_a_session_that_went_on_renews_its_episode(kb: KnowledgeBase) -> None:
     ("old", "new"),
     [
         ("## Action log", "A remark of mine.\n\n## Action log"),
-        ("outcome: mixed", "outcome: failure"),
+        ("outcome: failure", "outcome: mixed"),
         ("-> fail: Con", "-> fail: con"),
     ],
 )

@@ -69,7 +69,7 @@ MARKERS = (
     ),
     _marker(
         "policy",
-        r"(?:we |you |i )?(?:always|never)\s+(?!mind\b|been\b|had\b|seen\b|heard\b|again\b|ever\b|knew\b|thought\b|got\b|\w+ed\b)(?=\w)",
+        r"(?:we )?(?:always|never)\s+(?!mind\b|been\b|had\b|seen\b|heard\b|again\b|ever\b|knew\b|thought\b|got\b|\w+ed\b)(?=\w)",
     ),
     _marker("policy", r"(?:don't|do not|dont) ever\s"),
     _marker("policy", r"(?:we|our team) only\s+(?!had\b|\w+ed\b)(?=\w)"),
@@ -88,7 +88,7 @@ MARKERS = (
     _marker(
         "policy", r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\b[\s,:]*", is_dropped=True
     ),
-    _marker("policy", r"(?:wir |ich |du )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )"),
+    _marker("policy", r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )"),
     _marker("preference", r"(?:wir (?:nutzen|verwenden|benutzen|nehmen)|ich bevorzuge)\b"),
     _marker("fact", r"(?:souviens-toi|rappelle-toi|n'oublie pas|retiens|note)[,:]? (?:que |qu')", is_dropped=True),
     _marker("policy", r"(?:désormais|dorénavant|à partir de maintenant|à l'avenir)\b[\s,:]*", is_dropped=True),

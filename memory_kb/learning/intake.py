@@ -200,7 +200,7 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
         draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
     if offer.origin is not None and offer.origin_field not in dict(draft.fields):
         draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
-    older = find_older(grounds.index, draft, offer.place) if offer.replaces else None
+    older = find_older(grounds.index, draft, offer.place, at.isoformat()) if offer.replaces else None
     if older:
         links: Value = [{"to": older.entry_id, "relation": "supersedes"}]
         draft = replace(draft, fields=(*draft.fields, ("links", links)))

@@ -177,8 +177,8 @@ _STATED = ("preference", "policy", "fact")
 _VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
 
 
-def find_older(index: Index, draft: Draft, place: Location) -> StoredEntry | None:
-    """Return the statement of a person at the same place that a new one replaces: one subject, another value."""
+def find_older(index: Index, draft: Draft, place: Location, before: str) -> StoredEntry | None:
+    """Return the statement at the same place, made before a moment, that a new one replaces: one subject, another value."""
     here = Filters(
         kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
     )
@@ -188,7 +188,8 @@ def find_older(index: Index, draft: Draft, place: Location) -> StoredEntry | Non
         if entry.metadata
         and not _is_peoples(entry)
         and not _is_superseded(entry)
-        and json.loads(entry.metadata).get("source") == "user_explicit"
+        and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
+        and str(known.get("created_at", ""))[:10] <= before[:10]
         and (share := replaced_share(draft.text, index.contents(entry)))
     ]
     return max(found, key=itemgetter(0))[1] if found else None

@@ -149,8 +149,15 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         return Done("; ".join(new), tuple(report.run for report in reports))
 
     def _capture_step(self, session: str, *, dry_run: bool) -> Done:
-        done = self.capture(session=session, dry_run=dry_run)
-        return Done(say_changes([done.run], "learning kept", "learnings kept"), (done.run,))
+        from memory_kb.learning.hard_events import find_hard_events
+
+        runs = []
+        if self.settings.learning.capture != "off":
+            runs.append(self.capture(session=session, dry_run=dry_run).run)
+        offers = find_hard_events(self._trace_session(session), Location())
+        if offers:
+            runs.append(self._take_in("capture", offers, dry_run=dry_run)[1])
+        return Done(say_changes(runs, "learning kept or proposed", "learnings kept or proposed"), tuple(runs))
 
     def _extraction_step(self, session: str, *, dry_run: bool) -> Done:
         done = self.extract(session, dry_run=dry_run)

@@ -119,12 +119,7 @@ def plan_consolidation(
         for pattern in find_patterns(group)
     ]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
-    sessions = {one.diary.session_id for one in episodes}
-    others = [
-        memory
-        for memory in memories
-        if memory.is_live and memory.kind not in _NO_STATEMENTS and memory.word("session_id") not in sessions
-    ]
+    others = [memory for memory in memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
     done = [_settle_pattern(pattern, rules, others, now, was_made, word, weigh) for pattern in patterns]
     pitfalls = {memory.id: memory for memory in memories if memory.kind == "pitfall"}
     done += [_settle_pitfall(pitfall, pitfalls, now) for pitfall in find_pitfalls(episodes)]
@@ -151,7 +146,7 @@ def _settle_pattern(
     there = next(
         (one for one in others if any(likeness(one.text, said) > TWIN_SIMILARITY for said in pattern.said)), None
     )
-    if there:
+    if there and len(pattern.said) == 1:
         return Dropped(pattern.text, f"{there.id} says it already")
     if pattern.confidence < LEAST_CONFIDENCE:
         return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")

@@ -34,6 +34,10 @@ _LABEL = re.compile(
     r"(?:(?:key )?(?:lesson|learning|takeaway|decision|note|rule|tip|gotcha|remember)s?(?: learned)?\s*[:—–-]\s*|note that )",
     re.IGNORECASE,
 )
+#: Facts of the log that earlier versions listed among the accomplishments.
+_MACHINE_MADE = re.compile(
+    r"^(?:Committed `|Opened https?://|`[^`]+` (?:passes|went through)|(?:I|we)(?:'ve| have)?\b)", re.IGNORECASE
+)
 _FIRST_PERSON = re.compile(r"^(?:I'll|I will|we'll|we will|let's)\s+(?=\w)", re.IGNORECASE)
 
 
@@ -228,7 +232,7 @@ def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
 
 
 def _aside(diary: DiaryEntry) -> tuple[str, ...]:
-    done = diary.accomplishments
+    done = tuple(text for text in diary.accomplishments if not _MACHINE_MADE.match(text))
     is_event = not (diary.key_learnings or diary.decisions or diary.accomplishments)
     return (*done, *((" ".join(diary.lead.split()),) if is_event and 0 < len(diary.lead) <= 300 else ()))
 
