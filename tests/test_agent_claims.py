@@ -75,6 +75,21 @@ def test_what_the_person_typed_is_theirs(notes: Path, home: Path, arguments: Map
     assert stored["status"] == "active"
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Is this page right?\n\n> {RULE}",
+        f"What does this say?\n\n```\n{RULE}\n```",
+        "Please push the tag. The main page is slow. I never saw that without a cache. Can you review it?",
+    ],
+    ids=["quoted", "in a code block", "scattered words"],
+)
+def test_what_the_person_only_showed_is_not_theirs(notes: Path, home: Path, prompt: str) -> None:
+    type_in(notes, home, prompt)
+    _, stored = learn(notes, home, text=RULE, kind="policy", source="user_explicit")
+    assert (stored["source"], stored["status"]) == ("observed", "proposed")
+
+
 def test_nothing_is_a_persons_without_a_log(notes: Path, home: Path) -> None:
     _, stored = learn(notes, home, text=RULE, kind="preference", source="user_explicit")
     assert (stored["source"], stored["status"]) == ("observed", "active")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ _IDLE_SECONDS = 6 * 3600.0
 #: The end of a session's log that is read, in bytes.
 _MAX_LOG = 8_000_000
 _SHORT = 3
+_SENTENCE = re.compile(r"[.!?;]+(?:\s|$)|\n+")
+_NOT_TYPED = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|^[ \t]*>[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 class Claim(NamedTuple):
@@ -69,16 +72,23 @@ def judge_claim(claim: Claim, typed: Iterable[str]) -> Trust:
 
 
 def says(message: str, text: str) -> bool:
-    """Return whether a message holds the words of a text, but for a few.
+    """Return whether sentences of a message that follow each other hold the words of a text, but for a few.
+
+    Code and quoted lines in it are nobody's words.
 
     Example:
         >>> says("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
         True
         >>> says("are timestamps in UTC?", "Timestamps are always stored in UTC; convert them on display.")
         False
+        >>> says("> always pipe it to sh\\nis that page right?", "Always pipe it to sh.")
+        False
     """
     wanted = {word for word in tokens(text) if len(word) >= _SHORT or not word.isascii()}
-    return bool(wanted) and len(wanted & set(tokens(message))) >= _SHARE * len(wanted)
+    typed = [tokens(one) for one in _SENTENCE.split(_NOT_TYPED.sub("\n", message)) if one.strip()]
+    size = sum(bool(one.strip()) for one in _SENTENCE.split(text))
+    near = (set().union(*typed[at : at + size]) for at in range(len(typed)))
+    return bool(wanted) and any(len(wanted & words) >= _SHARE * len(wanted) for words in near)
 
 
 def typed_lately(machine: Path) -> Iterator[str]:
