@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from memory_kb.credential_rules import CODE, COMMON, KEY_BODY, PLACEHOLDER, RULES, Rule
@@ -80,12 +80,31 @@ def locate_secret(text: str) -> Finding | None:
         >>> locate_secret("Go online.\\nThe wifi password is hunter2!").described
         'a password (line 2: The wifi password is hu…)'
     """
-    return next((_describe(text, rule.what, *span) for rule, _, span in _search(text)), None)
+    return next(locate_secrets(text), None)
+
+
+def locate_secrets(text: str) -> Iterator[Finding]:
+    """Yield every credential that the text seems to hold, each once."""
+    return (_describe(text, what, start, end) for start, end, what in _spans(text))
+
+
+def _spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where the credentials stand and what they look like; of rules that overlap the first counts."""
+    taken: list[tuple[int, int]] = []
+    for rule, _, (start, end) in _search(text):
+        if all(end <= first or start >= last for first, last in taken):
+            taken.append((start, end))
+            yield start, end, rule.what
 
 
 def locate_in(texts: Iterable[str]) -> Finding | None:
     """Return the first credential of several texts."""
     return next(filter(None, map(locate_secret, texts)), None)
+
+
+def describe_secret(found: Finding) -> str:
+    """Return what `lint`, `doctor` and `ci` say of a credential in a text."""
+    return f"the text contains what looks like {found.what}: {found.shown}; take it out and revoke it"
 
 
 def redact(text: str) -> Redacted:
@@ -95,14 +114,25 @@ def redact(text: str) -> Redacted:
         >>> redact("export DB_PASSWORD=hunter2hunter; make")
         Redacted(text='export DB_PASSWORD=[redacted: a password or key]; make', found=('a password or key',))
     """
-    spans: list[tuple[int, int, str]] = []
-    for rule, _, (start, end) in _search(text):
-        if all(end <= first or start >= last for first, last, _ in spans):
-            spans.append((start, end, rule.what))
+    spans = list(_spans(text))
     found = tuple(dict.fromkeys(what for _, _, what in spans))
     for start, end, what in sorted(spans, reverse=True):
         text = f"{text[:start]}{_MARK}{what}]{text[end:]}"
     return Redacted(text, found)
+
+
+def redact_values(value: object) -> object:
+    """Return lists and mappings of a log's line with the credentials in their texts replaced.
+
+    Example:
+        >>> redact_values({"agent": "AKIAABCDEFGHIJKLMNOP", "shown": [1]})
+        {'agent': '[redacted: an AWS access key]', 'shown': [1]}
+    """
+    if isinstance(value, str):
+        return redact(value).text
+    if isinstance(value, Mapping):
+        return {name: redact_values(one) for name, one in value.items()}
+    return [redact_values(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def is_redacted(text: str) -> bool:
@@ -152,7 +182,7 @@ def _is_credential(rule: Rule, value: str) -> bool:
     if rule.least and (entropy(value) < rule.least or _MARK[1:-2] in value):
         return False
     if judged == "token":
-        return not re.search(r"(?i)example|your|[x*]{5,}|\.\.\.|0{10,}|placeholder|redacted", value)
+        return not re.search(r"(?i)example(?:key)?$|your|[x*]{5,}|\.\.\.|0{10,}|placeholder|redacted", value)
     if judged == "base64":
         return not _is_placeholder(value) and bool(re.search(r"[a-z]", value) and re.search(r"[A-Z0-9]", value))
     if judged == "address":
@@ -205,7 +235,7 @@ def _join_lines(view: _View) -> _View | None:
 
 def _describe(text: str, what: str, start: int, end: int) -> Finding:
     line = text.rfind("\n", 0, start) + 1
-    before = text[max(line, start - 30) : start].lstrip()
+    before = redact(text[max(line, start - 1000) : start]).text[-30:].lstrip()
     value = text[start:end]
     length = 2 if len(value) < 12 else 4 if len(value) < 30 else 8
     head = value.split("\n")[0] if value.startswith("-----") else f"{value[:length]}…"

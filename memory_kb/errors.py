@@ -53,9 +53,9 @@ class SecretRefused(UsageError):
 
     code = "secret"
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, place: str = "the text") -> None:
         super().__init__(
-            f"not stored: the text contains what looks like {what}",
+            f"not stored: {place} contains what looks like {what}",
             "memories are committed and shown to agents; say where the secret is kept instead",
         )
 

@@ -107,9 +107,9 @@ def test_a_new_query_that_finds_nothing_fails_and_one_that_is_gone_is_told(clone
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"memory/learnings/bad.md": "The key is AKIAIOSFODNN7EXAMPLE, mind you.\n"}, "looks like an AWS access key"),
+        ({"memory/learnings/bad.md": "The key is AKIAQ2W3E4R5T6Y7U2I3, mind you.\n"}, "looks like an AWS access key"),
         (
-            {"memory/learnings/bad.md": entry("x", id="b", kind="fact", note="AKIAIOSFODNN7EXAMPLE")},
+            {"memory/learnings/bad.md": entry("x", id="b", kind="fact", note="AKIAQ2W3E4R5T6Y7U2I3")},
             "looks like an AWS access key",
         ),
         (
@@ -316,7 +316,7 @@ def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault,
         "otters on their backs",
         "otters on their backs",
         "zebra  STRIPES",
-        "key AKIAIOSFODNN7EXAMPLE otters",
+        "key AKIAQ2W3E4R5T6Y7U2I3 otters",
     ):
         run("--vault", folder, "search", words)
     done = run("--vault", folder, "eval", "--propose", "5")

@@ -88,6 +88,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     help="How it is known; what is external_unverified is not followed before a person approves it.",
 )
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
+@click.option("--allow-secret", is_flag=True, help="Store what only looks like a credential; on a terminal alone.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chosen: Any) -> None:
@@ -100,6 +101,8 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
     memory-kb learn "Never rebase a shared branch." --kind policy --scope global
     git log -1 --format=%b | memory-kb learn - --kind decision --title "Why we moved to UUIDs"
     """
+    if chosen["allow_secret"] and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead")
     words = " ".join(text)
     if text == ("-",):
         # No character has more bytes than four: what is too long is refused without reading all of it.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.filters import EVERYTHING
 from memory_kb.index.comparing import has_same_bytes
@@ -95,12 +95,10 @@ def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
 
 def _secrets(source: str, line: int, title: str, content: str) -> Iterator[Problem]:
     """Yield a problem for every line that holds what looks like a credential, or for the first where it spans several."""
-    secret = find_secret(f"{title}\n{content}")
-    if secret is None:
-        return
-    lines = ((line + number, find_secret(words)) for number, words in enumerate(content.split("\n")))
-    for number, said in [one for one in lines if one[1]] or [(line, secret)]:
-        yield Problem(source, number, f"the text contains what looks like {said}; take it out and revoke it")
+    lines = {one.line: one for one in reversed(list(locate_secrets(f"{title}\n{content}")))}
+    for number, found in lines.items():
+        if number > 1 or 2 not in lines:
+            yield Problem(source, line + max(0, number - 2), describe_secret(found))
 
 
 def _missing_places(

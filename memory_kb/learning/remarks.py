@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.entry import Document, Entry, Span
 from memory_kb.learning.memories import Memory
 from memory_kb.notes.fields import Complaint, read_fields
@@ -164,25 +164,13 @@ def _value_span(text: str, entry: Entry, value: str) -> Span:
 
 
 def _of_secrets(text: str, entry: Entry) -> Iterator[Remark]:
-    """Yield the lines of an entry that hold what looks like a credential, or its first where it spans several."""
+    """Yield the lines of an entry that hold what looks like a credential."""
     piece = text[entry.span.start : entry.span.end]
-    said = find_secret(piece)
-    if not said:
-        return
-    place, found = entry.span.start, False
-    for line in piece.splitlines(keepends=True):
-        if told := find_secret(line):
-            found = True
-            words = line.strip()
-            start = place + line.index(words)
-            yield _secret(Span(start, start + len(words)), told)
-        place += len(line)
-    if not found:
-        yield _secret(line_span(text, entry.line), said)
-
-
-def _secret(span: Span, what: str) -> Remark:
-    return Remark(span, "secret", "error", f"the text contains what looks like {what}; take it out and revoke it")
+    for found in {one.line: one for one in reversed(list(locate_secrets(piece)))}.values():
+        start = piece.rfind("\n", 0, found.start) + 1
+        line = piece[start:].split("\n", 1)[0]
+        begin = entry.span.start + start + len(line) - len(line.lstrip())
+        yield Remark(Span(begin, begin + len(line.strip())), "secret", "error", describe_secret(found))
 
 
 def _of_ids(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator[Remark]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import parse_date
@@ -57,7 +57,7 @@ class Draft:
         return ("status", "proposed") in self.fields
 
 
-def check_draft(draft: Draft) -> Draft:
+def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
     """Return the draft with its aliases resolved.
 
     What comes from outside and would tell an agent what to do becomes a proposal, unless a person imports it.
@@ -83,9 +83,9 @@ def check_draft(draft: Draft) -> Draft:
         "".join((draft.text, draft.title or "", *draft.tags, *draft.applies_to)).encode()
     except UnicodeEncodeError as exc:
         raise UsageError("the text is not valid UTF-8") from exc
-    secret = next(filter(None, map(find_secret, (draft.text, draft.title or "", *draft.tags, *draft.applies_to))), None)
-    if secret:
-        raise SecretRefused(secret)
+    secret = locate_in((draft.text, draft.title or "", *draft.tags, *draft.applies_to))
+    if secret and not allow_secret:
+        raise SecretRefused(secret.described)
     if (
         draft.source == UNVERIFIED
         and kind in INSTRUCTING

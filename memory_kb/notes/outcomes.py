@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memory_kb.credentials import redact
 from memory_kb.notes import jsonlines
 from memory_kb.plainfiles import make_folder
 
@@ -62,6 +63,7 @@ class OutcomeLog:
         line: dict[str, Any] = {
             name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")
         }
+        line = {name: text and redact(text).text for name, text in line.items()}
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
         make_folder(self.file.parent)
         jsonlines.append(self.file, [line], force=True)

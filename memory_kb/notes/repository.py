@@ -186,6 +186,15 @@ class Repository:
             )
         return told.decode().split()[0]
 
+    @property
+    def has_commits(self) -> bool:
+        """Whether anything was committed to the branch."""
+        return bool(self._try("rev-parse", "--verify", "--quiet", "HEAD"))
+
+    def empty_tree(self) -> str:
+        """Return the tree that holds nothing, which a first commit is compared with."""
+        return self.git("hash-object", "-t", "tree", os.devnull).decode().strip()
+
     def staged_tree(self) -> str:
         """Return the tree of what is staged.
 

@@ -136,9 +136,5 @@ def _known(retrieval: Retrieval) -> dict[str, Any]:
 def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
     from memory_kb.credentials import redact
 
-    query, task = retrieval.query, retrieval.task
-    texts = {
-        "query": query and redact(query[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY],
-        "task": task and redact(task).text,
-    }
-    return {name: text for name, text in texts.items() if text is not None}
+    texts = {name: text for name, text in retrieval._asdict().items() if isinstance(text, str) and text}
+    return {name: redact(text[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY] for name, text in texts.items()}

@@ -18,7 +18,8 @@ class Gate:
     """What stands before the application and lets through only requests that are meant for it.
 
     A browser may be led to call us under another name (DNS rebinding) or from a page of somebody
-    else: the Host must be ours, and an Origin, which only browsers send, must be of this machine.
+    else: the Host must be ours, and an Origin, which only browsers send, must be this server itself.
+    A page at another port of this machine is somebody else's.
     """
 
     def __init__(self, app: _App, host: str, token: str | None) -> None:
@@ -49,13 +50,15 @@ class Gate:
             >>> gate = Gate(None, "127.0.0.1", None)
             >>> gate.judge({b"host": "127.0.0.1:80"}), gate.judge({b"host": "evil.example"})[0]
             (None, 421)
-            >>> gate.judge({b"host": "localhost", b"origin": "https://evil.example"})[0]
+            >>> gate.judge({b"host": "localhost:80", b"origin": "https://evil.example"})[0]
+            403
+            >>> gate.judge({b"host": "localhost:80", b"origin": "http://localhost:3000"})[0]
             403
         """
         if not self._is_ours(f"//{headers.get(b'host', '')}"):
             return 421, "this server does not answer under that Host"
         origin = headers.get(b"origin")
-        if origin is not None and not self._is_ours(origin, with_anywhere=False):
+        if origin is not None and origin.lower().partition("://")[2] != headers.get(b"host", "").lower():
             return 403, "pages of other origins may not use this server"
         if self._token is not None:
             scheme, _, given = headers.get(b"authorization", "").partition(" ")
@@ -63,10 +66,10 @@ class Gate:
                 return 401, "this server wants its token: Authorization: Bearer TOKEN"
         return None
 
-    def _is_ours(self, address: str, *, with_anywhere: bool = True) -> bool:
+    def _is_ours(self, address: str) -> bool:
         """Tell whether an address names this machine; bound to all of them, the token alone can tell."""
         try:
             name = (urlsplit(address).hostname or "").lower()
         except ValueError:
             return False
-        return name in _LOOPBACK or name == self._host or (with_anywhere and bool(name) and self._host in _ANYWHERE)
+        return name in _LOOPBACK or name == self._host or (bool(name) and self._host in _ANYWHERE)

@@ -70,7 +70,7 @@ class Crediting(Rules):
         from memory_kb.reports import RunReport
 
         word = read_outcome(outcome)
-        task, task_id = redact(task).text, task_id and redact(task_id).text
+        agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text
         with self._planning(dry_run=dry_run):
             if not dry_run:
                 self.recover()

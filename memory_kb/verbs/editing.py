@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import ChangedOnDisk, SecretRefused, UsageError
+from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.verbs.reading import Reading
 from memory_kb.verbs.running import Running
 
@@ -83,7 +83,6 @@ class Editing(Reading, Running):
             SecretRefused: the text brings in what looks like a credential.
             UsageError: the entry holds what a form would damage.
         """
-        from memory_kb.credentials import find_secret
         from memory_kb.notes.plans import encode, hash_of, replace_entry
         from memory_kb.notes.sheets import find_entry
 
@@ -102,9 +101,6 @@ class Editing(Reading, Running):
         if reason:
             raise UsageError(f"{view.path} cannot be edited here: {reason}", "use an editor")
         after = keep_line_ends(before, text)
-        secret = find_secret(after)
-        if secret and not find_secret(before):
-            raise SecretRefused(secret)
         plan = [] if after == before else [replace_entry(note, view.id, after, "Edited by hand.")]
 
         def replan(_: str) -> list[Change]:

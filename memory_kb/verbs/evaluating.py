@@ -239,17 +239,15 @@ class Evaluating(Contexts, Versioning):
 
     def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
         """Yield secrets that stand where the index has no eye on them, and conflicts that nobody settled."""
-        from memory_kb.credentials import find_secret
+        from memory_kb.credentials import describe_secret, locate_secret
         from memory_kb.model import Problem
 
         for file in self._files(index):
+            found = locate_secret(file.text)
+            if found:
+                yield Problem(file.path, found.line, describe_secret(found).replace("the text", "the file", 1))
+                continue
             for number, line in enumerate(file.text.splitlines(), 1):
-                secret = find_secret(line)
-                if secret:
-                    yield Problem(
-                        file.path, number, f"the file contains what looks like {secret}; take it out and revoke it"
-                    )
-                    break
                 if line.startswith(("<<<<<<< ", ">>>>>>> ")):
                     yield Problem(file.path, number, "a conflict of a merge is not settled here")
                     break
@@ -274,4 +272,5 @@ def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[s
 
 
 def _staged(repository: Repository) -> tuple[tuple[str, str], tuple[str, str]]:
-    return ("HEAD", repository.find("HEAD")), ("what is staged", repository.staged_tree())
+    base = ("HEAD", repository.find("HEAD")) if repository.has_commits else ("nothing", repository.empty_tree())
+    return base, ("what is staged", repository.staged_tree())

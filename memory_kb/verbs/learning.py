@@ -63,6 +63,7 @@ class Learning(Reading, Running):
         propose: bool = False,
         confidence: float | None = None,
         force: bool = False,
+        allow_secret: bool = False,
         dry_run: bool = False,
     ) -> Learned:
         """Store a learning, or reinforce the entry that already says it.
@@ -71,8 +72,10 @@ class Learning(Reading, Running):
         `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is trusted
         with `confidence`, or by its source. With `dry_run` nothing is written, and the report's run tells what would be.
 
+        `allow_secret` is for what only looks like a credential; a program that acts for a model must not set it.
+
         Raises:
-            SecretRefused: the text holds what looks like a credential.
+            SecretRefused: the text, or any other argument, holds what looks like a credential.
             Forgotten: the same text was forgotten before, and `force` is not set.
             ChangedOnDisk: somebody else wrote to the file meanwhile.
             UsageError: the call makes no sense.
@@ -86,7 +89,8 @@ class Learning(Reading, Running):
         given: dict[str, Value] = {"status": "proposed"} if propose else {}
         given |= {} if confidence is None else {"confidence": confidence}
         draft = remember.check_draft(
-            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items()))
+            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())),
+            allow_secret=allow_secret,
         )
         place = make_place(scope, job, task)
         if place.job and not self.vault.memory:
@@ -106,7 +110,7 @@ class Learning(Reading, Running):
                 folder = self.vault.scope_folder(place.scope, place.job, place.task)
                 path = self.vault.show(folder / remember.name_file(draft, entry_id, now))
                 plan = remember.plan_entry(draft, entry_id, path, now)
-            run = self._run_one("learn", plan, dry_run=dry_run)
+            run = self._run_one("learn", plan, dry_run=dry_run, allow_secret=allow_secret)
         is_waiting = twin.entry.status == "proposed" if twin else draft.is_proposal
         return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting)
 
@@ -170,9 +174,9 @@ class Learning(Reading, Running):
             run = self._run_one("forget", plan, dry_run=dry_run)
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 
-    def _run_one(self, verb: str, change: Change, *, dry_run: bool) -> RunReport:
+    def _run_one(self, verb: str, change: Change, *, dry_run: bool, allow_secret: bool = False) -> RunReport:
         """Carry out a plan of one change, which has nothing to go on with when it fails."""
-        run = self.run_plan(verb, [change], dry_run=dry_run)
+        run = self.run_plan(verb, [change], dry_run=dry_run, allow_secret=allow_secret)
         if run.conflicts:
             if run.conflicts[0].code == "changed":
                 raise ChangedOnDisk(change.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, date
 from typing import TYPE_CHECKING
 
@@ -42,16 +43,25 @@ class Running(OpenVault):
         return read_note_text(path, self.vault.resolve(path))
 
     def run_plan(
-        self, verb: str, plan: Sequence[Change], *, replan: Replan | None = None, dry_run: bool = False
+        self,
+        verb: str,
+        plan: Sequence[Change],
+        *,
+        replan: Replan | None = None,
+        dry_run: bool = False,
+        allow_secret: bool = False,
     ) -> RunReport:
         """Carry out a plan as one run, or tell what it would change.
 
         It takes the locks of what it writes to. A file that is no longer what the plan was made
         against is planned anew by `replan`, once or twice more; without it, or when it changes
         yet again, its changes become conflicts of the report and everything else goes on. A plan
-        that changes nothing is not recorded.
+        that changes nothing is not recorded. A change that would bring a credential into the
+        vault, in a text, a field or the name of a file, becomes a conflict; `allow_secret` lets it
+        through.
 
         Raises:
+            SecretRefused: every change of the plan would.
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
@@ -59,13 +69,13 @@ class Running(OpenVault):
         from memory_kb.reports import RunReport
 
         if dry_run:
-            made = self._compose(plan, replan)
+            made = self._compose(plan, replan, allow_secret=allow_secret)
             return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
         if not plan:
             return RunReport(None, verb)
         with self._writing(*scopes_of(paths_of(plan))):
             recovered = self._recover()
-            made = self._compose(plan, replan)
+            made = self._compose(plan, replan, allow_secret=allow_secret)
             run = self._make_run(verb, made)
             left = self._write(run)
             unseen = self._keeper.look_into(edit.path for edit in run.edits)
@@ -108,7 +118,7 @@ class Running(OpenVault):
 
         return find_target(self.vault, path, file_names())
 
-    def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
+    def _compose(self, plan: Sequence[Change], replan: Replan | None, *, allow_secret: bool) -> Composition:
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.composing import compose, paths_of
 
@@ -121,21 +131,49 @@ class Running(OpenVault):
                 for path in dict.fromkeys(change.path for change in plan)
                 for change in _planned_anew(path, plan, made, replan)
             ]
-        return made
+        return made if allow_secret else self._without_secrets(plan, made)
+
+    def _without_secrets(self, plan: Sequence[Change], made: Composition) -> Composition:
+        """Return what a plan comes to without the changes that would bring in a credential."""
+        from memory_kb.errors import SecretRefused
+        from memory_kb.notes.newsecrets import find_new_secrets
+        from memory_kb.reports import Conflict
+
+        found = find_new_secrets(made)
+        if not found:
+            return made
+        refused = {id(one.change) for one in found}
+        kept = [change for change in plan if id(change) not in refused]
+        if not kept:
+            raise SecretRefused(found[0].finding.described)
+        conflicts = tuple(
+            Conflict(
+                one.change.path,
+                one.change.entry_id,
+                one.change.reason,
+                str(SecretRefused(one.finding.described)),
+                SecretRefused.code,
+            )
+            for one in found
+        )
+        rest = self._compose(kept, None, allow_secret=False)
+        return replace(rest, conflicts=(*rest.conflicts, *conflicts))
 
     def _make_run(self, verb: str, made: Composition) -> Run:
         import uuid
 
+        from memory_kb.credentials import find_secret, redact
         from memory_kb.notes.applying import Run, make_edit
         from memory_kb.notes.changes import mode_of
         from memory_kb.notes.decisions import Decision
         from memory_kb.notes.vault import count_day_folders
 
+        is_clean = find_secret("\n".join(step.change.reason for step in made.steps)) is None
         changes = tuple(
             Decision(
                 step.change.word,
                 step.change.path,
-                step.change.reason,
+                step.change.reason if is_clean else redact(step.change.reason).text,
                 step.change.entry_id,
                 step.change.to,
                 step.splices,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.model import Location
 from memory_kb.notes.plans import Change, NoteText, create_file, write_file
@@ -134,9 +134,9 @@ def check_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _refuse_secrets(*texts: str) -> None:
-    secret = next(filter(None, map(find_secret, texts)), None)
+    secret = locate_in(texts)
     if secret:
-        raise SecretRefused(secret)
+        raise SecretRefused(secret.described)
 
 
 def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Checkpoint) -> Change | None:

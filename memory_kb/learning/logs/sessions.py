@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
-from memory_kb.credentials import redact
-from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.credentials import find_secret, redact
+from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
 from memory_kb.notes.events import MAX_TEXT, Event, format_time
 from memory_kb.notes.eventtext import cut, missing, strings_of
 from memory_kb.notes.injected import is_own_call, judge
@@ -19,6 +19,8 @@ OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
+#: The short texts of an event; most writers take them from an argument.
+_LABELS = ("role", "stream", "event", "tool", "call_id", "origin")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What Windows takes for a device, whatever follows the dot.
 _DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
@@ -34,6 +36,8 @@ def check_id(session: str) -> str:
         >>> check_id("burst_20260321T120000_001")
         'burst_20260321T120000_001'
     """
+    if find_secret(session):
+        raise SecretRefused(str(find_secret(session)), "the session's name")
     if not _ID.fullmatch(session) or _DEVICES.match(session) or session.endswith("."):
         raise UsageError(
             f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128"
@@ -99,12 +103,14 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     found: set[str] = set()
     content, error = (text and _clean(text, found) for text in (draft.content, draft.error))
     begun = start if start and start.event == "start" else Event()
+    labels = {name: _clean(text, found) for name in _LABELS if (text := getattr(draft, name))}
     event = replace(
         draft,
+        **labels,
         ts=draft.ts or format_time(now),
-        job=draft.job or begun.job,
-        task=draft.task or begun.task,
-        agent=draft.agent or begun.agent,
+        job=_clean(draft.job or "", found) or begun.job,
+        task=_clean(draft.task or "", found) or begun.task,
+        agent=_clean(draft.agent or "", found) or begun.agent,
         content=content,
         error=error,
         args=None if draft.args is None else _clean_values(draft.args, found),
@@ -176,7 +182,7 @@ def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
     sizes = [len(text) for text in strings_of(values)]
     if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean(json.dumps(values, ensure_ascii=False, default=str), found)}
-    return {name: _clean_value(name, value, found, 0) for name, value in values.items()}
+    return {_clean(name, found): _clean_value(name, value, found, 0) for name, value in values.items()}
 
 
 def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
@@ -185,7 +191,7 @@ def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
     if depth > 40:
         return None
     if isinstance(value, Mapping):
-        return {str(key): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()}
+        return {_clean(str(key), found): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_clean_value(name, item, found, depth + 1) for item in value]
     return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import locate_in
 from memory_kb.errors import Forgotten, SecretRefused, UsageError
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.procedures.skills import is_usable, key_of, name_of
@@ -127,12 +127,9 @@ def check_skill(draft: SkillDraft) -> SkillDraft:
         *(getattr(draft.text, part) for part in ("prerequisites", "steps", "errors", "exit_criteria", "template")),
     )
     check_draft(Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source))
-    secret = next(
-        filter(None, (find_secret(said) for said in (draft.body or "", draft.created_by or "", *_texts(draft.fields)))),
-        None,
-    )
+    secret = locate_in((draft.body or "", draft.created_by or "", *_texts(draft.fields)))
     if secret:
-        raise SecretRefused(secret)
+        raise SecretRefused(secret.described)
     return SkillDraft(text, draft.tags, draft.source, draft.created_by, draft.body, draft.fields, draft.id)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.credentials import find_secret, redact
+from memory_kb.credentials import locate_secret, redact
 from memory_kb.errors import AmbiguousId, SecretRefused, UnknownEntry, UsageError
 from memory_kb.learning.memories import Memory
 from memory_kb.learning.procedures.outlines import clean_item, find_items, find_sections, plain_lines, render_items
@@ -118,9 +118,9 @@ def check_handoff(draft: HandoffDraft) -> HandoffDraft:
     }
     kept = replace(draft, from_agent=names[0] or "", to_agent=names[1] or "", **lists)
     check_draft(Draft("\n".join((render_handoff(kept), *kept.artifacts, *kept.relevant_patterns)), "handoff"))
-    secret = find_secret(kept.git_state) if isinstance(kept.git_state, str) else None
+    secret = locate_secret(kept.git_state) if isinstance(kept.git_state, str) else None
     if secret:
-        raise SecretRefused(secret)
+        raise SecretRefused(secret.described)
     return kept
 
 

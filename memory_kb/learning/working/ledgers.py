@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_kb.credentials import find_secret
+from memory_kb.credentials import locate_secret
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.learning.memories import Memory, plan_fields
 from memory_kb.learning.remember import Draft, render
@@ -224,9 +224,9 @@ def check_checkpoint(told: Checkpoint) -> Checkpoint:
     Raises:
         SecretRefused: it holds what looks like a credential.
     """
-    secret = find_secret("\n".join(_texts([getattr(told, name) for name in told.__dataclass_fields__])))
+    secret = locate_secret("\n".join(_texts([getattr(told, name) for name in told.__dataclass_fields__])))
     if secret:
-        raise SecretRefused(secret)
+        raise SecretRefused(secret.described)
     return told
 
 
