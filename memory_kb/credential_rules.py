@@ -56,10 +56,18 @@ _TOKENS = (
         r"(?:gsk_|xai-|pplx-|r8_|nvapi-|fw_|csk-|tvly-)(?=[A-Za-z0-9_-]{0,200}\d)[A-Za-z0-9_-]{24,}",
     ),
     ("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
-    ("a Google token", "ya29. gocspx- 1//0", r"ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}|1//0[A-Za-z0-9_-]{40,}"),
+    (
+        "a Google token",
+        "ya29. gocspx- 1//0",
+        r"ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}|1//0[A-Za-z0-9_-]{40,}",
+    ),
     ("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
     ("a PyPI token", "pypi-", r"pypi-[A-Za-z0-9_-]{50,}"),
-    ("a Hugging Face token", "hf_ api_org_", r"(?:hf|api_org)_(?=[A-Za-z0-9]{0,40}(?:\d|[a-z][A-Z][a-z]?[A-Z]))[A-Za-z0-9]{30,}(?![A-Za-z0-9_])"),
+    (
+        "a Hugging Face token",
+        "hf_ api_org_",
+        r"(?:hf|api_org)_(?=[A-Za-z0-9]{0,40}(?:\d|[a-z][A-Z][a-z]?[A-Z]))[A-Za-z0-9]{30,}(?![A-Za-z0-9_])",
+    ),
     ("a SendGrid key", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("a Mailgun key", "key-", r"(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
@@ -152,16 +160,17 @@ _NAMES = (
     r"|(?:api|access|private|auth|account|encryption|signing|master|storage|service|admin|deploy|app)[_-]?key|credentials?|_pass|_key"
 )
 #: Before `token` or `key`: what is shown to everybody, or a place in a list.
-_HARMLESS = "".join(rf"(?<!{word}_)(?<!{word})" for word in ("page", "continuation", "public", "next", "cache", "csrf", "xsrf", "sort", "primary"))
+_HARMLESS = "".join(
+    rf"(?<!{word}_)(?<!{word})"
+    for word in ("page", "continuation", "public", "next", "cache", "csrf", "xsrf", "sort", "primary")
+)
 
 # How people introduce a credential in their own words, and what it is made of then.
 _FOR = (
     r"(?:(?:for|on|in|at|there|here|of|to|auf|für|zu[rm]?|pour|du|de|para|do|da|del|per|voor|van)(?:\s(?:the|my|our|der|die|das|le|la|el|o|il))?"
     r"(?:\s[\w@.-]{1,40}){0,2}\s)?"
 )
-_IS = (
-    rf"[\"'`]?(?:(?:\s{{1,3}}{_FOR})?\s{{0,9}}[:=：→]\s{{0,9}}|\s{{1,3}}{_FOR}(?:is(?:\snow)?|lautet|ist|est|c'est|es|é|è)\s{{1,3}}|\s?(?:は|是|为)\s?)[\"'`]?"
-)
+_IS = rf"[\"'`]?(?:(?:\s{{1,3}}{_FOR})?\s{{0,9}}[:=：→]\s{{0,9}}|\s{{1,3}}{_FOR}(?:is(?:\snow)?|lautet|ist|est|c'est|es|é|è)\s{{1,3}}|\s?(?:は|是|为)\s?)[\"'`]?"
 _BY_NAME = (
     r"(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|passcode|pass|pw|pwd|passwort|kennwort|mot de passe|mdp|contraseña|senha|wachtwoord)(?![\w-])"
     r"|パスワード|合言葉|密码|密碼|口令)"
@@ -178,9 +187,7 @@ _TOKEN = (
     r"|chave (?:de |da )?api|chiave api|api[ -]?sleutel)(?![\w-])|トークン|(?:API|シークレット)キー|令牌|密钥)"
 )
 #: A word with a number behind it is the name of a thing; letters and digits in turns, or signs, are none.
-_RANDOM = (
-    r"(?:(?=[^\s\"'`\](]{0,80}\d[A-Za-z])(?=[^\s\"'`\](]{0,80}[A-Za-z]\d)|(?=[^\s\"'`\](]{0,80}[!#%^&*])|(?=[^\s\"'`\](]{0,80}-\d{4}(?![\w-])))"
-)
+_RANDOM = r"(?:(?=[^\s\"'`\](]{0,80}\d[A-Za-z])(?=[^\s\"'`\](]{0,80}[A-Za-z]\d)|(?=[^\s\"'`\](]{0,80}[!#%^&*])|(?=[^\s\"'`\](]{0,80}-\d{4}(?![\w-])))"
 #: What a service gives out with its mark in front: no name of a thing has a digit, or so many capitals, in one run behind it.
 _MARKED = r"[A-Za-z]{2,8}[_-](?=[A-Za-z0-9]{0,100}(?:\d|(?:[a-z]{1,9}[A-Z]{1,9}){3}))[A-Za-z0-9]{12,200}"
 _NO_VALUE = (
@@ -244,8 +251,20 @@ RULES: tuple[Rule, ...] = (
         3.0,
         "name",
     ),
-    Rule("a password of a registry", ("auth",), r"[\"']_?auth[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[A-Za-z0-9+/]{12,}={0,2})[\"']", 2.5, "base64"),
-    Rule("a password of a registry", ("_auth",), r"(?<!\w)_auth(?:Token)?\s?=\s?[\"']?(?P<value>[\w+/.-]{16,}={0,2})", 3.0, "base64"),
+    Rule(
+        "a password of a registry",
+        ("auth",),
+        r"[\"']_?auth[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[A-Za-z0-9+/]{12,}={0,2})[\"']",
+        2.5,
+        "base64",
+    ),
+    Rule(
+        "a password of a registry",
+        ("_auth",),
+        r"(?<!\w)_auth(?:Token)?\s?=\s?[\"']?(?P<value>[\w+/.-]{16,}={0,2})",
+        3.0,
+        "base64",
+    ),
     Rule(
         "a bearer token",
         ("bearer",),
@@ -284,9 +303,20 @@ RULES: tuple[Rule, ...] = (
         2.5,
         "name",
     ),
-    Rule("an access token", ("s.",), r"(?i:token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?s\.(?P<value>[A-Za-z0-9]{24})(?![A-Za-z0-9])", 3.0),
+    Rule(
+        "an access token",
+        ("s.",),
+        r"(?i:token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?s\.(?P<value>[A-Za-z0-9]{24})(?![A-Za-z0-9])",
+        3.0,
+    ),
     Rule("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said"),
-    Rule("a password", ("password", "passwort"), rf"(?i:(?<![A-Za-z0-9])(?:password|passwort))\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}", 2.0, "said"),
+    Rule(
+        "a password",
+        ("password", "passwort"),
+        rf"(?i:(?<![A-Za-z0-9])(?:password|passwort))\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}",
+        2.0,
+        "said",
+    ),
     Rule("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said"),
     Rule("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said"),
     Rule(
@@ -294,7 +324,13 @@ RULES: tuple[Rule, ...] = (
         ("pin", "passcode", "暗証番号"),
         rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}",
     ),
-    Rule("a token", _TOKEN_WORDS, rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)(?P<value>{_MARKED})(?![A-Za-z0-9_./(-])", 2.5, "said"),
+    Rule(
+        "a token",
+        _TOKEN_WORDS,
+        rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)(?P<value>{_MARKED})(?![A-Za-z0-9_./(-])",
+        2.5,
+        "said",
+    ),
     Rule(
         "a token",
         _TOKEN_WORDS,

@@ -188,7 +188,12 @@ def _is_credential(rule: Rule, value: str) -> bool:
     if judged == "address":
         return not re.search(r"(?i)example|your|[x*]{3,}|\.\.\.|[{}<>$()\[\]]", value) and not is_common
     if judged == "said":
-        return not (re.search(r"(?i)example|your|[x*]{5,}|^[$*~&]|^\d+[.,:\d]*$|\*\*$|_(?:password|token|secret|key)\d*$", value) or is_common)
+        return not (
+            re.search(
+                r"(?i)example|your|[x*]{5,}|^[$*~&]|^\d+[.,:\d]*$|\*\*$|_(?:password|token|secret|key)\d*$", value
+            )
+            or is_common
+        )
     if judged != "name":
         return True
     is_mixed = re.search(r"\d", value) or len(re.findall(r"[a-z][A-Z]", value)) > len(value) // 5

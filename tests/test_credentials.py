@@ -163,7 +163,9 @@ def test_a_long_text_is_searched_quickly(piece: str) -> None:
 
 
 NEW_SHAPES = [
-    pytest.param("https://hooks.slack.com/services/" + "T0" + A1[:8] + "/B0" + A1[:8] + "/" + A1 * 2 + "xyzw", id="webhook"),
+    pytest.param(
+        "https://hooks.slack.com/services/" + "T0" + A1[:8] + "/B0" + A1[:8] + "/" + A1 * 2 + "xyzw", id="webhook"
+    ),
     pytest.param("git clone https://" + A1 * 3 + "@git.example.org/x.git", id="token-before-host"),
     pytest.param("Authorization: Basic " + "YWxpY2U6S2llc2VsN2dyYXU=", id="basic"),
     pytest.param("-----BEGIN PGP " + "PRIVATE KEY BLOCK-----", id="pgp"),
@@ -207,7 +209,9 @@ def test_code_prose_and_placeholders_are_no_secrets(text: str) -> None:
     assert find_secret(text) is None
 
 
-@pytest.mark.parametrize("gap", ["\n", "\r\n", "\n    ", "\n> ", "\\\n", "\u200b", "\u200d", "\ufeff", "\u2060", "\u00ad"])
+@pytest.mark.parametrize(
+    "gap", ["\n", "\r\n", "\n    ", "\n> ", "\\\n", "\u200b", "\u200d", "\ufeff", "\u2060", "\u00ad"]
+)
 def test_a_key_broken_by_what_nobody_sees_is_found(gap: str) -> None:
     key = "ghp_" + A1 * 4
     broken = f"use {key[:17]}{gap}{key[17:]} there"

@@ -64,7 +64,15 @@ def test_a_new_name_with_a_credential_is_refused(folder: Path, open_kb: Open) ->
 
 def test_what_is_logged_is_cleaned_in_every_field(folder: Path, run: Run) -> None:
     run("session", "start", "s1", "--vault", folder, "--job", KEY, "--task", KEY, "--agent", KEY)
-    event = {"type": "tool_call", "role": KEY, "tool": KEY, "call_id": KEY, "args": {KEY: [KEY]}, "content": KEY, "mood": {KEY: KEY}}
+    event = {
+        "type": "tool_call",
+        "role": KEY,
+        "tool": KEY,
+        "call_id": KEY,
+        "args": {KEY: [KEY]},
+        "content": KEY,
+        "mood": {KEY: KEY},
+    }
     run("session", "append", "s1", "--vault", folder, stdin=json.dumps(event))
     run("context", "Rotate the key", "--vault", folder, "--agent", KEY, "--label", KEY, "--file", KEY)
     run("outcome", KEY, "Rotate the key", "success", "--vault", folder)
@@ -94,7 +102,16 @@ def test_only_a_person_at_a_terminal_may_override(folder: Path, home: Path, run:
     assert "on a terminal only" in told.stderr
     assert found_in(folder) == []
     main, other = pty.openpty()
-    command = [sys.executable, "-m", "memory_kb", "learn", f"The sample is {KEY}.", "--allow-secret", "--vault", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "memory_kb",
+        "learn",
+        f"The sample is {KEY}.",
+        "--allow-secret",
+        "--vault",
+        str(folder),
+    ]
     done = subprocess.run(command, stdin=other, stdout=other, stderr=other, env=clean_environment(home), check=False)
     os.close(other)
     os.close(main)
@@ -105,7 +122,9 @@ def test_only_a_person_at_a_terminal_may_override(folder: Path, home: Path, run:
 def test_no_tool_of_a_model_takes_the_override(folder: Path, home: Path) -> None:
     async def try_all() -> None:
         async with stdio(folder, home, "--profile", "full") as client:
-            assert not [tool.name for tool in (await client.list_tools()).tools if "secret" in json.dumps(tool.input_schema)]
+            assert not [
+                tool.name for tool in (await client.list_tools()).tools if "secret" in json.dumps(tool.input_schema)
+            ]
             told = await ask(client, "memory_learn", text=f"Use {KEY}.", allow_secret=True)
             assert told.is_error
             told = await ask(client, "memory_learn", text="Use the key.", title=KEY)

@@ -102,7 +102,9 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
     git log -1 --format=%b | memory-kb learn - --kind decision --title "Why we moved to UUIDs"
     """
     if chosen["allow_secret"] and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead")
+        raise UsageError(
+            "--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead"
+        )
     words = " ".join(text)
     if text == ("-",):
         # No character has more bytes than four: what is too long is refused without reading all of it.
