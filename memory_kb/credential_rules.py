@@ -201,9 +201,9 @@ _VALUE = (
 )
 _COUNTED = r"\s?(?:digits?|characters?|chars?|numbers?|times|rows|Ziffern|Stellen|Zeichen|chiffres|dígitos|cifre|cijfers|桁|位)"
 _NUMBER = rf"(?P<value>\d{{4,8}})(?![A-Za-z0-9_%]|[.,:/-]\d|{_COUNTED})"
-_PASSWORD_WORDS = tuple("pass pwd pw kennwort mdp contraseña senha wachtwoord パスワード 合言葉 密码 密碼 口令".split())
-_PAIR_WORDS = tuple("cred login zugangsdaten identifiants inloggegevens".split())
-_TOKEN_WORDS = tuple("token secret key jeton api zugangs トークン キー 令牌 密钥".split())
+_PASSWORD_WORDS = ("pass", "pwd", "pw", "kennwort", "mdp", "contraseña", "senha", "wachtwoord", "パスワード", "合言葉", "密码", "密碼", "口令")
+_PAIR_WORDS = ("cred", "login", "zugangsdaten", "identifiants", "inloggegevens")
+_TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥")
 
 RULES: tuple[Rule, ...] = (
     Rule("a private key", ("private key",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),

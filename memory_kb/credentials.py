@@ -173,7 +173,7 @@ def _trim(value: str) -> str:
         >>> _trim("hunter2hunter)."), _trim(r"s3cr3t-s3cr3t\n")
         ('hunter2hunter', 's3cr3t-s3cr3t')
     """
-    return re.sub(r"(?:\\[nrt]|[.,;:)\]}>*&?]|</\w*)+$", "", value.split("&")[0] if "&" in value[8:] else value)
+    return re.sub(r"(?:\\[nrt]|[.,;:)\]}>*&?]|</\w*)+$", "", value.split("&", maxsplit=1)[0] if "&" in value[8:] else value)
 
 
 def _is_credential(rule: Rule, value: str) -> bool:
@@ -230,7 +230,9 @@ def _join_lines(view: _View) -> _View | None:
     breaks = [match.span() for match in _BREAK.finditer(view.text)]
     if not breaks:
         return None
-    pieces, places, last = [], [], 0
+    pieces: list[str] = []
+    places: list[int] = []
+    last = 0
     for start, end in [*breaks, (len(view.text), len(view.text))]:
         pieces.append(view.text[last:start])
         places += range(last, start) if view.places is None else view.places[last:start]

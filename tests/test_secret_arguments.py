@@ -15,7 +15,7 @@ import anyio
 import pytest
 from conftest import Run, clean_environment, write_files
 from mcp_client import ask, stdio
-from repositories import REPOSITORY, Clone
+from repositories import Clone
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, SecretRefused
@@ -141,7 +141,7 @@ def test_the_hook_scans_the_first_commit(tmp_path: Path, home: Path) -> None:
     clone = Clone(folder, home)
     hook = folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    shutil.copy(REPOSITORY / "docs/git/pre-commit", hook)
+    shutil.copy(Path(__file__).parent.parent / "docs/git/pre-commit", hook)
     clone.git("add", "-A")
     told = clone.git("commit", "-q", "-m", "first", may_fail=True)
     assert not clone.git("rev-parse", "--verify", "-q", "HEAD", may_fail=True).strip(), told

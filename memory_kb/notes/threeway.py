@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,23 +20,14 @@ from typing import Any, NamedTuple
 from memory_kb.entry import Entry
 from memory_kb.notes.blockmerge import Texts, merge_blocks
 from memory_kb.notes.entries import first_heading, parse_document
-from memory_kb.notes.frontmatter import InvalidBlock, load_mapping
 from memory_kb.notes.sheets import newline_of, separated, yaml_span
 from memory_kb.notes.textmerge import TextMerge
 
 _BOM = "\ufeff"
-#: Fields that are kept by the machine: a change of these alone does not bring back what was taken out.
-_KEPT_FIELDS = frozenset(
-    {
-        "reinforcement_count",
-        "last_reinforced",
-        "usage_count",
-        "success_count",
-        "failure_count",
-        "last_applied",
-        "confidence",
-        "maturity",
-    }
+#: The lines of the counters and dates that the machine keeps: a change of these alone does not bring back what was taken out.
+_KEPT_LINES = re.compile(
+    r"^(?:reinforcement_count|usage_count|success_count|failure_count|last_reinforced|last_applied):[ \t]*[\w:.+'\"-]*[ \t]*\r?\n",
+    re.MULTILINE,
 )
 
 
@@ -269,7 +261,8 @@ class _Merger:
         (left,) = (side for side in (ours, theirs) if side)
         if left.text == base.text:
             return
-        if left.body == base.body and _is_only_bookkeeping(base.block, left.block):
+        frames = [(side.opening, side.closing, side.body) for side in (left, base)]
+        if frames[0] == frames[1] and _is_only_bookkeeping(base.block, left.block):
             self._notices.append(
                 f"{left.id or left.title}: taken out by one side, only counted by the other; it stays out"
             )
@@ -327,13 +320,9 @@ def _id_of(head: str) -> str | None:
 
 
 def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:
-    if base is None or changed is None:
-        return base == changed
-    try:
-        old, new = load_mapping(base), load_mapping(changed)
-    except InvalidBlock:
-        return False
-    return all(name in _KEPT_FIELDS or old.get(name) == new.get(name) for name in {*old, *new})
+    """Tell whether counters and dates alone differ; a comment is somebody's words."""
+    old, new = (_KEPT_LINES.sub("", f"{block or ''}\n") for block in (base, changed))
+    return (base is None) == (changed is None) and old == new
 
 
 def _inverse(numbers: Mapping[int, int]) -> dict[int, int]:

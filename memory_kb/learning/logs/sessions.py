@@ -103,7 +103,7 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     found: set[str] = set()
     content, error = (text and _clean(text, found) for text in (draft.content, draft.error))
     begun = start if start and start.event == "start" else Event()
-    labels = {name: _clean(text, found) for name in _LABELS if (text := getattr(draft, name))}
+    labels: dict[str, Any] = {name: _clean(text, found) for name in _LABELS if (text := getattr(draft, name))}
     event = replace(
         draft,
         **labels,
