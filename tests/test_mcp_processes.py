@@ -164,7 +164,9 @@ def test_http_lets_in_only_what_is_meant_for_it(project: Path, home: Path) -> No
         assert _post(address, good | {"Host": f"evil.example:{port}"}) == 421
         assert _post(address, good | {"Origin": "https://evil.example"}) == 403
         assert _post(address, good | {"Origin": "null"}) == 403
-        assert _post(address, good | {"Origin": f"http://localhost:{port}"}) == 200
+        assert _post(address, good | {"Origin": f"http://127.0.0.1:{port}"}) == 200
+        for other in (f"http://localhost:{port}", "http://127.0.0.1:3000", "http://localhost:3000", "http://127.0.0.1"):
+            assert _post(address, good | {"Origin": other}) == 403, "a page at another port is another origin"
 
 
 def _post(address: str, headers: Mapping[str, str]) -> int:
