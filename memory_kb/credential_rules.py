@@ -201,7 +201,21 @@ _VALUE = (
 )
 _COUNTED = r"\s?(?:digits?|characters?|chars?|numbers?|times|rows|Ziffern|Stellen|Zeichen|chiffres|dígitos|cifre|cijfers|桁|位)"
 _NUMBER = rf"(?P<value>\d{{4,8}})(?![A-Za-z0-9_%]|[.,:/-]\d|{_COUNTED})"
-_PASSWORD_WORDS = ("pass", "pwd", "pw", "kennwort", "mdp", "contraseña", "senha", "wachtwoord", "パスワード", "合言葉", "密码", "密碼", "口令")
+_PASSWORD_WORDS = (
+    "pass",
+    "pwd",
+    "pw",
+    "kennwort",
+    "mdp",
+    "contraseña",
+    "senha",
+    "wachtwoord",
+    "パスワード",
+    "合言葉",
+    "密码",
+    "密碼",
+    "口令",
+)
 _PAIR_WORDS = ("cred", "login", "zugangsdaten", "identifiants", "inloggegevens")
 _TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥")
 

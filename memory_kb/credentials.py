@@ -173,7 +173,9 @@ def _trim(value: str) -> str:
         >>> _trim("hunter2hunter)."), _trim(r"s3cr3t-s3cr3t\n")
         ('hunter2hunter', 's3cr3t-s3cr3t')
     """
-    return re.sub(r"(?:\\[nrt]|[.,;:)\]}>*&?]|</\w*)+$", "", value.split("&", maxsplit=1)[0] if "&" in value[8:] else value)
+    return re.sub(
+        r"(?:\\[nrt]|[.,;:)\]}>*&?]|</\w*)+$", "", value.split("&", maxsplit=1)[0] if "&" in value[8:] else value
+    )
 
 
 def _is_credential(rule: Rule, value: str) -> bool:

@@ -144,7 +144,12 @@ def test_what_one_side_took_out_comes_back_only_as_a_choice() -> None:
     counted = both_ways(base, without, base.replace("usage_count: 1", "usage_count: 2"))
     assert counted.text.rstrip() == ENTRY.rstrip()
     assert counted.notices == ("b: taken out by one side, only counted by the other; it stays out",)
-    for edit in ("usage_count: 2 # mine", "usage_count: 1 # mine", "usage_count: 2\nconfidence: 0.9", "# why\nusage_count: 1"):
+    for edit in (
+        "usage_count: 2 # mine",
+        "usage_count: 1 # mine",
+        "usage_count: 2\nconfidence: 0.9",
+        "# why\nusage_count: 1",
+    ):
         other = base.replace("usage_count: 1", edit)
         assert both_ways(base, without, other).conflicts == 1, edit
     changed = both_ways(base, without, base.replace("Other.", "More."))
