@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from memory_kb.agents.jsonc import Insertion
 from memory_kb.errors import CannotSplice
 
-_LEXEMES = (
-    r'"""(?:\\.|[^\\])*?"{3,5}',
-    r"'''.*?'{3,5}",
-    r'"(?:[^"\\\r\n]|\\.)*"',
-    r"'[^'\r\n]*'",
-    r"#[^\r\n]*",
-    r"[^\s]|\n",
-)
-_LEXEME = re.compile("|".join(_LEXEMES), re.DOTALL)
-_NAME = re.compile(r"""[\w-]+|"[^"\r\n]*"|'[^'\r\n]*'|[\[\].\n]""")
+#: A line that begins a table.
+_HEADER = re.compile(r"[ \t]*\[\[?([^\[\]\r\n]+)\]\]?[ \t]*(?:#[^\r\n]*)?$")
 
 
 def parse(name: str, text: str) -> dict[str, Any]:
@@ -76,62 +67,35 @@ def remove(name: str, text: str, table: tuple[str, str]) -> str:
         '[a.b]\\nx = 1\\n\\n[d]\\n'
     """
     before = parse(name, text)
-    while (span := _find(text, table)) is not None:
-        text = text[: span[0]] + text[span[1] :]
+    kept: list[str] = []
+    cut: list[str] | None = None
+    for line in text.splitlines(keepends=True):
+        header = _HEADER.match(line.rstrip("\r\n"))
+        if header:
+            kept += _comments_at_end(cut or [])
+            is_ours = tuple(part.strip(" \t\"'") for part in header[1].split("."))[: len(table)] == table
+            cut = [] if is_ours else None
+            if is_ours and kept and not kept[-1].strip():
+                kept.pop()
+        (kept if cut is None else cut).append(line)
+    after = "".join([*kept, *_comments_at_end(cut or [])])
     group = {key: value for key, value in before[table[0]].items() if key != table[1]}
-    left = {key: value for key, value in parse(name, text).items() if key != table[0] or value}
-    if left != {
-        **{key: value for key, value in before.items() if key != table[0]},
-        **({table[0]: group} if group else {}),
-    }:
-        raise CannotSplice(f"{name}: [{'.'.join(table)}] is not written as a table of its own")
-    return text
+    wanted = {key: value for key, value in before.items() if key != table[0]} | ({table[0]: group} if group else {})
+    try:
+        left = {key: value for key, value in parse(name, after).items() if key != table[0] or value}
+    except CannotSplice:
+        left = {}
+    if left != wanted:
+        raise CannotSplice(f"{name}: [{'.'.join(table)}] is not written as a table of its own; take it out by hand")
+    return after
 
 
-def _find(text: str, table: tuple[str, str]) -> tuple[int, int] | None:
-    """Return where a table, or one below it, begins and ends; comments right before the next one are not its own."""
-    headers = list(_headers(text))
-    for number, (start, names) in enumerate(headers):
-        if names[: len(table)] == list(table):
-            end = headers[number + 1][0] if number + 1 < len(headers) else len(text)
-            end = _without_comments(text, start, end)
-            before = text[:start]
-            gap = 0 if not before.endswith(("\n\n", "\n\r\n")) else 2 if before.endswith("\r\n") else 1
-            return start - gap, end
-    return None
-
-
-def _without_comments(text: str, start: int, end: int) -> int:
-    """Return the end of a table without the blank lines and comments that lead to the next."""
-    lines = text[start:end].splitlines(keepends=True)
-    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
-        end -= len(lines.pop())
-    return end
-
-
-def _headers(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield where the line of each table's header begins, and the names in it."""
-    depth, line, is_first = 0, 0, True
-    for found in _LEXEME.finditer(text):
-        lexeme = found[0]
-        if lexeme == "\n":
-            line, is_first = found.end(), True
-            continue
-        if lexeme == "[" and is_first and depth == 0:
-            yield line, _names(text, found.end())
-        depth += (lexeme in "[{") - (lexeme in "]}")
-        is_first = False
-
-
-def _names(text: str, offset: int) -> list[str]:
-    """Return the names of a header that are plain or quoted."""
-    names = []
-    for found in _NAME.finditer(text, offset):
-        if found[0] in "]\n":
-            break
-        if found[0] not in "[.":
-            names.append(found[0].strip("\"'"))
-    return names
+def _comments_at_end(lines: list[str]) -> list[str]:
+    """Return the blank lines and comments behind a table, which belong to what follows."""
+    end = len(lines)
+    while end > 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return lines[end:]
 
 
 def _render(value: str | list[str]) -> str:
