@@ -29,7 +29,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or
 @pytest.fixture(autouse=True)
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the tests' folder for a local one, wherever they run."""
-    monkeypatch.setattr("memory_kb.index.watch.remote_kind", lambda _: None)
+    monkeypatch.setattr("memory_kb.index.file_events.remote_kind", lambda _: None)
 
 
 @pytest.fixture(params=["events", "polling"])

@@ -17,7 +17,8 @@ from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.comparing import needs_writing
-from memory_kb.index.watch import Background, Changes, Observer
+from memory_kb.index.file_events import Changes, Observer
+from memory_kb.index.watch import Background
 from memory_kb.model import Location, Problem, Region
 from memory_kb.notes.vault import find_vault
 from memory_kb.notes.walk import Reach, walk, walk_region
@@ -31,7 +32,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or
 @pytest.fixture(autouse=True)
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the tests' folder for a local one, wherever they run."""
-    monkeypatch.setattr("memory_kb.index.watch.remote_kind", lambda _: None)
+    monkeypatch.setattr("memory_kb.index.file_events.remote_kind", lambda _: None)
 
 
 # -- where it looks ------------------------------------------------------------------------
@@ -57,10 +58,12 @@ def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) ->
     folder = vault(dict.fromkeys([*others, *(f"memory/{name}" for name in names)], "x"))
     (folder / "memory/link").symlink_to("a")
     found = find_vault(folder, home, environ={}, cwd=folder)
-    entered: list[tuple[str, str]] = []
     expected: list[Problem] = []
     ignore = ("drafts", "node_modules")
-    files = list(walk(found, ignore, expected, Reach(enter=lambda *folder: entered.append(folder))))
+    files = list(walk(found, ignore, expected))
+    entered = {(file.path.rpartition("/")[0] + "/", os.path.dirname(file.location)) for file in files} - {
+        ("/", str(folder))
+    }
     problems: list[Problem] = []
     single = [Region(*place) for place in [*entered, ("", str(folder))]]
     assert sorted(file for region in single for file in walk_region(found, region, ignore, problems)) == sorted(files)
@@ -209,7 +212,9 @@ def test_where_the_system_refuses_it_polls(
 
 
 def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_kb.index.watch.remote_kind", lambda folder: "nfs4" if folder.name == "memory" else None)
+    monkeypatch.setattr(
+        "memory_kb.index.file_events.remote_kind", lambda folder: "nfs4" if folder.name == "memory" else None
+    )
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": ""})
     with Watching(open_kb(folder)) as watching:
         (folder / "memory/b.md").write_text("zebra\n")

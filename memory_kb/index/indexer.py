@@ -99,7 +99,7 @@ class _Sync:
     def run(self, *, rebuild: bool) -> SyncReport:
         started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
-            files = walk(self._vault, self._settings.ignore, self._problems, Reach(enter=self._reach.enter))
+            files = walk(self._vault, self._settings.ignore, self._problems)
             self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
         else:
             is_first = self._index.generation == 0 or self._index.is_partial

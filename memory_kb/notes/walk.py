@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,17 +27,15 @@ UNLISTED = "cannot be listed"
 
 
 class Reach(NamedTuple):
-    """How far a walk goes, and whom it tells.
+    """How far a walk goes.
 
     Attributes:
         regions: where to look; None for everywhere.
-        enter: called with the path and the location of every folder before it is listed.
         listings: what folders held at a look shortly before, so that those that have not changed are
             not listed again.
     """
 
     regions: tuple[Region, ...] | None = None
-    enter: Callable[[str, str], None] | None = None
     listings: Listings | None = None
 
 
@@ -152,7 +150,7 @@ class _Walker:
         self._root = root
         self._is_ignored = Ignore(ignore).covers
         self._problems = problems
-        self._enter, self._listings = reach.enter, reach.listings
+        self._listings = reach.listings
         self._met_link = False
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
@@ -236,8 +234,6 @@ class _Walker:
 
     def _list(self, folder: str, prefix: str) -> list[Item]:
         """Return a folder's files and sub-folders `(path/, location)` in path order."""
-        if self._enter:
-            self._enter(prefix, folder)
         if self._listings is None:
             return self._list_anew(folder, prefix)
         known = self._listings.recall(folder)
