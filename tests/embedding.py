@@ -11,7 +11,7 @@ from conftest import NOW
 from support import query
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.passages import embedded_text
+from memory_kb.index.cache import embedded_text
 from memory_kb.ports import Space
 
 if TYPE_CHECKING:

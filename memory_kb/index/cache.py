@@ -1,4 +1,4 @@
-"""The embedding cache: every vector that was ever paid for, by the hash of its text.
+"""The embedding cache: what of a chunk is embedded, and every vector that was ever made, by the hash of its text.
 
 It survives rebuilds, renames and branch switches.
 """
@@ -6,6 +6,7 @@ It survives rebuilds, renames and branch switches.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import sqlite3
@@ -13,12 +14,14 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.ports import Space
 
 if TYPE_CHECKING:
     from memory_kb.ports import Vectors
+
+_T = TypeVar("_T")
 
 _PUT = "INSERT OR REPLACE INTO embedding_cache (hash, provider, model, dimension, embedding, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD = _PUT.replace("REPLACE", "IGNORE")
@@ -26,6 +29,56 @@ _DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model
 
 #: What the squares of a vector's float32 numbers may miss of 1.
 _LENGTH_SLACK = 1e-3
+
+
+class Passage(NamedTuple):
+    """The text of a chunk as it is embedded, and the hash it is cached by."""
+
+    key: int
+    hash: str
+    text: str
+
+
+def make_passage(key: int, title: str, headings: str, content: str) -> Passage:
+    """Return what is embedded of a chunk; `title` is empty if it is only the file's name."""
+    text = embedded_text(title, headings, content)
+    return Passage(key, hash_text(text), text)
+
+
+def embedded_text(title: str, headings: str, content: str) -> str:
+    """Return a chunk's text under its title and headings, where they do not open it anyway.
+
+    Example:
+        >>> embedded_text("Deploy", "Rollback > By hand", "Stop the queue.")
+        'Deploy\\nRollback > By hand\\n\\nStop the queue.'
+        >>> embedded_text("Deploy", "", "# Deploy\\n\\nStop the queue.")
+        '# Deploy\\n\\nStop the queue.'
+    """
+    opening = content[: len(title) + 16]
+    head = [part for part in (title, headings) if part and part not in opening]
+    return "\n".join(head) + "\n\n" + content if head else content
+
+
+def hash_text(text: str) -> str:
+    """Return the name under which the vector of a text is cached."""
+    return hashlib.sha256(text.encode(errors="surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Yield the items in lists of at most `size`.
+
+    Example:
+        >>> list(batched("abc", 2))
+        [['a', 'b'], ['c']]
+    """
+    batch: list[_T] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 class Pruned(NamedTuple):

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, explain_failure
-from memory_kb.index.cache import Lender
-from memory_kb.index.passages import Passage, batched
+from memory_kb.index.cache import Lender, Passage, batched
 from memory_kb.index.vectors import VectorStore
 from memory_kb.locks import hold_lock
 from memory_kb.ports import Embedder, Space

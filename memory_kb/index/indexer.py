@@ -19,7 +19,7 @@ from memory_kb.ports import Index, IndexWriter, KnownFile, SyncWindow
 from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
-    from memory_kb.index.passages import Passage
+    from memory_kb.index.cache import Passage
     from memory_kb.index.reading import RawNote, ReadNote
 
 Progress = Callable[[int], None]
@@ -218,7 +218,7 @@ def _read(vault: Vault, raw: RawNote) -> ReadNote:
 
 def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator[Passage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
-    from memory_kb.index.passages import make_passage
+    from memory_kb.index.cache import make_passage
     from memory_kb.index.reading import read_file
 
     for _, file, known in differences(vault, index, settings, []):

@@ -18,8 +18,8 @@ from memory_kb.ports import NOT_ASKED, Asked, Embedder, Question, Space
 if TYPE_CHECKING:
     import threading
 
+    from memory_kb.index.cache import Passage
     from memory_kb.index.embedding import EmbeddingReport, Estimate, Progress
-    from memory_kb.index.passages import Passage
     from memory_kb.index.vectors import Shelf, VectorStore
     from memory_kb.ports import Vectors
 

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.index.cache import EmbeddingCache, transaction
-from memory_kb.index.passages import Passage, batched, make_passage
+from memory_kb.index.cache import EmbeddingCache, Passage, batched, make_passage, transaction
 from memory_kb.ports import Space, VectorTable
 
 if TYPE_CHECKING:
