@@ -6,7 +6,6 @@ It survives rebuilds, renames and branch switches.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import sqlite3
@@ -61,6 +60,8 @@ def embedded_text(title: str, headings: str, content: str) -> str:
 
 def hash_text(text: str) -> str:
     """Return the name under which the vector of a text is cached."""
+    import hashlib
+
     return hashlib.sha256(text.encode(errors="surrogatepass"), usedforsecurity=False).hexdigest()
 
 
