@@ -41,12 +41,13 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LEAST_ROOM = 65_536
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection in autocommit mode with our settings.
+def connect(place: Path | str) -> sqlite3.Connection:
+    """Open a connection in autocommit mode with our settings, to a path or a URI.
 
     Nothing is checked yet.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    is_uri = isinstance(place, str)
+    connection = sqlite3.connect(place, uri=is_uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     with _closing_on_error(connection):
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -16000")
@@ -164,19 +165,51 @@ def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connecti
 def _open_usual(path: Path) -> sqlite3.Connection | None:
     """Return a connection to an index as we expect it, or None.
 
-    It is ours and of this version; anything else gives None.
+    It is ours and of this version; anything else gives None. Where there is no room or no right for the files
+    that SQLite keeps beside it, it can be read all the same, as it is.
     """
+    try:
+        return _open_checked(path)
+    except sqlite3.OperationalError as exc:
+        if is_damage(exc) or "locked" in str(exc) or _has_content(path.with_name(f"{path.name}-wal")):
+            raise
+        if not _has_content(path):
+            raise
+        frozen = _open_checked(f"{path.absolute().as_uri()}?immutable=1")
+        if frozen is None:
+            raise
+        return frozen
+
+
+def _open_checked(place: Path | str) -> sqlite3.Connection | None:
     connection = None
     try:
-        connection = connect(path)
+        connection = connect(place)
         if read_version(connection) == (APPLICATION_ID, SCHEMA_VERSION):
             return connection
     except sqlite3.DatabaseError as exc:
+        if connection:
+            connection.close()
         if not is_damage(exc):
             raise
-    if connection:
-        connection.close()
+        return None
+    connection.close()
     return None
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def is_frozen(connection: sqlite3.Connection) -> bool:
+    """Return whether a connection only reads, whatever happens to the file meanwhile."""
+    try:
+        return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal")
+    except sqlite3.Error:
+        return False
 
 
 def _is_unusable(path: Path) -> bool:

@@ -97,7 +97,7 @@ class IndexKeeper:
         self._mark = seal.sign(b"index") if seal else None
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()
-        self._settled = 0
+        self._settled = self._depth = 0
         #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
         self.time_limit: float | None = None
         self._opened_as: tuple[int, int] | None = None
@@ -142,6 +142,10 @@ class IndexKeeper:
 
         A file that turns out damaged is rebuilt in between.
         """
+        if self._opened and not self._depth and self._opened.is_frozen:
+            # Perhaps there is room again, and another process has written.
+            self.close()
+        self._depth += 1
         try:
             return work(self.index)
         except sqlite3.DatabaseError as exc:
@@ -155,6 +159,8 @@ class IndexKeeper:
                 self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
             self._sync(LONG_PATIENCE)
             return work(self.index)
+        finally:
+            self._depth -= 1
 
     def use_as_it_is(self, work: Callable[[SqliteIndex], _T]) -> _T:
         """Do something with the index whatever it lacks, with an empty one where there is none that can be used.

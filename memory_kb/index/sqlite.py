@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
 from memory_kb.index.conditions import is_narrow, visible, where
-from memory_kb.index.database import BUSY_SECONDS, LOCK, open_database
+from memory_kb.index.database import BUSY_SECONDS, LOCK, is_frozen, open_database
 from memory_kb.index.shortfalls import IS_CUT
 from memory_kb.locks import hold_lock
 from memory_kb.model import NOWHERE, Filters, Problem, Region
@@ -58,6 +58,11 @@ class SqliteIndex:
     @property
     def generation(self) -> int:
         return int(self.read_meta("generation") or 0)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the file can only be read, as it was when it was opened."""
+        return is_frozen(self._connection)
 
     @property
     def is_partial(self) -> bool:
@@ -113,6 +118,8 @@ class SqliteIndex:
         """Return what SQLite finds wrong with the file, reading all of it."""
         rows = self._connection.execute("PRAGMA quick_check(20)").fetchall()
         found = [row[0] for row in rows if row[0] != "ok"]
+        if self.is_frozen:
+            return tuple(found)
         try:
             # For SQLite the question is a write, and writes are the business of one process at a time.
             with hold_lock(self.path.with_name(LOCK), BUSY_SECONDS):
