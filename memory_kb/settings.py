@@ -151,6 +151,16 @@ _CHOICES = {
 #: Settings that a vault's own file may not have: they say where files are written, where texts
 #: are sent, what is run, or what is spent.
 _NOT_FROM_VAULT = frozenset({"index.path", "embeddings.base_url"} | {f"llm.{name}" for name in LlmSettings._fields})
+#: What a vault's own file may ask for at most, unless the person's own configuration asks for more.
+_VAULT_MAXIMA: Mapping[str, float] = {
+    "index.max_file_bytes": 32_000_000,
+    "watch.debounce": 10,
+    "watch.reconcile_seconds": 3_600,
+    "context.layer_tokens": 20_000,
+    "context.rule_tokens": 20_000,
+    "context.max_rules": 100,
+    "context.max_chars": 100_000,
+}
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
 _ABOVE_ZERO = frozenset({"half_life_days", "reconcile_seconds"})
@@ -256,7 +266,14 @@ def _merge_into(
                     raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}")
                 changes[known[key]] = _merge_into(old, value, name + ".", origin, warnings, is_trusted=is_trusted)
             else:
-                changes[known[key]] = _coerce(name, value, old, origin)
+                new = _coerce(name, value, old, origin)
+                most = max(old, _VAULT_MAXIMA[name]) if name in _VAULT_MAXIMA and not is_trusted else None
+                if most is not None and new > most:
+                    warnings.append(
+                        f"{origin}: {name} is {most:,} here; a vault may not ask for more, your own configuration may"
+                    )
+                    new = type(old)(most)
+                changes[known[key]] = new
     return dataclasses.replace(target, **changes) if isinstance(target, Settings) else target._replace(**changes)
 
 
