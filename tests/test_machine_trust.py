@@ -194,3 +194,22 @@ def test_the_secret_is_for_its_owner_alone_and_in_no_vault(folder: Path, run: Ru
     assert not state.exists()
     secret = tmp_path / ".local/state/memory-kb/secret"
     assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_sessions_of_what_was_set_aside_are_taken_back_on_a_word(folder: Path, run: Run, tmp_path: Path) -> None:
+    targets = attack(folder, tmp_path)
+    write_files(folder, {"memory/.memory-kb/sessions/s1.jsonl": EVENT, "memory/rules/a.md": NOTE})
+    (folder / "memory/.memory-kb/sessions/s2.jsonl").symlink_to(tmp_path / "secret")
+    git(folder, "init")
+    git(folder, "add", "-A", "-f")
+    run("--vault", folder, "status")
+    shown = run("--vault", folder, "doctor", "--adopt")
+    assert "1 sessions can be taken over" in shown.stderr
+    assert "git tracks this folder" in shown.stdout
+    assert "s1" not in run("--vault", folder, "session", "list").stdout
+    taken = run("--vault", folder, "doctor", "--adopt", "--fix")
+    assert "1 sessions were taken over" in taken.stderr
+    assert "s1" in run("--vault", folder, "session", "list").stdout
+    run("--vault", folder, "learn", "Deploys happen on Tuesdays after the review.")
+    assert not [target for target in targets if target.exists()]
+    assert not (folder / "memory/.memory-kb/sessions/s2.jsonl").exists()

@@ -144,15 +144,24 @@ def _report(
 @click.command("doctor")
 @shared_options
 @click.option("--fix", is_flag=True, help="Repair what is safe: the index, and leftovers of killed writes.")
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Show what a machine folder holds that was set aside; with --fix, take its sessions and vectors over.",
+)
 @click.pass_obj
-def doctor_verb(options: Options, /, fix: bool) -> int:
+def doctor_verb(options: Options, /, fix: bool, adopt: bool) -> int:
     """Examine notes and index thoroughly. Exits with 7 when there is something to mend.
 
     \b
     memory-kb doctor
     memory-kb doctor --fix
+    memory-kb doctor --adopt --fix
     """
     with options.open() as kb:
+        if adopt:
+            for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
+                say(line)
         findings = kb.doctor(fix=fix)
     return _report(options, findings.problems, {"repaired": list(findings.repaired)}, findings.repaired)
 

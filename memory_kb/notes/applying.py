@@ -23,6 +23,7 @@ from memory_kb.notes.changes import (
     mode_of,
     prune_folders,
     read_if_there,
+    sweep_scratch,
     sync_folders,
 )
 from memory_kb.notes.decisions import Decision, DecisionLog, FileRecord, RunHead, RunRecord
@@ -78,10 +79,11 @@ def carry_out(run: Run, log: DecisionLog) -> tuple[str, ...]:
     records = tuple(_record(edit, numbers[edit.path]) for edit in run.edits)
     gone: set[int] = set()
     staged: list[Staged] = []
+    sweep_scratch(log.scratch, (edit.file.parent for edit in run.edits))
     try:
         for edit in run.edits:
             try:
-                staged.append(Staged(edit))
+                staged.append(Staged(edit, log.scratch))
             except ChangedOnDisk:
                 gone.add(numbers[edit.path])
         flush_all(staged)
@@ -201,7 +203,7 @@ def _finish_unit(unit: list[FileRecord], record: RunRecord, log: DecisionLog, re
             if states[file.path] == ("before" if is_forward else "after")
         ]
         for edit in sorted(edits, key=_order):
-            apply(edit)
+            apply(edit, log.scratch)
     except (ChangedOnDisk, UnreadableInput):
         return [file.path for file in unit]
     return [] if is_forward else [file.path for file in unit]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from memory_kb.notes.plans import NoteText
 _MANY, _AT_ONCE = 4, 8
 #: The permissions that a new file may have: it is read and written, never run.
 PLAIN_MODE = 0o666
+#: The folder of temporary files beside a note, where those of the machine folder cannot be renamed; git ignores it.
+SCRATCH = ".memory-kb.tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +105,9 @@ class Staged:
         UnreadableInput: the folder or file may not be written to.
     """
 
-    def __init__(self, edit: FileEdit) -> None:
-        self.edit = edit
+    def __init__(self, edit: FileEdit, scratch: Path | None = None) -> None:
+        self.edit, self._scratch = edit, scratch
+        self._is_in_place = False
         self._is_discarded = False
         self._mode = 0o600
         self._missing = count_missing(edit.file) if edit.before is None else 0
@@ -120,13 +124,19 @@ class Staged:
         if edit.before is None:
             edit.file.parent.mkdir(parents=True, exist_ok=True)
             self._mode = PLAIN_MODE & (~_umask() if edit.mode is None else edit.mode)
-            return _write_beside(edit.file, edit.after or b"")
+            return _write_temporary(edit.file, edit.after or b"", self._scratch, is_new=True)
         try:
-            self._mode = self._target.stat().st_mode & 0o7777
+            held = self._target.stat()
         except FileNotFoundError as exc:
             raise ChangedOnDisk(edit.path) from exc
+        self._mode = held.st_mode & 0o7777
         if edit.after is not None:
-            return _write_beside(self._target, edit.after)
+            temporary = _write_temporary(self._target, edit.after, self._scratch)
+            self._is_in_place = held.st_nlink > 1 or not _copy_attributes(self._target, held, temporary)
+            if self._is_in_place and not os.access(self._target, os.W_OK):
+                _remove_temporary(temporary)
+                raise PermissionError(13, "Permission denied")
+            return temporary
         if not os.access(self._target.parent, os.W_OK):
             raise PermissionError(13, "Permission denied")
         return None
@@ -160,8 +170,7 @@ class Staged:
     def discard(self) -> None:
         """Delete the temporary file of an edit that was not committed."""
         if self._temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary)
+            _remove_temporary(self._temporary)
             self._temporary = None
             self._is_discarded = True
 
@@ -181,8 +190,7 @@ class Staged:
             if os.path.lexists(self._target):
                 raise ChangedOnDisk(self.edit.path) from None
             os.replace(self._temporary, self._target)
-        with contextlib.suppress(OSError):
-            os.unlink(self._temporary)
+        _remove_temporary(self._temporary)
         self._temporary = None
 
     def _replace(self) -> None:
@@ -194,9 +202,13 @@ class Staged:
             raise ChangedOnDisk(self.edit.path)
         if self._temporary is None:
             self._target.unlink()
+            return
+        if self._is_in_place:
+            _write_in_place(self._target, self.edit.after or b"")
         else:
             os.replace(self._temporary, self._target)
-            self._temporary = None
+        _remove_temporary(self._temporary)
+        self._temporary = None
 
 
 def discard(staged: Collection[Staged]) -> None:
@@ -207,14 +219,14 @@ def discard(staged: Collection[Staged]) -> None:
         one.prune()
 
 
-def apply(edit: FileEdit) -> None:
-    """Carry out one edit, complete or not at all.
+def apply(edit: FileEdit, scratch: Path | None = None) -> None:
+    """Carry out one edit, complete or not at all; its temporary file is made in `scratch` where that can be.
 
     Raises:
         ChangedOnDisk: the file is not what the edit was made for.
         UnreadableInput: the folder or file may not be written to.
     """
-    staged = Staged(edit)
+    staged = Staged(edit, scratch)
     try:
         staged.flush()
         staged.commit()
@@ -249,19 +261,95 @@ def flush_all(staged: Sequence[Staged]) -> None:
             done.result()
 
 
-def _write_beside(file: Path, data: bytes) -> str:
-    """Write a temporary file in the same folder.
-
-    Its name is hidden from the walk.
-    """
-    descriptor, name = tempfile.mkstemp(prefix=".memory-kb-", suffix=".tmp", dir=file.parent)
+def _write_temporary(file: Path, data: bytes, scratch: Path | None, *, is_new: bool = False) -> str:
+    """Write a temporary file where a rename can put it in place, and where git ignores it."""
+    parent = file.parent
+    if not os.access(parent, os.W_OK):
+        raise PermissionError(13, "Permission denied")
+    if scratch is None or not _is_same_place(scratch, parent, is_new=is_new):
+        scratch = parent / SCRATCH
+        scratch.mkdir(exist_ok=True)
+        if scratch.is_symlink():
+            raise NotADirectoryError(20, "it is a link", str(scratch))
+        ignore = scratch / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    descriptor, name = tempfile.mkstemp(prefix=".memory-kb-", suffix=".tmp", dir=scratch)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
+        if is_new and parent.stat().st_mode & stat.S_ISGID and hasattr(os, "chown"):
+            os.chown(name, -1, parent.stat().st_gid)
     except BaseException:
-        os.unlink(name)
+        _remove_temporary(name)
         raise
     return name
+
+
+def _is_same_place(scratch: Path, parent: Path, *, is_new: bool) -> bool:
+    """Tell whether a file made in one folder can be renamed to another and is there as if it had been made there."""
+    scratch.mkdir(exist_ok=True)
+    if scratch.is_symlink() or scratch.stat().st_dev != parent.stat().st_dev:
+        return False
+    return not is_new or "system.posix_acl_default" not in _attributes_of(parent)
+
+
+def _remove_temporary(name: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(name)
+    folder = os.path.dirname(name)
+    if os.path.basename(folder) == SCRATCH:
+        with contextlib.suppress(OSError):
+            if os.listdir(folder) == [".gitignore"]:
+                os.unlink(os.path.join(folder, ".gitignore"))
+                os.rmdir(folder)
+
+
+def sweep_scratch(scratch: Path, parents: Iterable[Path]) -> None:
+    """Delete the temporary files of writes that were killed; the lock of the vault is held."""
+    for folder in {scratch, *(parent / SCRATCH for parent in parents)}:
+        with contextlib.suppress(OSError):
+            if not folder.is_symlink():
+                for name in os.listdir(folder):
+                    if name.endswith(".tmp"):
+                        _remove_temporary(os.path.join(folder, name))
+
+
+def _attributes_of(file: Path) -> list[str]:
+    if not hasattr(os, "listxattr"):
+        return []
+    try:
+        return os.listxattr(file)
+    except OSError:
+        return []
+
+
+def _copy_attributes(file: Path, held: os.stat_result, temporary: str) -> bool:
+    """Give a temporary file the owner, group and extended attributes of the one it replaces; tell whether it has them."""
+    made = os.stat(temporary)
+    try:
+        if (made.st_uid, made.st_gid) != (held.st_uid, held.st_gid) and hasattr(os, "chown"):
+            os.chown(temporary, held.st_uid, held.st_gid)
+        for name in _attributes_of(file):
+            value = os.getxattr(file, name)
+            if name.startswith(("security.", "trusted.")):
+                with contextlib.suppress(OSError):
+                    os.setxattr(temporary, name, value)
+            else:
+                os.setxattr(temporary, name, value)
+    except OSError:
+        return False
+    return True
+
+
+def _write_in_place(file: Path, data: bytes) -> None:
+    """Write over a file that has several names, or an owner that a new one cannot be given."""
+    flags = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(file, flags), "wb") as stream:
+        stream.write(data)
+        stream.truncate()
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _umask() -> int:

@@ -114,6 +114,11 @@ class DecisionLog:
         self._folder, self._seal = folder, seal
         self.file = folder / _NAME
 
+    @property
+    def scratch(self) -> Path:
+        """The folder of temporary files, in the machine folder, where git ignores them."""
+        return self._folder.parent / "tmp"
+
     def begin(self, head: RunHead, decisions: tuple[Decision, ...]) -> int:
         """Write down a run that is about to happen, forced to the disk; return where it begins.
 
@@ -193,7 +198,7 @@ class DecisionLog:
             name = hash_of(data)
             blob = make_folder(self._folder / "blobs") / name
             if not blob.exists():
-                apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600))
+                apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600), blob.parent)
             return {"blob": name}
         try:
             return data.decode()

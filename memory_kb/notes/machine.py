@@ -19,7 +19,7 @@ from memory_kb.errors import VaultNotFound
 from memory_kb.locks import hold_lock
 from memory_kb.notes.trust import SIGNATURE, Seal, Secret, load_secret, write_plain
 from memory_kb.notes.vault import MACHINE, PLAIN_MARK, Vault
-from memory_kb.plainfiles import read_plain
+from memory_kb.plainfiles import make_folder, read_plain
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
 #: How a machine folder is called that was not made here.
@@ -171,6 +171,65 @@ def _set_links_aside(folder: Path) -> Iterator[str]:
         if not entry.name.endswith(".foreign"):
             os.replace(entry.path, f"{entry.path}.foreign")
             yield f"{entry.path} is no plain file: it is kept as {entry.name}.foreign, and not used"
+
+
+def find_aside(machine: Path) -> list[Path]:
+    """Return the machine folders that were set aside beside one, in order of their names."""
+    with contextlib.suppress(OSError):
+        return sorted(place for place in machine.parent.iterdir() if place.name.startswith(ASIDE))
+    return []
+
+
+def adopt(machine: Machine, *, dry_run: bool) -> tuple[str, ...]:
+    """Take sessions and vectors of what was set aside; say what it holds and what became of it.
+
+    Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not followed.
+
+    Raises:
+        OSError: a session cannot be copied.
+    """
+    told = []
+    for aside in find_aside(machine.folder):
+        if aside.is_symlink() or not aside.is_dir():
+            told.append(f"{aside.name}: is no folder, nothing is taken of it")
+            continue
+        kinds = [f"{entry.name}{'/' if entry.is_dir(follow_symlinks=False) else ''}" for entry in os.scandir(aside)]
+        told.append(f"{aside.name} holds {', '.join(sorted(kinds)) or 'nothing'}")
+        told += _adopt_sessions(aside, machine.folder, dry_run=dry_run)
+        told += _adopt_vectors(aside, machine.folder, dry_run=dry_run)
+    return tuple(told)
+
+
+def _adopt_sessions(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
+    sessions = aside / "sessions"
+    if sessions.is_symlink() or not sessions.is_dir():
+        return
+    target = folder / "sessions"
+    found = sorted(
+        entry.name
+        for entry in os.scandir(sessions)
+        if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+    )
+    new = [name for name in found if not os.path.lexists(target / name)]
+    if not dry_run and new:
+        make_folder(target)
+        for name in new:
+            with read_plain(sessions / name) as stream:
+                write_plain(target / name, stream.read())
+    yield f"{len(new)} sessions {'can be' if dry_run else 'were'} taken over, {len(found) - len(new)} are here already"
+
+
+def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
+    """Put a foreign index where the next rebuild takes its vectors from, and nothing else."""
+    if not (aside / _INDEX).is_file() or (aside / _INDEX).is_symlink():
+        return
+    if not dry_run:
+        for side in _SIDE_FILES:
+            with contextlib.suppress(FileNotFoundError), read_plain(aside / f"{_INDEX}{side}") as stream:
+                write_plain(folder / f"{_INDEX}.broken{side}", stream.read())
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(folder / f"{_INDEX}{side}")
+    yield f"the vectors of its index {'can be' if dry_run else 'are'} taken over by the next `index`"
 
 
 def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Machine:

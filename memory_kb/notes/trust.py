@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.plainfiles import open_plain
+from memory_kb.plainfiles import make_folder, open_plain
 
 # hashlib loads OpenSSL, which costs a search more than all else here; where the part is missing, hashlib has it.
 try:
@@ -99,7 +99,8 @@ def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    part = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    # The next run deletes what a killed process leaves in there.
+    part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         try:

@@ -136,11 +136,16 @@ def find_files(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
         for name in sorted(names):
             if name.lower().endswith(tuple(endings)) and not name.startswith("."):
                 file = Path(place, name)
-                if file.is_file():
+                if file.is_file() and _lies_in(file, folder):
                     yield file
                     count += 1
         if count > _MOST_FILES:
             raise UsageError(f"{folder} holds more than {_MOST_FILES:,} files", "import its parts one by one")
+
+
+def _lies_in(file: Path, source: Path) -> bool:
+    """Tell whether a file is what it seems, or a link to another file of its source: others are not followed."""
+    return not file.is_symlink() or file.resolve().is_relative_to(source.resolve())
 
 
 def _read(file: Path, *, must: bool = False) -> str:

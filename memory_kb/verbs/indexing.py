@@ -78,6 +78,38 @@ class Indexing(Running):
 
         return self._keeper.use(prune)
 
+    def adopt(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Take sessions and vectors of a machine folder that was set aside, and say what it holds; unfinished runs never.
+
+        Raises:
+            UnreadableInput: a session cannot be copied.
+        """
+        from memory_kb.errors import UnreadableInput
+        from memory_kb.notes.machine import Machine, adopt
+
+        with self._writing(), self._keeper.writing():
+            self._keeper.close()
+            try:
+                return adopt(Machine(self.machine, self.seal), dry_run=dry_run)
+            except OSError as exc:
+                raise UnreadableInput(f"what was set aside cannot be taken over: {exc}") from exc
+
+    def _machine_problems(self) -> tuple[Problem, ...]:
+        """Report a machine folder that git tracks: what others commit into it would count as ours."""
+        from memory_kb.model import Problem
+        from memory_kb.notes.gitcalls import tracks
+
+        if not self.machine.is_relative_to(self.vault.folder) or not tracks(self.machine, self._environ):
+            return ()
+        path = self.machine.relative_to(self.vault.folder).as_posix()
+        return (
+            Problem(
+                path,
+                1,
+                f"git tracks this folder, which belongs to one machine; `git rm -r --cached {path}` takes it out",
+            ),
+        )
+
     def doctor(self, *, fix: bool = False) -> Findings:
         """Examine notes and index.
 
@@ -112,7 +144,7 @@ class Indexing(Running):
         """
         from memory_kb.index import doctor
 
-        further = tuple(self._further_problems())
+        further = (*self._further_problems(), *self._machine_problems())
         return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths, further))
 
     def _further_problems(self) -> Iterable[Problem]:

@@ -250,6 +250,7 @@ class _Batch:
     def copy(self, source: _Source, problems: list[Problem]) -> None:
         """Plan copies of the files that go with the skill just taken."""
         from memory_kb.notes.plans import Change, WriteFile, hash_of
+        from memory_kb.notes.targets import find_target
 
         last = self.moved[-1]
         if not last.path or not source.folder:
@@ -258,7 +259,7 @@ class _Batch:
             path = f"{last.path.removesuffix('.md')}/{inner}"
             try:
                 data = _read_bytes(source.folder / inner, _MAX_COPIED)
-                held = self._kb.vault.resolve(path)
+                held = find_target(self._kb.vault, path)
                 before = held.read_bytes() if held.exists() else None
             except (OSError, UnreadableInput) as exc:
                 problems.append(Problem(str(source.folder / inner), 1, f"not copied: {exc}"))
@@ -289,6 +290,8 @@ def _read_sources(source: Path, problems: list[Problem]) -> Iterator[_Source]:
         for folder, folders, names in os.walk(source):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
+                if Path(folder, name).is_symlink():
+                    continue
                 if name.lower() == _SKILL_FILE or name.lower() in ("skills.yaml", "skills.yml"):
                     try:
                         yield from _read_one(Path(folder) / name, problems)
