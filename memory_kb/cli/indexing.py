@@ -89,15 +89,19 @@ def _print_plan(options: Options, *, embed: bool) -> None:
 
 @click.command("status")
 @shared_options
+@click.option("--check", is_flag=True, help="Read every file: finds an edit that kept size and time, too.")
 @click.pass_obj
-def status_verb(options: Options) -> None:
+def status_verb(options: Options, /, check: bool) -> None:
     """Compare disk and index as they are now. Nothing is changed.
+
+    By size and time; an edit of the same size with its time put back shows with --check, or in `doctor`, and `index --rebuild` takes it in.
 
     \b
     memory-kb status --json
+    memory-kb status --check
     """
     with options.open() as kb:
-        status = kb.status()
+        status = kb.status(check=check)
     if options.as_json:
         print_json(
             dataclasses.asdict(status)

@@ -18,6 +18,7 @@ from typing import Any
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.filters import EVERYTHING
 from memory_kb.globs import Ignore
+from memory_kb.index.comparing import has_same_bytes
 from memory_kb.index.indexer import survey
 from memory_kb.index.reading import decode
 from memory_kb.index.sqlite import SqliteIndex
@@ -26,6 +27,7 @@ from memory_kb.notes.changes import read_note_text
 from memory_kb.notes.entries import parse_document
 from memory_kb.notes.fields import read_words
 from memory_kb.notes.vault import Vault
+from memory_kb.notes.walk import walk
 from memory_kb.notes.wikilinks import find_wikilinks
 from memory_kb.ports import StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
@@ -250,9 +252,10 @@ def _tally(words: Iterator[str]) -> dict[str, int]:
     return dict(Counter(words).most_common())
 
 
-def status(vault: Vault, index: SqliteIndex, settings: Settings) -> Status:
-    """Hold the index against the disk, file by file."""
+def status(vault: Vault, index: SqliteIndex, settings: Settings, *, check: bool = False) -> Status:
+    """Hold the index against the disk, file by file; with `check` by their bytes, else by size and time."""
     changes = survey(vault, index, settings)
+    hidden = _hidden_changes(vault, index, settings, {*changes.added, *changes.changed}) if check else ()
     indexed_at = index.read_meta("indexed_at")
     return Status(
         vault=str(vault.folder),
@@ -262,11 +265,19 @@ def status(vault: Vault, index: SqliteIndex, settings: Settings) -> Status:
         indexed_at=datetime.fromisoformat(indexed_at) if indexed_at else None,
         files=changes.files,
         added=changes.added,
-        changed=changes.changed,
+        changed=tuple(sorted((*changes.changed, *hidden))),
         removed=changes.removed,
         problems=changes.problems,
         vectors=tuple(_count_vectors(index)),
     )
+
+
+def _hidden_changes(vault: Vault, index: SqliteIndex, settings: Settings, seen: set[str]) -> Iterator[str]:
+    """Yield the files whose bytes changed though size and time are as they were."""
+    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
+    for file in walk(vault, settings.ignore, []):
+        if file.path not in seen and not has_same_bytes(file, known.get(file.path), settings):
+            yield file.path
 
 
 def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:

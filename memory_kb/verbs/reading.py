@@ -64,8 +64,8 @@ class Reading(OpenVault):
 
         return self._reading(inventory.stats)
 
-    def status(self) -> Status:
-        """Compare disk and index as they are, without changing either."""
+    def status(self, *, check: bool = False) -> Status:
+        """Compare disk and index as they are, without changing either; with `check` every file is read."""
         from memory_kb.index import inventory
 
-        return self._keeper.use(lambda index: inventory.status(self.vault, index, self.settings))
+        return self._keeper.use(lambda index: inventory.status(self.vault, index, self.settings, check=check))
