@@ -77,7 +77,7 @@ def kb(open_kb: Open, folder: Path) -> KnowledgeBase:
 
 
 def seqs(kb: KnowledgeBase, query: str = "", **how: object) -> list[tuple[str, int]]:
-    return [(hit.session, hit.seq) for hit in kb.session_search(query, **how).hits]  # type: ignore[arg-type]
+    return [(hit.session, hit.seq) for hit in kb.session_search(query, events=True, **how).hits]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,9 @@ def test_any_history_gives_the_index_of_the_files(open_kb: Open, folder: Path, s
             file.unlink(missing_ok=True)
         elif step == "look":
             kb.session_search("quokka")
-    looked = kb.session_search("quokka OR wombat", limit=100).hits
+    looked = kb.session_search("quokka OR wombat", limit=100, events=True).hits
     remove_database(kb)
-    assert kb.session_search("quokka OR wombat", limit=100).hits == looked
+    assert kb.session_search("quokka OR wombat", limit=100, events=True).hits == looked
     assert len(looked) == sum(
         "quokka" in (event.content or "") or "wombat" in (event.content or "") for event in _replay(kb, "h")
     )
@@ -259,10 +259,10 @@ def test_a_damaged_database_is_made_again(damage: bytes | None, kb: KnowledgeBas
         damage = bytes(content)
     remove_database(kb)
     database(kb).write_bytes(damage)
-    result = kb.session_search("flaky")
+    result = kb.session_search("flaky", events=True)
     assert [(hit.session, hit.seq) for hit in result.hits] == expected
     assert bool(result.degraded) is bool(damage)
-    assert kb.session_search("flaky").degraded == ()
+    assert kb.session_search("flaky", events=True).degraded == ()
 
 
 def test_somebody_elses_database_is_kept(kb: KnowledgeBase) -> None:
@@ -289,7 +289,7 @@ def test_searching_while_others_write_and_search(folder: Path, home: Path, open_
         "with KnowledgeBase.open(*sys.argv[1:3]) as kb:\n"
         "    for n in range(12):\n"
         "        kb.session_append([Event(content=f'quokka {sys.argv[3]} {k}') for k in range(10)], session='shared')\n"
-        "        result = kb.session_search('quokka', limit=1000)\n"
+        "        result = kb.session_search('quokka', limit=1000, events=True)\n"
         "        assert not result.degraded, result.degraded\n"
         "        own = [hit for hit in result.hits if f' {sys.argv[3]} ' in hit.content_snippet]\n"
         "        assert len(own) == 10 * (n + 1), (len(own), n)\n"
@@ -297,7 +297,7 @@ def test_searching_while_others_write_and_search(folder: Path, home: Path, open_
     command = [sys.executable, "-c", code, str(folder), str(home)]
     running = [subprocess.Popen([*command, f"w{n}"], env=clean_environment(home)) for n in range(3)]
     assert [process.wait(60) for process in running] == [0, 0, 0]
-    hits = open_kb(folder).session_search("quokka", limit=1000).hits
+    hits = open_kb(folder).session_search("quokka", limit=1000, events=True).hits
     assert sorted(hit.seq for hit in hits) == list(range(1, 361))
 
 
@@ -307,7 +307,7 @@ def test_a_locked_database_still_answers(kb: KnowledgeBase, monkeypatch: pytest.
     monkeypatch.setattr("memory_kb.index.database.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(database(kb), isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        result = kb.session_search("flaky")
+        result = kb.session_search("flaky", events=True)
     assert len(result.hits) == 2
     assert "newest events may be missing" in result.degraded[0]
 
@@ -327,3 +327,23 @@ def test_search_on_the_command_line(run: Run, kb: KnowledgeBase) -> None:
     ]
     nothing = run("--vault", kb.vault.folder, "session", "search", "nothinglikethis")
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "No event fits.\n")
+
+
+def test_a_session_is_one_hit_and_plain_words_are_alternatives(kb: KnowledgeBase) -> None:
+    result = kb.session_search("how did the flaky redis tests in production go?")
+    assert [(hit.session, hit.rank) for hit in result.hits] == [("s", 1), ("other", 2)]
+    assert result.degraded == ()
+    assert ">>>" in result.hits[0].content_snippet
+    assert {hit.session for hit in kb.session_search("flaky", session="s").hits} == {"s"}
+    assert len(kb.session_search("flaky", session="s").hits) == 2
+
+
+def test_sessions_by_their_outcome(kb: KnowledgeBase, run: Run, folder: Path) -> None:
+    kb.session_end("s", outcome="success", only_close=True)
+    assert [hit.session for hit in kb.session_search("redis", outcome="success").hits] == ["s"]
+    assert kb.session_search("redis", outcome="failure").hits == ()
+    assert {hit.session for hit in kb.session_search("redis").hits} == {"s", "other"}
+    done = run("--vault", folder, "session", "search", "redis", "--outcome", "success")
+    assert "s:" in done.stdout
+    assert "other" not in done.stdout
+    assert run("--vault", folder, "session", "search", "redis", "--outcome", "good").returncode == 2

@@ -366,14 +366,18 @@ def _print_event(event: Event) -> None:
 @click.option("--session", metavar="ID", help="Only this session.")
 @click.option("--since", metavar="DAY", help="Only this day or moment and later.")
 @click.option("--until", metavar="DAY", help="Only until this moment, or the end of this day.")
+@click.option("--outcome", metavar="WORD", help="Only sessions that ended so: success, failure, mixed, partial.")
+@click.option("--events", is_flag=True, help="Every event that fits, instead of the best of each session.")
 @click.option("--injected", "with_injected", is_flag=True, help="Also text that memory-kb itself gave the agent.")
 @click.pass_obj
 def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, ...], **chosen: Any) -> None:
-    """Find events of all sessions by their words, best first; without a QUERY the newest.
+    """Find past sessions by words, best first, each with its best event; without a QUERY the newest events.
 
-    AND, OR, NOT, "a phrase", the beginning of a word* and content:word are understood.
+    Plain words are alternatives: whatever has more of them, and rarer ones, comes first. AND, OR, NOT, "a phrase", the beginning of a word*
+    and content:word are understood.
 
     \b
+    memory-kb session search how did we fix the redis timeout --outcome success
     memory-kb session search 'redis AND (timeout OR refused)' --since 2026-03-01
     memory-kb session search --type tool_result --agent coder
     """

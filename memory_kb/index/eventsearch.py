@@ -1,10 +1,11 @@
-"""Find events by their words: the query language and the snippets of S0-6 and S0-7."""
+"""Find past sessions and their events by words: query language, ranking, snippets."""
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memory_kb.notes.events import EventFilter
 from memory_kb.reports import SessionHit
@@ -19,53 +20,99 @@ _WEIGHTS = "1.0, 0.5, 1.0, 0.0"
 _SNIPPET = "snippet(events_fts, 0, '>>>', '<<<', '...', 16)"
 _FIELDS = "e.session, e.seq, e.ts, e.job, e.task, e.agent, e.type, e.event, e.role, e.tool, e.ok, e.injected, e.offset"
 _PLAIN_LENGTH = 120
+_COLUMN = re.compile(r"(?:^|[\s(])(?:content|tool|agent):\w")
+#: Of a longer query, the first different words count.
+_MOST_TERMS = 200
+#: Groups the events of a session by whose words they are: a person's, the agent's, calls, results, and the rest.
+_EVIDENCE = "CASE WHEN e.type = 'event' AND e.role = 'assistant' THEN 'message' ELSE e.type END, e.role = 'user'"
 
 
 def find(
-    connection: sqlite3.Connection, query: str, wanted: EventFilter, limit: int, *, with_injected: bool
+    connection: sqlite3.Connection,
+    query: str,
+    wanted: EventFilter,
+    limit: int,
+    *,
+    with_injected: bool,
+    sessions: Sequence[str] | None = None,
+    every_event: bool = False,
 ) -> tuple[tuple[SessionHit, ...], list[str]]:
-    """Return the events that fit, best first, and what to say about the query.
+    """Return the best hits, and what to say about the query.
 
-    A query that FTS5 does not understand is tried again as words that must all be there, and then
-    as words of which one must.
+    Plain words are alternatives, the rarer the better; a query with operators is taken at its word if
+    FTS5 understands it. A session is one hit, its best event, unless `every_event` is set. `sessions`
+    are those that may be found; all when None.
     """
     where, values = _conditions(wanted, with_injected=with_injected)
+    if sessions is not None:
+        where, values = f"{where} AND e.session IN (SELECT value FROM json_each(?))", (*values, json.dumps(sessions))
     if not query.strip():
         return _newest(connection, where, values, limit), []
-    statement = (
-        f"SELECT {_FIELDS}, -bm25(events_fts, {_WEIGHTS}), {_SNIPPET}, e.terms IS NOT NULL, e.id "
-        f"FROM events_fts JOIN events e ON e.id = events_fts.rowid "
-        f"WHERE events_fts MATCH ?{where} ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT ?"
-    )
     problem = "there is no word in the query"
-    for stage, expression in enumerate(expressions(query)):
+    for expression in expressions(query):
         try:
-            rows = connection.execute(statement, (expression, *values, limit)).fetchall()
+            best = (_best_events if every_event else _best_sessions)(connection, expression, where, values, limit)
         except sqlite3.OperationalError as exc:
             if not str(exc).startswith(_SYNTAX):
                 raise
-            problem = f"the query is not in the query language ({str(exc).removeprefix('fts5: ')}), and no event has its words"
+            problem = f"the query is not in the query language ({str(exc).removeprefix('fts5: ')})"
             continue
-        if rows or stage == 0:
-            notes = ["no event has all the words; these have one of them"] if stage == 2 else []
-            return tuple(_hit(connection, rank, row, query) for rank, row in enumerate(rows, 1)), notes
+        hits = enumerate(best, 1)
+        return tuple(_hit(connection, rank, key, score, expression, query) for rank, (key, score) in hits), []
     return (), [problem]
 
 
+def _best_events(
+    connection: sqlite3.Connection, expression: str, where: str, values: tuple[object, ...], limit: int
+) -> list[tuple[int, float]]:
+    """Return the row ids and scores of the best events."""
+    statement = (
+        f"SELECT e.id, -bm25(events_fts, {_WEIGHTS}) FROM events_fts JOIN events e ON e.id = events_fts.rowid "
+        f"WHERE events_fts MATCH ?{where} ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT ?"
+    )
+    return connection.execute(statement, (expression, *values, limit)).fetchall()
+
+
+def _best_sessions(
+    connection: sqlite3.Connection, expression: str, where: str, values: tuple[object, ...], limit: int
+) -> list[tuple[int, float]]:
+    """Return the row id of the best event of each of the best sessions, and the session's score.
+
+    What was asked, said, done and seen is evidence of its own: the score of a session is the sum of
+    the best event of each.
+    """
+    statement = (
+        f"WITH hits AS MATERIALIZED (SELECT rowid AS id, -bm25(events_fts, {_WEIGHTS}) AS score FROM events_fts "
+        "WHERE events_fts MATCH ?) "
+        "SELECT e.session, e.id, max(h.score), max(e.ts) FROM hits h JOIN events e ON e.id = h.id "
+        f"WHERE 1{where} GROUP BY e.session, {_EVIDENCE}"
+    )
+    totals: dict[str, float] = {}
+    best: dict[str, tuple[float, int]] = {}
+    newest: dict[str, str] = {}
+    for session, key, score, ts in connection.execute(statement, (expression, *values)):
+        totals[session] = totals.get(session, 0.0) + score
+        best[session] = max(best.get(session, (score, key)), (score, key))
+        newest[session] = max(newest.get(session, ""), ts)
+    ranked = sorted(totals, key=lambda session: (totals[session], newest[session], session), reverse=True)
+    return [(best[session][1], totals[session]) for session in ranked[:limit]]
+
+
 def expressions(query: str) -> Iterator[str]:
-    """Yield the query as it is, then as words that must all be there, then as words of which one must.
+    """Yield the query as it is where it has operators, then its words as alternatives.
 
     Example:
         >>> list(expressions("edge-case foo.bar"))
-        ['edge-case foo.bar', '"edge-case" "foo.bar"', '"edge-case" OR "foo.bar"']
+        ['"edge-case" OR "foo.bar"']
         >>> next(expressions("検索機能 AND test"))
         '("検索 索機 機能") AND test'
     """
-    yield _with_bigrams(query) if has_cjk(query) else query
-    terms = [_quote(piece) for piece in _PIECE.findall(query) if _WORD.search(piece) and piece not in _OPERATORS]
+    pieces = _PIECE.findall(query)
+    if any(piece in _OPERATORS for piece in pieces) or _COLUMN.search(query):
+        yield _with_bigrams(query) if has_cjk(query) else query
+    terms = [_quote(piece) for piece in pieces if _WORD.search(piece) and piece not in _OPERATORS]
     if terms:
-        yield " ".join(terms)
-        yield " OR ".join(terms)
+        yield " OR ".join(list(dict.fromkeys(terms))[:_MOST_TERMS])
 
 
 def _quote(piece: str) -> str:
@@ -118,13 +165,18 @@ def _newest(
     )
 
 
-def _hit(connection: sqlite3.Connection, rank: int, row: tuple[object, ...], query: str) -> SessionHit:
-    *fields, snippet, has_terms, key = row
+def _hit(connection: sqlite3.Connection, rank: int, key: int, score: float, expression: str, query: str) -> SessionHit:
+    row = connection.execute(
+        f"SELECT {_FIELDS}, {_SNIPPET}, e.terms IS NOT NULL FROM events_fts JOIN events e ON e.id = events_fts.rowid "
+        "WHERE events_fts MATCH ? AND events_fts.rowid = ?",
+        (expression, key),
+    ).fetchone()
+    *fields, snippet, has_terms = row
     text = str(snippet)
     if ">>>" not in text and has_terms:
         (content,) = connection.execute("SELECT content FROM events WHERE id = ?", (key,)).fetchone()
         text = _cjk_snippet(content, query) or text
-    return _make(rank, (*fields, text), text)
+    return _make(rank, (*fields, score, text), text)
 
 
 def _cjk_snippet(content: str, query: str) -> str | None:

@@ -85,10 +85,28 @@ class SessionIndex:
         return self._use(lambda connection: self._sync(connection, session))
 
     def search(
-        self, query: str, wanted: EventFilter, limit: int, *, with_injected: bool = False
+        self,
+        query: str,
+        wanted: EventFilter,
+        limit: int,
+        *,
+        with_injected: bool = False,
+        outcome: str | None = None,
+        every_event: bool = False,
     ) -> tuple[SessionHit, ...]:
-        """Return the events that fit a query, best first; the newest ones for an empty query."""
-        hits, notes = self._use(lambda connection: find(connection, query, wanted, limit, with_injected=with_injected))
+        """Return the sessions that fit a query, best first, or their events; the newest events for an empty query."""
+        sessions = None if outcome is None else [one.session for one in self.seen() if one.outcome == outcome]
+        hits, notes = self._use(
+            lambda connection: find(
+                connection,
+                query,
+                wanted,
+                limit,
+                with_injected=with_injected,
+                sessions=sessions,
+                every_event=every_event,
+            )
+        )
         self.notices += notes
         return hits
 

@@ -196,27 +196,33 @@ class Sessions(OpenVault):
         session: str | None = None,
         since: str | None = None,
         until: str | None = None,
+        outcome: str | None = None,
+        events: bool = False,
         with_injected: bool = False,
     ) -> SessionSearch:
-        """Return the events of all sessions that fit a query, best first.
+        """Return the past sessions that fit a query, best first, each with its best event.
 
         Args:
-            query: words that must all be there; `AND`, `OR`, `NOT`, `"a phrase"`, `word*` and `content:word`
-                are understood. Empty, it gives the newest events.
+            query: plain words are alternatives, and the rarer they are the more they count; `AND`, `OR`,
+                `NOT`, `"a phrase"`, `word*` and `content:word` are understood. Empty, it gives the newest events.
             limit: the most hits to return.
             type: keep the events of one of these types, or with one of these names.
             agent: keep those of an agent; `job`, `task` and `session` likewise.
             since: keep those of this day or moment and later ones; `until` likewise, a day included.
+            outcome: keep sessions that ended so: success, failure, mixed or partial.
+            events: return every event that fits, as with `session`, instead of one a session.
             with_injected: also text that memory-kb itself gave the agent.
 
         Raises:
-            UsageError: a moment is none.
+            UsageError: a moment is none, or the outcome is not known.
             UnreadableInput: there is no such session.
         """
         from memory_kb.index.sessions import SessionIndex
-        from memory_kb.learning.logs.sessions import find_id, parse_moment
+        from memory_kb.learning.logs.sessions import OUTCOMES, find_id, parse_moment
         from memory_kb.reports import SessionSearch
 
+        if outcome is not None and outcome not in OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
         types = (type,) if isinstance(type, str) else tuple(type)
         session = find_id(session, self._session_files.ids()) if session else None
         begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
@@ -224,7 +230,14 @@ class Sessions(OpenVault):
         index = SessionIndex(self.machine)
         try:
             index.sync()
-            hits = index.search(query, wanted, max(0, limit), with_injected=with_injected)
+            hits = index.search(
+                query,
+                wanted,
+                max(0, limit),
+                with_injected=with_injected,
+                outcome=outcome,
+                every_event=events or session is not None,
+            )
         finally:
             index.close()
         return SessionSearch(query, hits, tuple(index.notices))
