@@ -103,16 +103,25 @@ def expressions(query: str) -> Iterator[str]:
 
     Example:
         >>> list(expressions("edge-case foo.bar"))
-        ['"edge-case" OR "foo.bar"']
+        ['"edge" OR "case" OR "foo" OR "bar"']
         >>> next(expressions("検索機能 AND test"))
         '("検索 索機 機能") AND test'
     """
     pieces = _PIECE.findall(query)
     if any(piece in _OPERATORS for piece in pieces) or _COLUMN.search(query):
         yield _with_bigrams(query) if has_cjk(query) else query
-    terms = [_quote(piece) for piece in pieces if _WORD.search(piece) and piece not in _OPERATORS]
+    terms = [term for piece in pieces if piece not in _OPERATORS for term in _terms(piece)]
     if terms:
         yield " OR ".join(list(dict.fromkeys(terms))[:_MOST_TERMS])
+
+
+def _terms(piece: str) -> Iterator[str]:
+    """Yield a piece of a query as it is if it is a phrase or a word, else the words in it."""
+    words = re.findall(r"\w+", piece)
+    if len(words) == 1 or piece.startswith('"') or has_cjk(piece):
+        yield _quote(piece)
+    else:
+        yield from (f'"{word}"' for word in words)
 
 
 def _quote(piece: str) -> str:
