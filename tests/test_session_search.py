@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
+from memory_kb.mcp.recalling import recall
 from memory_kb.notes.events import Event, format_event
 from memory_kb.notes.injected import wrap
 
@@ -347,3 +348,20 @@ def test_sessions_by_their_outcome(kb: KnowledgeBase, run: Run, folder: Path) ->
     assert "s:" in done.stdout
     assert "other" not in done.stdout
     assert run("--vault", folder, "session", "search", "redis", "--outcome", "good").returncode == 2
+
+
+def test_past_sessions_from_the_everyday_search(kb: KnowledgeBase, run: Run, folder: Path) -> None:
+    kb.session_end("s", outcome="success", only_close=True)
+    query = ("--vault", folder, "search", "the redis timeout", "--kind", "session", "--json")
+    assert {hit["session"] for hit in json.loads(run(*query).stdout)["hits"]} == {"s", "other"}
+    assert [hit["session"] for hit in json.loads(run(*query, "--outcome", "success").stdout)["hits"]] == ["s"]
+    assert [hit["session"] for hit in json.loads(run(*query, "--agent", "coder").stdout)["hits"]] == ["s"]
+    assert [hit["session"] for hit in json.loads(run(*query, "--since", "2026-03-31").stdout)["hits"]] == ["other"]
+    assert run("--vault", folder, "search", "x", "--outcome", "success").returncode == 2
+    assert run("--vault", folder, "search", "x", "--kind", "session", "--kind", "fact").returncode == 2
+
+
+def test_past_sessions_by_mcp(kb: KnowledgeBase) -> None:
+    answer = recall(kb, {"query": "the redis timeout", "kind": ["session"], "agent": "coder"})
+    assert answer.text.count("- s ") == 1
+    assert "other" not in answer.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from memory_kb.reports import EntryView, LinkReport
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+#: The word for `--kind` that searches the logs of past sessions instead of the notes.
+SESSION = "session"
 _V = TypeVar("_V", bound=OpenVault)
 
 
@@ -73,7 +75,7 @@ def filter_options(function: _F) -> _F:
         click.option("--type", type=click.Choice(TYPES), help="Only entries of this type.", **many),
         click.option(
             "--kind",
-            type=click.Choice((*KINDS, *KIND_ALIASES)),
+            type=click.Choice((*KINDS, *KIND_ALIASES, SESSION)),
             metavar="KIND",
             help=f"Only this kind: {', '.join(KINDS)}.",
             **many,
@@ -96,21 +98,31 @@ def filter_options(function: _F) -> _F:
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
 @click.option("--as-of", metavar="REV", help="Search the notes as they were at this git revision.")
+@click.option("--agent", help="With --kind session: only what happened to this agent.")
+@click.option("--outcome", metavar="WORD", help="With --kind session: only sessions that ended so.")
 @filter_options
 @click.pass_obj
 def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_of: str | None, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
     Words are looked for in any order, and more of them score higher. "Exact phrases" must stand as
-    they are, -words must not occur (put -- before a query that starts with one).
+    they are, -words must not occur (put -- before a query that starts with one). --kind session searches the
+    logs of past sessions instead, as `session search` does.
 
     \b
     memory-kb search flaky tests
     memory-kb search '"connection reset" -staging' --kind pitfall
     memory-kb search --file src/api/users.py
     memory-kb search deploy --since 2026-01-01 --json
+    memory-kb search how did we fix the redis timeout --kind session --outcome success
     """
     text = " ".join(query)
+    past = {name: chosen.pop(name) for name in ("agent", "outcome")}
+    if chosen["kind"] == (SESSION,):
+        _search_sessions(options, text, chosen | past)
+        return
+    if SESSION in chosen["kind"] or any(past.values()):
+        raise UsageError("--agent and --outcome go with --kind session alone", "leave out the other kinds")
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
     with _open_at(options, as_of, Searching) as kb, FileProgress() as progress:
@@ -119,6 +131,17 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         print_json(search_as_json(result))
     else:
         _print_result(result)
+
+
+def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) -> None:
+    """Search past sessions with the options that make sense for them."""
+    from memory_kb.cli.sessions import print_sessions_found
+
+    known = ("limit", "job", "task", "agent", "outcome")
+    since = chosen["since"].isoformat() if chosen["since"] else None
+    with options.open() as kb:
+        found = kb.session_search(query, since=since, **{name: chosen[name] for name in known})
+    print_sessions_found(options, found)
 
 
 @contextlib.contextmanager

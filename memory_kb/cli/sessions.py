@@ -19,7 +19,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.logs.transcripts import FORMATS
 from memory_kb.model import Problem
 from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.reports import SessionHit, SessionImported, SessionShare, SessionWritten, StepReport
+from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
 from memory_kb.text import printable
 
 _SHOWN = 300
@@ -383,6 +383,11 @@ def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, .
     """
     with options.open() as kb:
         result = kb.session_search(" ".join(query), type=types, **chosen)
+    print_sessions_found(options, result)
+
+
+def print_sessions_found(options: Options, result: SessionSearch) -> None:
+    """Print what a search of sessions found."""
     if options.as_json:
         hits = [dataclasses.asdict(hit) | {"burst_id": hit.burst_id} for hit in result.hits]
         print_json({"query": result.query, "hits": hits, "degraded": list(result.degraded)})

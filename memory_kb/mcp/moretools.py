@@ -10,6 +10,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import Answer
 from memory_kb.mcp.arguments import Argument
+from memory_kb.mcp.recalling import recall_sessions
 from memory_kb.mcp.tools import DEFAULT_TOOLS, Caller, Given, Tool
 from memory_kb.notes.events import Event
 from memory_kb.reports import SessionWritten
@@ -209,16 +210,7 @@ def _written_values(written: SessionWritten) -> dict[str, Any]:
 
 
 def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    found = kb.session_search(
-        given.get("query", ""), limit=max(1, min(100, given.get("limit", 10))), session=given.get("session")
-    )
-    names = ("session", "seq", "ts", "type", "role", "tool", "ok")
-    data = {"hits": [{name: getattr(hit, name) for name in names} for hit in found.hits], "degraded": found.degraded}
-    lines = "\n".join(
-        f"- {hit.session} {hit.seq} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}"
-        for hit in found.hits
-    )
-    return answers.quote(f"{len(found.hits)} events.", [lines], data) if found.hits else Answer("No event fits.", data)
+    return recall_sessions(kb, given)
 
 
 MORE_TOOLS: tuple[Tool, ...] = (
@@ -382,7 +374,15 @@ MORE_TOOLS: tuple[Tool, ...] = (
     Tool(
         "session_search",
         "Search what was said and done in sessions.",
-        (Argument("query"), Argument("limit", "number"), Argument("session")),
+        (
+            Argument("query"),
+            Argument("limit", "number"),
+            Argument("session"),
+            Argument("agent"),
+            Argument("since"),
+            Argument("until"),
+            Argument("outcome"),
+        ),
         _session_search,
         is_reading=True,
     ),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from memory_kb.context.framing import as_line
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
@@ -74,6 +75,8 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
     named = [name.strip() for name in (*given.get("id", "").split("\n"), *given.get("ids", ())) if name.strip()]
     if named:
         return _show(kb, list(dict.fromkeys(named)), given)
+    if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
+        return recall_sessions(kb, given)
     level, glob = split_scope(given.get("scope"))
     filters: dict[str, Any] = {name: given[name] for name in ("job", "task") if given.get(name)}
     filters |= sort_words(given.get("kind", ()), given.get("type", ()), given.get("layer", ()))
@@ -90,6 +93,21 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
     if not filters:
         raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
     return answers.tell_list(kb.list(**filters), limit)
+
+
+def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
+    """Return past sessions that fit a query, each with its best event."""
+    filters = {name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")}
+    found = kb.session_search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
+    names = ("session", "seq", "ts", "type", "role", "tool", "ok")
+    data = {"hits": [{name: getattr(hit, name) for name in names} for hit in found.hits], "degraded": found.degraded}
+    lines = "\n".join(
+        f"- {hit.session} {hit.seq} {hit.ts[:10]} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}"
+        for hit in found.hits
+    )
+    if not found.hits:
+        return Answer("No session fits.", data)
+    return answers.quote(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines], data)
 
 
 def _fit(result: SearchResult, asked: str, tokens: int) -> Answer:

@@ -208,7 +208,10 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         (
             Argument("query", description='Words in any language; "exact phrases" and -excluded words count.'),
             Argument("id", description="An id or its beginning, or path.md:LINE."),
-            Argument("kind", "list", f"Only these: {_KINDS}, skill, episode."),
+            Argument("kind", "list", f"Only these: {_KINDS}, skill, episode; or session: logs of past sessions."),
+            Argument("agent", is_hidden=True),
+            Argument("since", is_hidden=True),
+            Argument("outcome", is_hidden=True),
             Argument("type", "list", "Only these: declarative, procedural, directive, corrective."),
             Argument("scope", description="task, job, project or global; anything else is a file."),
             Argument("file", description="Only what applies to this path."),
