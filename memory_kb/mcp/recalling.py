@@ -97,7 +97,9 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
 
 def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
     """Return past sessions that fit a query, each with its best event."""
-    filters = {name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")}
+    filters: dict[str, Any] = {
+        name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")
+    }
     found = kb.session_search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
     names = ("session", "seq", "ts", "type", "role", "tool", "ok")
     data = {"hits": [{name: getattr(hit, name) for name in names} for hit in found.hits], "degraded": found.degraded}
