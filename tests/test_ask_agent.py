@@ -106,7 +106,7 @@ class Session:
         roots: dict[str, Any] = {"workspace_roots": [str(folder)]} if agent == "cursor" else {"cwd": str(folder)}
         self._all = dict(self._shapes["all"]) | roots
         self._count = 0
-        self.environ = {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
+        self.environ = {"HOME": str(home.parent), "MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
 
     def payload(self, shape: str, **fields: Any) -> str:
         self._count += 1
