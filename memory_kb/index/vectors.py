@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.cache import EmbeddingCache, Passage, batched, make_passage, transaction
+from memory_kb.plainfiles import open_plain
 from memory_kb.ports import Space, VectorTable
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def _meta_key(space: Space) -> str:
 
 
 def _write_at(file: Path, place: int, data: bytes) -> None:
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = open_plain(file, os.O_RDWR | os.O_CREAT, 0o666)
     with open(descriptor, "r+b") as stream:
         stream.truncate(place)
         stream.seek(place)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from memory_kb.errors import UsageError
+from memory_kb.plainfiles import read_plain
 from memory_kb.verbs.opened import OpenVault
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class Hooking(OpenVault):
         from memory_kb.notes import jsonlines
 
         try:
-            with (self.machine / "log" / "retrievals.jsonl").open("rb") as stream:
+            with read_plain(self.machine / "log" / "retrievals.jsonl") as stream:
                 stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_LOG))
                 data = stream.read()
         except OSError:
