@@ -92,6 +92,12 @@ class LlmSettings(NamedTuple):
     daily_runs: int = 200
 
 
+class ReinforcementSettings(NamedTuple):
+    """What makes an entry weigh more: that it was `used`, or that it was `shown`."""
+
+    counts: str = "used"
+
+
 class WatchSettings(NamedTuple):
     """How files are watched; in seconds."""
 
@@ -136,6 +142,7 @@ class Settings:
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
     learning: LearningSettings = field(default_factory=LearningSettings)
+    reinforcement: ReinforcementSettings = field(default_factory=ReinforcementSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     ignore: tuple[str, ...] = ("node_modules",)
@@ -145,6 +152,7 @@ _CHOICES = {
     "index.tokenizer": TOKENIZERS,
     "ranking.fusion": ("weighted", "rrf"),
     "embeddings.provider": ("auto", "openai", "gemini", "local", "none"),
+    "reinforcement.counts": ("used", "shown"),
     "learning.capture": ("keep", "propose", "off"),
     "llm.provider": ("none", "openai", "gemini", "anthropic", "command", "offline"),
 }

@@ -17,7 +17,7 @@ from memory_kb.notes.retrievals import Credit, Retrieval, RetrievalLog
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
-CONFIG = {"memory/config.yaml": ""}
+CONFIG = {"memory/config.yaml": "reinforcement: {counts: shown}\n"}
 
 
 def entry(entry_id: str, text: str, **fields: object) -> str:

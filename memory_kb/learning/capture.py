@@ -59,7 +59,7 @@ MARKERS = (
     _marker(
         "fact",
         r"(?:remember|keep in mind|bear in mind|don't forget|do not forget|never forget|take note|note down|make a note|add a note|save a note|"
-        r"note for (?:the future|later|next time)|for (?:future|later) reference)(?: that| of that|:|,)\s+(?=\S)",
+        r"note for (?:the future|later|next time)|for (?:future|later) reference)(?: that| of that|:)\s+(?=\S)",
         is_dropped=True,
     ),
     _marker(
@@ -70,6 +70,9 @@ MARKERS = (
     _marker(
         "policy",
         r"(?:we )?(?:always|never)\s+(?!mind\b|been\b|had\b|seen\b|heard\b|again\b|ever\b|knew\b|thought\b|got\b|\w+ed\b)(?=\w)",
+    ),
+    _marker(
+        "policy", r"when(?:ever)? \w+ing [^,.]{2,50}, (?:i(?:'d like| want| would like) you to|please|always|never)\b"
     ),
     _marker("policy", r"(?:don't|do not|dont) ever\s"),
     _marker("policy", r"(?:we|our team) only\s+(?!had\b|\w+ed\b)(?=\w)"),
@@ -106,10 +109,11 @@ PROPOSALS = (
     _marker("fact", r"(?!(?:i|you)\b)(?:[\w`'/.-]+ ){1,8}?not [\w`'/.-]+(?: [\w`'/.-]+){0,3},? but\b"),
 )
 #: A clause before the marker: when or where a statement holds.
-_CLAUSE = re.compile(r"(?:when(?:ever)?|if|for|in|on|before|after|wenn|bei|für|quand|pour)\b[^,.!?]{2,60},\s*", _I)
+_CLAUSE = re.compile(r"(?:when(?:ever)?|if|for|in|on|to|before|after|wenn|bei|für|quand|pour)\b[^,.!?]{2,60},\s*", _I)
 #: The person asks to write down what they have just said.
 _WRITE_DOWN = re.compile(
-    r"(?:add|put|write|save|note|store|document|include|record) (?:that|this|it)(?: (?:down|rule|fact|too))?(?: (?:in|to|into)\b.*)?\W*$"
+    r"(?:add|put|write|save|note|store|document|include|record) (?:that|this|it)(?: (?:down|rule|fact|too))? (?:in|to|into) (?:the |your |our |my )?"
+    r"(?:\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)(?:\.md)?\b|memory\b|notes?\b|rules?\b|instructions\b|guidelines\b)"
     r"|(?:change|update|edit) (?:the )?\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)\.md\b|make a note(?: of (?:that|this|it))?\W*$|remember (?:that|this|it)\W*$",
     _I,
 )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memory_kb.learning.memories import Memory
+    from memory_kb.learning.upkeep.reinforce import Due
     from memory_kb.reports import RunReport, StageReport
 
 
@@ -22,10 +23,12 @@ class Lifecycle(Keeping):
     """The verbs reinforce, stage and promote, and the step that archives."""
 
     def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
-        """Count what a session was shown, once for each entry (S3-49).
+        """Count what a session used of what it was shown, once for each entry.
 
-        Without a session it counts what was shown outside any, once a day for each entry. What is
-        counted is not counted again.
+        An entry was used that an agent named as helpful, or of whose longer words a third occur in
+        what the session did; nothing counts if the session changed no file and made no commit. With
+        `reinforcement.counts: shown` everything that was shown counts, and without a session what was
+        shown outside any, once a day for each entry. What is counted is not counted again.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
@@ -36,7 +39,7 @@ class Lifecycle(Keeping):
 
         log, now = RetrievalLog(self.machine / "log"), self._clock()
         with self._writing():
-            due = find_due(log.read(session), log.credits(session), session)
+            due = self._choose_due(find_due(log.read(session), log.credits(session), session), session)
             planned = plan_reinforcements(due, self._memories(), now) if due else None
             counted = [credit for credit in planned.credits if credit.counts] if planned else []
             if counted and not dry_run:
@@ -55,6 +58,25 @@ class Lifecycle(Keeping):
                 )
                 log.credit(format_time(now), (one._replace(is_done=True) for one in kept))
         return report
+
+    def _choose_due(self, due: tuple[Due, ...], session: str | None) -> tuple[Due, ...]:
+        """Return what counts of what was shown, as the settings have it."""
+        from memory_kb.learning.rules.outcomes import find_marks, resolve_marks
+        from memory_kb.learning.upkeep.reinforce import keep_used, words_of_work
+        from memory_kb.notes.sessionlog import SessionFiles
+        from memory_kb.sessions.trace import trace_session
+
+        if self.settings.reinforcement.counts == "shown" or not due:
+            return due
+        files = SessionFiles(self.machine)
+        if session is None or session not in files.ids():
+            return ()
+        if not any(trace.changed or trace.commits for trace in trace_session(session, files.read(session))):
+            return ()
+        shown = [entry_id for one in due for entry_id in one.ids]
+        marks = resolve_marks(find_marks(files.read(session)), shown)
+        named = [name for name, word in marks.items() if word == "success"]
+        return keep_used(due, self._memories(), words_of_work(files.read(session)), named)
 
     def stage_show(self, job: str | None = None) -> str:
         """Return the stage that the project, or one of its jobs, is in; `unknown` if nobody said."""

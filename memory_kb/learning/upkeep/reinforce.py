@@ -1,17 +1,23 @@
-"""Reinforcement: what a session was shown counts once, when the session is over (S3-49, S3-50)."""
+"""Reinforcement: what a session used of what it was shown counts once, when the session is over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memory_kb.learning.memories import Memory, plan_fields
+from memory_kb.model import Location
+from memory_kb.notes.events import Event
+from memory_kb.notes.eventtext import strings_of
+from memory_kb.notes.injected import is_own_call, strip
 from memory_kb.notes.plans import Change
 from memory_kb.notes.retrievals import Credit, Retrieval
 from memory_kb.words import SCOPES
 
 _DAY = "day:"
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Due(NamedTuple):
@@ -66,6 +72,50 @@ def find_due(
         for key, ids in shown.items()
     )
     return tuple(due for due in found if due.ids)
+
+
+#: The shortest word that says something, and the share of such words of an entry that occur where it was used.
+_LONG, _USED = 4, 1 / 3
+
+
+def words_of_work(events: Iterable[Event]) -> frozenset[str]:
+    """Return the longer words of what agents said and did in a session; calls of memory-kb itself do not count."""
+    found: set[str] = set()
+    for event in events:
+        if event.injected == "whole" or is_own_call(event.tool, event.args):
+            continue
+        if event.type == "message" and event.role == "assistant":
+            found.update(_long_words(strip(event.content or "")))
+        elif event.type == "tool_call" and event.args:
+            found.update(_long_words(" ".join(strings_of(event.args))))
+    return frozenset(found)
+
+
+def keep_used(
+    due: Iterable[Due], memories: Iterable[Memory], work: frozenset[str], named: Collection[str] = ()
+) -> tuple[Due, ...]:
+    """Return what is due without the entries that a session did not use.
+
+    An entry was used that an agent named as helpful, or of whose longer words a third occur in what
+    the session did.
+
+    Example:
+        >>> memory = Memory("a", "a.md", "", Location(), "T", "Integration tests need Redis.")
+        >>> keep_used([Due("s", ("a", "b"), {})], [memory], frozenset({"redis", "tests"}))
+        (Due(key='s', ids=('a',), begun={}),)
+    """
+    texts = {memory.id: memory.text for memory in memories}
+
+    def is_used(entry_id: str) -> bool:
+        words = _long_words(texts.get(entry_id, ""))
+        return entry_id in named or (bool(words) and len(words & work) >= _USED * len(words))
+
+    kept = (one._replace(ids=tuple(filter(is_used, one.ids))) for one in due)
+    return tuple(one for one in kept if one.ids)
+
+
+def _long_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
 
 
 class Reinforcement(NamedTuple):
