@@ -1,0 +1,176 @@
+"""What a person states with an explicit marker is kept; questions, complaints, orders for now and text of tools are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory_kb import KnowledgeBase
+from memory_kb.notes.events import Event
+
+Open = Callable[..., KnowledgeBase]
+
+KEPT = [
+    ("thanks! can you also remember that the CI runner has no Docker?", "fact", "The CI runner has no Docker"),
+    ("btw we only deploy on Tuesdays, never push to main", "policy", "We only deploy on Tuesdays, never push to main"),
+    ("I told you already, we never mock the database", "policy", "We never mock the database"),
+    ("From now on, sign all release commits.", "policy", "Sign all release commits."),
+    ("No, we use pnpm, not npm. Fix the login.", "preference", "We use pnpm, not npm."),
+    ("Please keep in mind that staging runs Postgres 15.", "fact", "Staging runs Postgres 15."),
+    ("I prefer small commits with one thought each.", "preference", "I prefer small commits with one thought each."),
+    ("By default, log in JSON to stderr please.", "preference", "By default, log in JSON to stderr."),
+    ("Danke! Ab jetzt alle Preise in Cent speichern.", "policy", "Alle Preise in Cent speichern."),
+    ("Désormais, écris les tests en français.", "policy", "Écris les tests en français."),
+    ("今後は必ずテストを先に書いてください。", "policy", "必ずテストを先に書いてください。"),
+]
+PASSED = [
+    "Should we always use zod for validation?",
+    "You never listen to what I say here.",
+    "Never mind, that was the wrong branch.",
+    "I never said that we should drop the table.",
+    "For now always restart the server after a change.",
+    "Do anything you like with the old scripts, always.",
+    "Use a map here, the list is too slow.",
+    "> Always use tabs in this file.\nWhat do you think of it?",
+    "```\nAlways use tabs in this file.\n```\nFix the login now.",
+    "<task-notification>Always use tabs in this file.</task-notification>",
+    "Remember that the password is hunter2x9! for the admin.",
+    "Remember, we are all here to help each other grow.",
+]
+
+
+@pytest.mark.parametrize(("said", "kind", "text"), KEPT)
+def test_a_marked_sentence_is_kept_without_its_lead_in(
+    said: str, kind: str, text: str, folder: Path, open_kb: Open
+) -> None:
+    (kept,) = open_kb(folder).capture(said, session="s").kept
+    assert (kept.action, kept.kind, kept.text, kept.source) == ("created", kind, text, "user_explicit")
+
+
+@pytest.mark.parametrize("said", PASSED)
+def test_what_is_not_stated_is_not_kept(said: str, folder: Path, open_kb: Open) -> None:
+    assert open_kb(folder).capture(said, session="s").kept == ()
+
+
+def test_a_request_to_write_it_down_keeps_the_sentence_it_points_at(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    (kept,) = kb.capture("The worker runs on Celery. Please add that to AGENTS.md.").kept
+    assert kept.text == "The worker runs on Celery."
+    events = [
+        Event(role="user", content="The queue is drained at night."),
+        Event(role="user", content="make a note of that"),
+    ]
+    kb.session_append([*events[:1], Event(role="assistant", content="OK."), *events[1:]], session="s")
+    assert [one.text for one in kb.capture(session="s").kept] in ([], ["The queue is drained at night."])
+
+
+def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    (old,) = kb.capture("Always start function names with 'f_'.", session="a").kept
+    (new,) = kb.capture("From now on, start all function names with 'fn_'.", session="b").kept
+    hits = kb.search("start function names").hits
+    assert [hit.id for hit in hits][:2] == [new.id, old.id]
+    assert {"to": new.id, "relation": "superseded_by"} in kb.show(old.id or "").metadata["links"]
+
+
+def test_bare_constraints_wait_for_review(folder: Path, open_kb: Open) -> None:
+    (kept,) = open_kb(folder).capture("All commits must be signed by a maintainer.", session="s").kept
+    assert (kept.path or "").startswith("memory/review/")
+
+
+@pytest.mark.parametrize(("chosen", "where"), [("keep", "learnings"), ("propose", "review"), ("off", None)])
+def test_capture_at_the_end_of_a_session_follows_the_setting(
+    chosen: str, where: str | None, folder: Path, open_kb: Open
+) -> None:
+    (folder / "memory/config.yaml").write_text(f"learning: {{capture: '{chosen}'}}\n", encoding="utf-8")
+    kb = open_kb(folder)
+    kb.session_append([Event(role="user", content="From now on, sign all release commits.")], session="s")
+    kb.session_end("s", outcome="success")
+    found = [file.parent.name for file in (folder / "memory").rglob("sign-all*.md")]
+    assert found == ([where] if where else [])
+
+
+def run(call: str, command: str, output: str, *, ok: bool) -> list[Event]:
+    return [
+        Event(type="tool_call", tool="Bash", call_id=call, args={"command": command}),
+        Event(type="tool_result", tool="Bash", call_id=call, content=output, ok=ok),
+    ]
+
+
+def edit(call: str, file: str) -> list[Event]:
+    return [
+        Event(
+            type="tool_call", tool="Edit", call_id=call, args={"file_path": file, "old_string": "a", "new_string": "b"}
+        ),
+        Event(type="tool_result", tool="Edit", call_id=call, content="done", ok=True),
+    ]
+
+
+FAILED = run("1", "npm ci", "npm error code ERESOLVE could not resolve", ok=False)
+WORKED = run("2", "npm ci --legacy-peer-deps", "added 9 packages", ok=True)
+
+
+@pytest.mark.parametrize(
+    ("events", "count"),
+    [
+        ([*FAILED, *WORKED], 1),
+        ([*FAILED, *edit("e", "package.json"), *WORKED], 0),
+        ([*FAILED, *run("i", "npm install left-pad", "added 1", ok=True), *WORKED], 0),
+        (
+            [
+                *run("1", "git push", "error: failed to push some refs", ok=False),
+                *run("2", "git push --force", "ok", ok=True),
+            ],
+            0,
+        ),
+        ([*run("1", "npm ci", "Request interrupted by user", ok=False), *WORKED], 0),
+    ],
+    ids=["retry", "edit between", "install between", "force", "interrupt"],
+)
+def test_a_small_change_that_made_a_command_work_is_proposed(
+    events: list[Event], count: int, folder: Path, open_kb: Open
+) -> None:
+    kb = open_kb(folder)
+    for session in ("a", "b"):
+        kb.session_append([Event(role="user", content="Set it up."), *events], session=session)
+        kb.session_end(session, outcome="success")
+    proposals = kb.list(status=["proposed"])
+    assert len(proposals) == count
+    for one in proposals:
+        text = kb.show(one.id).text or ""
+        assert "`npm ci` fails with" in text
+        assert "reinforcement_count: 1" in text
+
+
+def test_a_change_that_was_reverted_on_request_is_proposed(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    events = [
+        Event(role="user", content="Make the config nested."),
+        *edit("e", "config.py"),
+        Event(role="user", content="Please revert that, the config must stay flat."),
+        *run("r", "git checkout config.py", "Updated 1 path", ok=True),
+    ]
+    kb.session_append(events, session="s")
+    kb.session_end("s", outcome="success")
+    texts = [kb.show(one.id).text or "" for one in kb.list(status=["proposed"])]
+    assert any("`config.py` was reverted on request: “Please revert that" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("The suite needs Redis on port 6380.", 1), ("Invoices are sent by the treasurer.", 0)]
+)
+@pytest.mark.parametrize("has_changed", [True, False])
+def test_only_what_a_session_used_is_reinforced(
+    text: str, count: int, has_changed: bool, folder: Path, open_kb: Open
+) -> None:
+    kb = open_kb(folder)
+    learned = kb.learn(text)
+    kb.session_start("s")
+    events = [*run("1", "docker start redis", "ok", ok=True), Event(role="assistant", content="The suite needs Redis.")]
+    kb.session_append([*events, *(edit("e", "a.py") if has_changed else [])], session="s")
+    kb.context("suite Redis treasurer invoices", session="s")
+    kb.session_end("s", outcome="success")
+    found = kb.show(learned.id).metadata["reinforcement_count"]
+    assert found == (count if has_changed else 0)
