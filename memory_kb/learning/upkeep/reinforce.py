@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memory_kb.learning.memories import Memory, plan_fields
-from memory_kb.model import Location
 from memory_kb.notes.events import Event
 from memory_kb.notes.eventtext import strings_of
 from memory_kb.notes.injected import is_own_call, strip
@@ -100,6 +99,7 @@ def keep_used(
     the session did.
 
     Example:
+        >>> from memory_kb.model import Location
         >>> memory = Memory("a", "a.md", "", Location(), "T", "Integration tests need Redis.")
         >>> keep_used([Due("s", ("a", "b"), {})], [memory], frozenset({"redis", "tests"}))
         (Due(key='s', ids=('a',), begun={}),)
