@@ -127,7 +127,8 @@ class Filters(NamedTuple):
 class Parts(NamedTuple):
     """The factors of a hit's score.
 
-    `score = relevance * prominence * scope` (halved if superseded).
+    `score = relevance * prominence_factor * scope` (halved if superseded), and `prominence_factor`
+    is `prominence` to the power of `ranking.prominence_exponent`.
     """
 
     bm25: float | None
@@ -135,6 +136,7 @@ class Parts(NamedTuple):
     relevance: float
     prominence: float
     scope: float
+    prominence_factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class Candidate(NamedTuple):
 
     `key` orders chunks as they stand: two chunks of one entry are neighbours in the text exactly
     when their keys differ by one. `rank` is the engine's BM25, better is more negative. `part`
-    counts the chunks of the entry from 0.
+    counts the chunks of the entry from 0, and `is_single` marks the only one.
     """
 
     key: int
@@ -162,6 +162,7 @@ class Candidate(NamedTuple):
     title: str
     headings: str
     part: int = 0
+    is_single: int = 1
 
 
 class StoredChunk(NamedTuple):
@@ -305,6 +306,9 @@ class Index(Protocol):
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
         """Return those of the chunks with these keys that pass the filters; their rank is 0."""
+
+    def stems(self, words: Iterable[str]) -> dict[str, str]:
+        """Return every word as the full-text index holds it."""
 
     def frequency(self, expression: str) -> int:
         """Return the number of chunks that a full-text expression matches."""

@@ -44,7 +44,7 @@ class Ranking(NamedTuple):
     Half-life and floor are S3-46, lambda is S3-40, the weights of the two sides S3-33.
     """
 
-    prominence_exponent: float = 1.0
+    prominence_exponent: float = 0.2
     half_life_days: float = 90.0
     decay_floor: float = 0.1
     mmr_lambda: float = 0.7

@@ -1,6 +1,7 @@
-"""Entries into chunks: pieces small enough to be an answer.
+"""Entries into sections, and sections into passages.
 
-They are cut where the text itself pauses.
+A section is what is indexed and scored, a passage is what is returned of it. Both are cut where
+the text itself pauses.
 """
 
 from __future__ import annotations
@@ -9,94 +10,92 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_kb.index.blocks import WHOLE, Block, scan_blocks
+from memory_kb.index.blocks import Block, scan_blocks
 
-#: Characters. An entry up to SHORT is one chunk; longer text is packed to about TARGET and never
-#: beyond LIMIT, except for one fence, table or list item, which may reach SHORT (architecture §5).
-SHORT = 1_600
-TARGET = 400
-LIMIT = 1_200
+
+class Sizes(NamedTuple):
+    """How long pieces are, in characters.
+
+    A text up to `whole` is one piece. In a longer one a heading closes a piece of at least
+    `heading`, any block one of at least `target`, and none is longer than `limit`.
+    """
+
+    whole: int
+    heading: int
+    target: int
+    limit: int
+
+
+SECTION = Sizes(whole=1_600, heading=400, target=1_200, limit=2_400)
+PASSAGE = Sizes(whole=400, heading=200, target=400, limit=600)
 #: A last piece shorter than this joins the one before it.
 _RUNT = 120
 
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？｡])|\n")
+_SENTENCE_END = re.compile(r"(?<=[.!?…؟])[\"')\]]*\s+|(?<=[。！？｡])|\n")
 
 
 class Piece(NamedTuple):
-    """A chunk's place in the text and the headings it stands under."""
+    """A piece's place in the text and the headings it stands under."""
 
     start: int
     end: int
     headings: tuple[str, ...]
 
 
-def split_text(text: str, start: int, end: int) -> list[Piece]:
-    """Cut the text between two places into chunks; blank text gives none.
+def split_text(text: str, start: int, end: int, sizes: Sizes = SECTION) -> list[Piece]:
+    """Cut the text between two places into pieces; blank text gives none.
 
     Example:
-        >>> text = "# Guide\\n\\n" + "\\n\\n".join(f"## Part {n}\\n\\n" + "Some words. " * 40 for n in (1, 2, 3, 4))
+        >>> text = "# Guide\\n\\n" + "\\n\\n".join(f"## Part {n}\\n\\n" + "Some words. " * 60 for n in (1, 2, 3))
         >>> [(piece.headings, piece.end - piece.start) for piece in split_text(text, 0, len(text))]
-        [(('Guide',), 499), (('Guide', 'Part 2'), 490), (('Guide', 'Part 3'), 490), (('Guide', 'Part 4'), 490)]
+        [(('Guide', 'Part 1'), 739), (('Guide', 'Part 2'), 730), (('Guide', 'Part 3'), 730)]
     """
     while end > start and text[end - 1] in " \t\r\n":
         end -= 1
-    if start < end and end - start <= SHORT:
+    if start < end and end - start <= sizes.whole:
         first = next(scan_blocks(text, start, end), None)
         if first is None:
             return []
         place, _, level, heading = first
         return [Piece(place, end, (heading,) if level > 0 else ())]
-    return list(_merge_runt(_pack(text, scan_blocks(text, start, end))))
+    return list(_merge_runt(_pack(text, scan_blocks(text, start, end), sizes), sizes.limit))
 
 
-def _pack(text: str, blocks: Iterator[Block]) -> Iterator[Piece]:
+def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
     """Join neighbouring blocks up to the target size.
 
-    A heading always goes with what follows it.
+    A heading goes with what follows it.
     """
     path: list[tuple[int, str]] = []
     under: tuple[str, ...] = ()
-    start = stop = held = held_stop = -1
-    headings = held_under = under
+    headings = under
+    start = stop = -1
+    is_headed = False  # all of the piece so far is headings
     for block_start, block_stop, level, heading in blocks:
         if level > 0:
             while path and path[-1][0] >= level:
                 path.pop()
             path.append((level, heading))
-            if held >= 0 and block_stop - held > LIMIT:
-                if start >= 0:
-                    yield from _emit(text, start, stop, headings)
-                    start = -1
-                yield from _emit(text, held, held_stop, held_under)
-                held = -1
             under = tuple(heading for _, heading in path)
-            if held < 0:
-                held, held_under = block_start, under
-            held_stop = block_stop
-            continue
-        unit = held if held >= 0 else block_start
-        if start >= 0 and (stop - start >= TARGET or block_stop - start > LIMIT):
+        length = stop - start
+        if start >= 0 and (
+            (not is_headed and (length >= sizes.target or (level > 0 and length >= sizes.heading)))
+            or block_stop - start > sizes.limit
+        ):
             yield Piece(start, _trim(text, stop), headings)
             start = -1
         if start < 0:
-            start, headings = unit, held_under if held >= 0 else under
-        stop, held = block_stop, -1
-        if stop - start > LIMIT:
-            *complete, (start, _) = cut_long(text, start, _trim(text, stop), is_whole=level == WHOLE)
+            start, is_headed = block_start, True
+        if is_headed:
+            headings = under
+        is_headed = is_headed and level > 0
+        stop = block_stop
+        if stop - start > sizes.limit:
+            *complete, (start, _) = cut_long(text, start, _trim(text, stop), sizes.limit)
             for piece_start, piece_stop in complete:
                 yield Piece(piece_start, piece_stop, headings)
-                headings = under
-    if held >= 0 and start >= 0 and held_stop - start <= LIMIT:
-        stop, held = held_stop, -1
     if start >= 0:
         yield Piece(start, _trim(text, stop), headings)
-    if held >= 0:
-        yield from _emit(text, held, held_stop, held_under)
-
-
-def _emit(text: str, start: int, stop: int, headings: tuple[str, ...]) -> Iterator[Piece]:
-    for piece_start, piece_stop in cut_long(text, start, _trim(text, stop), is_whole=False):
-        yield Piece(piece_start, piece_stop, headings)
 
 
 def _trim(text: str, place: int) -> int:
@@ -107,12 +106,12 @@ def _trim(text: str, place: int) -> int:
     return place
 
 
-def _merge_runt(pieces: Iterator[Piece]) -> Iterator[Piece]:
+def _merge_runt(pieces: Iterator[Piece], limit: int) -> Iterator[Piece]:
     last: Piece | None = None
     for piece in pieces:
         if last is None:
             last = piece
-        elif piece.end - piece.start < _RUNT and piece.end - last.start <= LIMIT:
+        elif piece.end - piece.start < _RUNT and piece.end - last.start <= limit:
             last = last._replace(end=piece.end)
         else:
             yield last
@@ -121,21 +120,15 @@ def _merge_runt(pieces: Iterator[Piece]) -> Iterator[Piece]:
         yield last
 
 
-def cut_long(text: str, start: int, end: int, *, is_whole: bool) -> Iterator[tuple[int, int]]:
-    """Cut a unit that is too long at its lines or sentences.
-
-    Each cut is as late as the limit allows. A fence, table or list item (`is_whole`) of up to
-    `SHORT` characters is left whole.
+def cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut a unit that is too long at its lines or sentences, each cut as late as the limit allows.
 
     Example:
-        >>> [b - a for a, b in cut_long("word " * 500, 0, 2499, is_whole=False)]
+        >>> [b - a for a, b in cut_long("word " * 500, 0, 2499, 1200)]
         [1199, 1199, 99]
     """
-    if is_whole and end - start <= SHORT:
-        yield start, end
-        return
-    while end - start > LIMIT:
-        cut = _last_break(text, start, start + LIMIT)
+    while end - start > limit:
+        cut = _last_break(text, start, start + limit)
         stop = cut
         while stop > start and text[stop - 1] in " \t\r\n":
             stop -= 1
@@ -147,15 +140,12 @@ def cut_long(text: str, start: int, end: int, *, is_whole: bool) -> Iterator[tup
     yield start, end
 
 
-def _last_break(text: str, start: int, limit: int) -> int:
-    """Return the last good place to cut before `limit`.
-
-    That is after a sentence or line, else a word.
-    """
-    best = -1
-    for found in _SENTENCE_END.finditer(text, start, limit):
-        best = found.end()
-    if best - start >= TARGET // 2:
-        return best
-    space = max(text.rfind(" ", start, limit), text.rfind("\n", start, limit), text.rfind("\t", start, limit))
-    return space + 1 if space - start >= TARGET // 2 else limit
+def _last_break(text: str, start: int, stop: int) -> int:
+    """Return the last good place to cut before `stop`: after a sentence or line, else a word."""
+    least = (stop - start) // 6
+    for begin in (stop - (stop - start) // 3, start):
+        best = max((found.end() for found in _SENTENCE_END.finditer(text, begin, stop)), default=-1)
+        if best - start >= least:
+            return best
+    space = max(text.rfind(" ", start, stop), text.rfind("\n", start, stop), text.rfind("\t", start, stop))
+    return space + 1 if space - start >= least else stop

@@ -15,8 +15,9 @@ from memory_kb.locks import hold_lock
 
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6231
-#: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults.
-SCHEMA_VERSION = 5
+#: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
+#: 6, sections instead of passages.
+SCHEMA_VERSION = 6
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
 
 _CANDIDATE = (
-    "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part"
+    "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part, "
+    "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1)"
 )
 _ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault"
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
@@ -47,6 +48,8 @@ class SqliteIndex:
     def close(self) -> None:
         """Give the file back."""
         self._connection.close()
+        if "_stemmer" in self.__dict__:
+            self._stemmer.close()
 
     @functools.cached_property
     def vectors(self) -> VectorStore:
@@ -232,6 +235,24 @@ class SqliteIndex:
             (expression, json.dumps(list(keys))),
         )
         return dict(rows.fetchall())
+
+    def stems(self, words: Iterable[str]) -> dict[str, str]:
+        listed = list(words)
+        tokenizer = self._stemmer
+        tokenizer.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        tokenizer.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(listed))
+        # Where a word is cut into several, the first of them is taken.
+        stems = dict(tokenizer.execute("SELECT doc, term FROM stems ORDER BY offset DESC").fetchall())
+        return {word: stems.get(number, word) for number, word in enumerate(listed)}
+
+    @functools.cached_property
+    def _stemmer(self) -> sqlite3.Connection:
+        """A table in memory with the index's tokenizer, to see what it makes of words."""
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        tokenizer = self._tokenizer.replace("'", "")
+        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, content = '', tokenize = '{tokenizer}')")
+        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance)")
+        return connection
 
     def frequency(self, expression: str) -> int:
         (chunks,) = self._connection.execute(

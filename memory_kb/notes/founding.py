@@ -16,7 +16,7 @@ _CONFIG = """\
 # Settings of this vault; what is not set here has its default. docs/settings.md lists them all.
 # ranking:
 #   half_life_days: 90        # an entry counts half after this long without use
-#   prominence_exponent: 1.0  # 0 ranks by the words alone
+#   prominence_exponent: 0.2  # 0 ranks by the words alone
 # ignore: [node_modules, drafts]
 """
 

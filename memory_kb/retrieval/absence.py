@@ -147,14 +147,14 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
     """Explain the place of an entry that competes."""
     limit, keys = case.request.limit, set(case.keys)
     details = (
-        f"relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({best.candidate.scope})",
+        f"relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({best.candidate.scope})",
         explain_prominence(best),
     )
     place = next(
-        number for number, place in enumerate(trace.places, 1) if any(chunk.key in keys for chunk in place.group.chunks)
+        number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys
     )
     ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
-    rank = next(rank for rank, group in enumerate(ordered, 1) if any(chunk.key in keys for chunk in group.chunks))
+    rank = next(rank for rank, group in enumerate(ordered, 1) if group.chunk.key in keys)
     shown = count_fitting(ordered[:limit], case.request.max_chars)
     if rank <= shown:
         return Absence("found", f"it is found, at rank {rank}", rank, best.score, None, details)

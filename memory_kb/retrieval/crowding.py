@@ -46,7 +46,7 @@ def thin(groups: Sequence[Group]) -> list[Place]:
     counts = Counter[tuple[str, str]]()
     places: list[Place] = []
     for group in groups:
-        entry = _entry_of(group.chunks[0])
+        entry = _entry_of(group.chunk)
         counts[entry] += 1
         places.append(Place(group, counts[entry]))
     return sorted(places, key=lambda place: -place.score)
@@ -54,7 +54,7 @@ def thin(groups: Sequence[Group]) -> list[Place]:
 
 def one_of_each(groups: Sequence[Group]) -> list[Group]:
     """Return the first group of every entry."""
-    return list({_entry_of(group.chunks[0]): group for group in reversed(groups)}.values())[::-1]
+    return list({_entry_of(group.chunk): group for group in reversed(groups)}.values())[::-1]
 
 
 def _entry_of(chunk: StoredChunk) -> tuple[str, str]:

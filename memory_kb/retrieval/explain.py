@@ -15,15 +15,17 @@ def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, P
     """
     best, candidate = group.best, group.best.candidate
     lines = [
-        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.prominence:.4f} x scope {best.scope:g} ({candidate.scope})"
+        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({candidate.scope})"
     ]
+    if best.share < 1:
+        lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
     if candidate.is_superseded:
         lines[0] += " x 0.5 (superseded by a newer entry)"
     if best.vector is not None and best.bm25 is not None:
         lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
     if text:
         parts = (
-            f"own words {text.own:.2f} + neighbouring passages {text.context:.2f} + words side by side {text.pairs:.2f}"
+            f"own words {text.own:.3g} + words side by side {text.pairs:.3g}"
         )
         name = "relevance" if best.vector is None else "words"
         lines.append(f"{name}: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
@@ -40,8 +42,8 @@ def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, P
             lines.append(
                 f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
             )
-    if len(group.chunks) > 1:
-        lines.append(f"text: {len(group.chunks)} neighbouring passages that match, shown as one")
+    if group.count > 1:
+        lines.append(f"text: {group.count} neighbouring passages that match, shown as one")
     return tuple(lines)
 
 

@@ -14,7 +14,7 @@ from memory_kb.retrieval.relevance import WEIGHTS
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
-CANDIDATES = 200
+CANDIDATES = 60
 #: Passages of one entry that compete where each gives one hit.
 FEW = 8
 

@@ -1,4 +1,4 @@
-"""Chunks that lie side by side in one entry, joined into one hit."""
+"""Passages that lie side by side in one entry, joined into one hit."""
 
 from __future__ import annotations
 
@@ -7,74 +7,64 @@ from typing import NamedTuple
 
 from memory_kb.ports import StoredChunk
 from memory_kb.retrieval.candidates import Scored
+from memory_kb.retrieval.passages import Passage
 
-#: Chunks join as long as they stay as short as one chunk may be; characters.
-FOLD_LIMIT = 1_200
-
-
-class Folding(NamedTuple):
-    """When a weaker chunk joins its neighbour.
-
-    It scores at least `share` of the neighbour, and `least` of the best chunk of all.
-    """
-
-    share: float
-    least: float
-
-
-#: By words alone; and by words and meaning, where neighbours score closer together.
-BY_WORDS, BY_BOTH = Folding(0.85, 0.0), Folding(0.80, 0.5)
+#: Passages join as long as they stay as short as this together; characters.
+FOLD_LIMIT = 1_000
+#: A weaker passage joins its neighbour if it scores at least this share of it.
+FOLD_SHARE = 0.85
 
 
 class Group(NamedTuple):
-    """Neighbouring chunks in file order, and the score of the best of them."""
+    """Neighbouring passages as one text, and the score of the best of them."""
 
     best: Scored
-    chunks: tuple[StoredChunk, ...]
+    chunk: StoredChunk
+    first: Passage
+    last: Passage
+    text: str
+    line: int
+    end_line: int
 
     @property
-    def text(self) -> str:
-        """The text of the chunks with the line breaks between them."""
-        text = self.chunks[0].content
-        for before, after in zip(self.chunks, self.chunks[1:], strict=False):
-            text += "\n" * (after.line - before.end_line) or " "
-            text += after.content
-        return text
+    def count(self) -> int:
+        """How many passages it is made of."""
+        return 1 + self.last.number - self.first.number
 
 
-def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], folding: Folding = BY_WORDS) -> list[Group]:
-    """Join each chunk to a better neighbour where both are good.
+def make_group(scored: Scored, chunk: StoredChunk) -> Group:
+    """Return a passage as a group by itself."""
+    passage = scored.passage
+    return _cut(scored, chunk, passage, passage)
+
+
+def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Group]:
+    """Join each passage to a better neighbour of its section where both are good.
 
     This goes in the order of the pool. The pool does not depend on how many hits are asked for,
     so neither do the groups.
     """
     groups: list[Group] = []
-    place_of: dict[int, int] = {}
-    least = folding.least * max([scored.score for scored in pool], default=0.0)
+    place_of: dict[tuple[int, int], int] = {}
     for scored in pool:
-        key = scored.candidate.key
-        chunk = chunks[key]
-        for neighbour in (key - 1, key + 1):
-            place = place_of.get(neighbour)
-            if (
-                place is not None
-                and scored.score >= max(least, folding.share * groups[place].best.score)
-                and _fits(chunk, groups[place])
-            ):
+        passage = scored.passage
+        for neighbour in (passage.number - 1, passage.number + 1):
+            place = place_of.get((passage.key, neighbour))
+            if place is not None and scored.score >= FOLD_SHARE * scored.share * groups[place].best.score:
                 group = groups[place]
-                joined = (chunk, *group.chunks) if key < group.chunks[0].key else (*group.chunks, chunk)
-                groups[place] = Group(group.best, joined)
-                place_of[key] = place
-                break
+                ends = (group.first, group.last, passage)
+                first, last = min(ends, key=lambda end: end.start), max(ends, key=lambda end: end.end)
+                if last.end - first.start <= FOLD_LIMIT:
+                    groups[place] = _cut(group.best, group.chunk, first, last)
+                    place_of[passage.key, passage.number] = place
+                    break
         else:
-            place_of[key] = len(groups)
-            groups.append(Group(scored, (chunk,)))
+            place_of[passage.key, passage.number] = len(groups)
+            groups.append(make_group(scored, chunks[passage.key]))
     return groups
 
 
-def _fits(chunk: StoredChunk, group: Group) -> bool:
-    length = chunk.char_offset + len(chunk.content) - group.chunks[0].char_offset
-    if chunk.key < group.chunks[0].key:
-        last = group.chunks[-1]
-        length = last.char_offset + len(last.content) - chunk.char_offset
-    return length <= FOLD_LIMIT
+def _cut(best: Scored, chunk: StoredChunk, first: Passage, last: Passage) -> Group:
+    text = chunk.content[first.start : last.end]
+    line = chunk.line + chunk.content.count("\n", 0, first.start)
+    return Group(best, chunk, first, last, text, line, line + text.count("\n"))

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from memory_kb.model import Filters, Hit, Parts
 from memory_kb.ports import Index, Question, StoredChunk
-from memory_kb.retrieval.candidates import Scored, Sides, score_candidates
+from memory_kb.retrieval.candidates import Scored, Sides, score_passages
 from memory_kb.retrieval.crowding import Place, one_of_each, thin
 from memory_kb.retrieval.explain import explain
 from memory_kb.retrieval.finding import CANDIDATES, Found, Request, find_candidates
-from memory_kb.retrieval.folding import BY_BOTH, BY_WORDS, Group, fold
-from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_texts
+from memory_kb.retrieval.folding import Group, fold, make_group
+from memory_kb.retrieval.passages import Passage, find_passages
+from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_texts, weigh_terms
 from memory_kb.retrieval.rerank import mmr_order
 from memory_kb.settings import Ranking
 from memory_kb.text import tokens
@@ -21,6 +22,8 @@ from memory_kb.words import SCOPES
 
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
+#: What a passage's own words count beside those of its section.
+PASSAGE_WEIGHT = 0.4
 
 
 def retrieve(
@@ -32,7 +35,7 @@ def retrieve(
     are near to it in meaning, whatever their words.
     """
     trace = follow(index, request, ranking, today, question)
-    places = {place.group.best.candidate.key: (rank, place) for rank, place in enumerate(trace.places, 1)}
+    places = {_id(place.group): (rank, place) for rank, place in enumerate(trace.places, 1)}
     ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
     if request.limit > len(ordered) and not request.by_entry:
         ordered += _further(index, trace.found, request, ranking, today)
@@ -59,30 +62,46 @@ class Trace(NamedTuple):
 def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> Trace:
     """Do a search step by step."""
     found = find_candidates(index, request, question)
-    texts = score_texts(index, found.query, found.candidates) if found.query else {}
-    sides = Sides(normalise(texts) if found.query else None, _lift(found, texts))
-    scored = score_candidates(found.candidates, sides, ranking, today)
-    chunks = index.chunks(item.candidate.key for item in scored)
+    weights = weigh_terms(index, found.query) if found.query and found.candidates else {}
+    texts = score_texts(index, found.query, found.candidates, weights) if found.query else {}
+    chunks = index.chunks(candidate.key for candidate in found.candidates)
+    by_key = {candidate.key: candidate for candidate in found.candidates}
+    passages = find_passages(index, found.query, chunks, weights)
+    sides = Sides(_mix(texts, passages) if found.query else None, _lift(found, texts, passages))
+    scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
     kept = _without_shadowed(index, scored, chunks, request.filters)
-    kept.sort(
-        key=lambda item: (
-            -item.score,
-            -item.relevance,
-            chunks[item.candidate.key].source,
-            chunks[item.candidate.key].position,
-        )
-    )
-    places = thin(fold(kept, chunks, BY_WORDS if found.nearness is None else BY_BOTH))
+    kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
+    places = thin(fold(kept, chunks))
     limit = len(places) if request.by_entry else request.limit
     return Trace(found, texts, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
 
 
-def _lift(found: Found, texts: Mapping[int, TextScore]) -> Mapping[int, float] | None:
+def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, int]:
+    chunk = chunks[item.candidate.key]
+    return chunk.source, chunk.position, item.passage.start
+
+
+def _mix(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> dict[int, float]:
+    """Return how well every passage answers by words: its section's share and its own, relative to the best."""
+    sections = normalise({key: text.total for key, text in texts.items()})
+    own = normalise(
+        {place: passage.words * (1.0 + texts[passage.key].bonus) for place, passage in enumerate(passages)}
+    )
+    return normalise(
+        {
+            place: (1.0 - PASSAGE_WEIGHT) * sections[passage.key] + PASSAGE_WEIGHT * own[place]
+            for place, passage in enumerate(passages)
+        }
+    )
+
+
+def _lift(found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> Mapping[int, float] | None:
     if found.nearness is None:
         return None
     from memory_kb.retrieval.nearness import lift_literal
 
-    return lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
+    lifted = lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
+    return {place: lifted.get(passage.key, 0.0) for place, passage in enumerate(passages)}
 
 
 def _without_shadowed(
@@ -99,21 +118,21 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
 
 
 def _further(index: Index, found: Found, request: Request, ranking: Ranking, today: date) -> list[Group]:
-    """Return hits beyond the competing candidates.
-
-    Each chunk stands by itself, in the order of the index.
-    """
+    """Return hits beyond the competing candidates: the best passage of every section, in the order of the index."""
     if found.query is None or len(found.candidates) < CANDIDATES:
         return []
     there = {candidate.key for candidate in found.candidates}
     more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
-    more = [candidate for candidate in more if candidate.key not in there]
+    by_key = {candidate.key: candidate for candidate in more if candidate.key not in there}
+    chunks = index.chunks(by_key)
+    passages = find_passages(index, found.query, chunks, weigh_terms(index, found.query))
+    first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
+    pairs = [(candidate, first[key]) for key, candidate in by_key.items()]
     best = found.candidates[0].rank
-    sides = Sides({candidate.key: candidate.rank / best if best else 1.0 for candidate in more})
-    scored = {item.candidate.key: item for item in score_candidates(more, sides, ranking, today)}
-    chunks = index.chunks(scored)
-    shown = _without_shadowed(index, [scored[candidate.key] for candidate in more], chunks, request.filters)
-    return [Group(item, (chunks[item.candidate.key],)) for item in shown]
+    sides = Sides({place: one.rank / best if best else 1.0 for place, (one, _) in enumerate(pairs)})
+    scored = {item.candidate.key: item for item in score_passages(pairs, sides, ranking, today)}
+    shown = _without_shadowed(index, [scored[key] for key in by_key], chunks, request.filters)
+    return [make_group(item, chunks[item.candidate.key]) for item in shown]
 
 
 def diversify(places: Sequence[Place], mmr_lambda: float, limit: int) -> list[Group]:
@@ -143,9 +162,9 @@ def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
 
 
 def _make_hit(
-    rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[int, tuple[int, Place]]
+    rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[tuple[int, int], tuple[int, Place]]
 ) -> Hit:
-    first, best = group.chunks[0], group.best
+    first, best = group.chunk, group.best
     return Hit(
         rank=rank,
         id=first.entry_id,
@@ -155,8 +174,8 @@ def _make_hit(
         scope=first.scope,
         status=first.status,
         path=first.source,
-        line=first.line,
-        end_line=group.chunks[-1].end_line,
+        line=group.line,
+        end_line=group.end_line,
         score=_round(best.score),
         parts=Parts(
             bm25=None if best.bm25 is None else _round(best.bm25),
@@ -164,12 +183,17 @@ def _make_hit(
             relevance=_round(best.relevance),
             prominence=_round(best.prominence),
             scope=best.scope,
+            prominence_factor=_round(best.factor),
         ),
         text=group.text,
-        explanation=explain(group, texts.get(best.candidate.key), rank, places.get(best.candidate.key))
+        explanation=explain(group, texts.get(best.candidate.key), rank, places.get(_id(group)))
         if request.explain
         else (),
     )
+
+
+def _id(group: Group) -> tuple[int, int]:
+    return group.best.passage.key, group.best.passage.number
 
 
 def _round(value: float) -> float:

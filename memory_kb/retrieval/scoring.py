@@ -13,7 +13,7 @@ SUPERSEDED_FACTOR = 0.5
 
 
 def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
-    """Return what is left of 1 after some days (S3-46).
+    """Return what is left of 1 after some days.
 
     That is `max(floor, 0.5 ** (days / half_life))`. Days before now count as none.
 
@@ -25,7 +25,7 @@ def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
 
 
 def activation(weight: float, days: float, count: int, *, half_life: float = 90.0, floor: float = 0.0) -> float:
-    """Return `weight * decay * (1 + count)`, the form that S1-8 and S3-45 share.
+    """Return `weight * decay * (1 + count)`.
 
     Example:
         >>> activation(0.9, 0, 0), activation(0.5, 90, 3)
@@ -35,9 +35,9 @@ def activation(weight: float, days: float, count: int, *, half_life: float = 90.
 
 
 def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:
-    """Return how strongly an entry surfaces by itself (S3-45 to S3-47).
+    """Return how much an entry counts by itself: importance x decay x (1 + reinforcements).
 
-    A retired one does not.
+    A retired one counts nothing.
 
     Example:
         >>> round(prominence(0.9, 3650, 0, "active", Ranking()), 4), prominence(0.9, 0, 5, "retired", Ranking())
@@ -45,8 +45,7 @@ def prominence(importance: float, days: float, count: int, status: str, ranking:
     """
     if status == "retired":
         return 0.0
-    strength = activation(importance, days, count, half_life=ranking.half_life_days, floor=ranking.decay_floor)
-    return float(strength**ranking.prominence_exponent)
+    return activation(importance, days, count, half_life=ranking.half_life_days, floor=ranking.decay_floor)
 
 
 def age_in_days(seen: str | None, today: date) -> float:

@@ -28,9 +28,9 @@ def read_body(kb: Running, memory: Memory) -> str:
 
 def whole_text(kb: Running, memory: Memory) -> str:
     """Return an entry's text in one piece; as it was indexed where the file does not have it now."""
-    from memory_kb.index.chunking import SHORT
+    from memory_kb.index.chunking import SECTION
 
-    if len(memory.text) < SHORT:
+    if len(memory.text) < SECTION.whole:
         return memory.text
     try:
         return as_read(read_body(kb, memory).strip())

@@ -1,0 +1,177 @@
+"""The passages of a section that answer a query, and how well each does by its words.
+
+Sections are long enough to be found; what is returned of them is cut out when a query is
+answered, so that the index holds every text once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from memory_kb.index.chunking import PASSAGE, split_text
+from memory_kb.ports import Index, StoredChunk
+from memory_kb.retrieval.query import TextQuery
+from memory_kb.text import has_cjk
+
+#: How often a word counts that the title, or a heading, says for all passages under it.
+TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
+#: What two words of the query that stand side by side add, as a share of what they are worth.
+PAIR_SHARE = 0.25
+#: How much of the better neighbour's lead a passage is credited with.
+NEIGHBOUR_SHARE = 0.5
+#: BM25's constants: how soon a word that is said again counts less, and how much length does.
+_SATURATION, _LENGTH = 1.2, 0.75
+
+_TOKEN = re.compile(r"[^\W_]+")
+_NOTHING_BETWEEN = re.compile(r"[\W_]*")
+
+
+class Passage(NamedTuple):
+    """A part of a section, in characters from the section's start.
+
+    `number` counts the passages of the section from 0, `is_last` marks its last one, and `words`
+    is what the query's words in it are worth.
+    """
+
+    key: int
+    number: int
+    is_last: bool
+    start: int
+    end: int
+    words: float
+
+
+class _Word(NamedTuple):
+    """A word of the query where a text says it."""
+
+    start: int
+    end: int
+    stem: str
+
+
+class WordFinder:
+    """Finds the words of a query in texts, in all their forms.
+
+    Forms are told by the index's own tokenizer. Only words that begin like one of the query are
+    given to it.
+    """
+
+    def __init__(self, index: Index, query: TextQuery, weights: Mapping[str, float]) -> None:
+        self._index = index
+        self._stems: dict[str, str] = {}
+        tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases, *query.pairs)}
+        stems = index.stems({token for found in tokens.values() for token in found})
+        self.weights: dict[str, float] = {}
+        self._literals: list[str] = []
+        self._beginnings: list[str] = []
+        for term in query.terms:
+            weight, found = weights.get(term, 0.0), tokens[term]
+            if has_cjk(term):
+                literal = term.strip('" *')
+                self._literals.append(literal)
+                self.weights[literal] = weight
+            elif len(found) == 1:
+                stem = stems[found[0]]
+                self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
+                if term.endswith("*"):
+                    self._beginnings.append(found[0].casefold())
+        chains = [tuple(stems[token] for token in tokens[term]) for term in (*query.phrases, *query.pairs)]
+        self.pairs = {pair for chain in chains for pair in zip(chain, chain[1:], strict=False)}
+        self._known = set(self.weights) | {stem for pair in self.pairs for stem in pair}
+        starts = {re.escape(_beginning(token)) for found in tokens.values() for token in found if token[:2].isascii()}
+        choices = "|".join([*sorted(starts), r"[^\W_]?[^\x00-\x7f]"])
+        self._pattern = re.compile(rf"(?<![^\W_])(?:{choices})[^\W_]*", re.IGNORECASE)
+
+    def find(self, texts: Sequence[str]) -> list[list[_Word]]:
+        """Return the query's words in every one of some texts."""
+        matches = [[(match.start(), match.group()) for match in self._pattern.finditer(text)] for text in texts]
+        words = {word for found in matches for _, word in found}
+        self._stems |= self._index.stems(words - self._stems.keys())
+        return [self._choose(text, found) for text, found in zip(texts, matches, strict=True)]
+
+    def _choose(self, text: str, matches: Sequence[tuple[int, str]]) -> list[_Word]:
+        found = []
+        for place, word in matches:
+            stem = self._stems[word]
+            if stem not in self._known and self._beginnings:
+                stem = next((start for start in self._beginnings if word.casefold().startswith(start)), stem)
+            if stem in self._known:
+                found.append(_Word(place, place + len(word), stem))
+        for literal in self._literals:
+            place = text.find(literal)
+            while place >= 0:
+                found.append(_Word(place, place + len(literal), literal))
+                place = text.find(literal, place + 1)
+        return found
+
+
+def _beginning(token: str) -> str:
+    """Return the letters that all forms of a word begin with."""
+    return token[: 3 if len(token) > 5 and token[:3].isascii() else 2]
+
+
+def find_passages(
+    index: Index, query: TextQuery | None, chunks: Mapping[int, StoredChunk], weights: Mapping[str, float]
+) -> list[Passage]:
+    """Return the passages that say a word of the query, by section.
+
+    A section without one is a passage by itself, worth nothing by its words.
+    """
+    if query is None or not weights:
+        return [Passage(key, 0, True, 0, len(chunk.content), 0.0) for key, chunk in chunks.items()]
+    finder = WordFinder(index, query, weights)
+    listed = list(chunks.values())
+    above = finder.find([chunk.title for chunk in listed]), finder.find([chunk.headings for chunk in listed])
+    inside = finder.find([chunk.content for chunk in listed])
+    return [passage for found in zip(listed, *above, inside, strict=True) for passage in _cut(finder, *found)]
+
+
+def _cut(
+    finder: WordFinder, chunk: StoredChunk, titled: list[_Word], headed: list[_Word], words: list[_Word]
+) -> Iterator[Passage]:
+    text = chunk.content
+    if not any(word.stem in finder.weights for word in words):
+        yield Passage(chunk.key, 0, True, 0, len(text), 0.0)
+        return
+    pieces = split_text(text, 0, len(text), PASSAGE)
+    said_above = _count(finder, titled, TITLE_TIMES, {})
+    said_above = _count(finder, headed, HEADING_TIMES, said_above)
+    inside = [[word for word in words if piece.start <= word.start < piece.end] for piece in pieces]
+    scores = [
+        _score(finder, text, found, said_above, piece.end - piece.start)
+        for piece, found in zip(pieces, inside, strict=True)
+    ]
+    last = len(pieces) - 1
+    for number, (piece, found) in enumerate(zip(pieces, inside, strict=True)):
+        if found:
+            nearby = max(scores[number - 1] if number else 0.0, scores[number + 1] if number < last else 0.0)
+            lead = NEIGHBOUR_SHARE * max(0.0, nearby - scores[number])
+            yield Passage(chunk.key, number, number == last, piece.start, piece.end, scores[number] + lead)
+
+
+def _count(
+    finder: WordFinder, words: Sequence[_Word], times: float, before: Mapping[str, float]
+) -> dict[str, float]:
+    counts = dict(before)
+    for word in words:
+        if word.stem in finder.weights:
+            counts[word.stem] = counts.get(word.stem, 0.0) + times
+    return counts
+
+
+def _score(
+    finder: WordFinder, text: str, words: Sequence[_Word], said_above: Mapping[str, float], length: int
+) -> float:
+    """Return what the query's words in a passage are worth: BM25 by the section's statistics, and pairs."""
+    weights = finder.weights
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / PASSAGE.target)
+    counts = _count(finder, words, 1.0, said_above)
+    total = sum(weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
+    side_by_side = {
+        (one.stem, other.stem)
+        for one, other in zip(words, words[1:], strict=False)
+        if (one.stem, other.stem) in finder.pairs and _NOTHING_BETWEEN.fullmatch(text, one.end, other.start)
+    }
+    return total + PAIR_SHARE * sum(weights.get(one, 0.0) + weights.get(other, 0.0) for one, other in side_by_side)
