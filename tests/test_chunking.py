@@ -11,11 +11,12 @@ from markdown_it import MarkdownIt
 
 from memory_kb.entry import Chunk
 from memory_kb.index.blocks import scan_blocks
-from memory_kb.index.chunking import LIMIT, SHORT, Piece, split_text
+from memory_kb.index.chunking import SECTION, Piece, split_text
 from memory_kb.index.reading import RawNote, decode, read_note
 from memory_kb.model import FileStat, Location
 from memory_kb.notes.entries import parse_document
 
+LIMIT, SHORT = SECTION.limit, SECTION.whole
 WORDS = "The retry budget of the gateway is shared by every worker. "
 
 
@@ -104,11 +105,7 @@ def test_pieces_are_ordered_and_leave_only_blank_text_out(text: str) -> None:
 @given(TEXT)
 @settings(max_examples=200, deadline=None)
 def test_pieces_stay_within_their_sizes(text: str) -> None:
-    markers = ("`", "~", "|", "-", "*", "+", *"0123456789")
-    for piece in split(text):
-        content = text[piece.start : piece.end]
-        has_structure = any(line.lstrip().startswith(markers) for line in content.split("\n"))
-        assert len(content) <= (SHORT if has_structure or len(text.rstrip()) <= SHORT else LIMIT)
+    assert all(piece.end - piece.start <= LIMIT for piece in split(text))
 
 
 @given(TEXT)
@@ -175,11 +172,11 @@ def test_a_long_note_is_cut_at_the_same_words_whatever_its_line_ends(newline: st
 
 @pytest.mark.parametrize(
     ("length", "count"),
-    [(1, 1), (399, 1), (1_200, 1), (1_600, 1), (1_601, 2)],
-    ids=["one character", "below the target", "the limit", "the longest short entry", "one more"],
+    [(1, 1), (399, 1), (1_600, 1), (2_400, 1), (2_401, 2)],
+    ids=["one character", "short", "the longest short entry", "the limit", "one more"],
 )
 def test_the_size_of_an_entry_decides_whether_it_is_cut(length: int, count: int) -> None:
-    text = (WORDS * 40)[:length]
+    text = (WORDS * 50)[:length]
     assert len(split(text[:-1] + "x")) == count
 
 
@@ -203,7 +200,7 @@ def test_a_paragraph_that_only_looks_like_a_structure_keeps_to_the_limit(start: 
     ids=["one endless heading", "headings only", "headings without text at the end"],
 )
 def test_headings_alone_keep_to_the_limit_too(text: str) -> None:
-    assert max(piece.end - piece.start for piece in split(text)) <= SHORT
+    assert max(piece.end - piece.start for piece in split(text)) <= LIMIT
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.ports import Candidate
-from memory_kb.retrieval.candidates import Sides, score_candidates
-from memory_kb.retrieval.relevance import TextScore, heading_bonus, normalise, share_context
+from memory_kb.retrieval.candidates import Sides, score_passages
+from memory_kb.retrieval.passages import Passage
+from memory_kb.retrieval.relevance import heading_bonus, normalise
 from memory_kb.retrieval.scoring import activation, age_in_days, decay, final_score, prominence
 from memory_kb.settings import Ranking, ScopeWeights
 
@@ -30,6 +31,10 @@ def make_candidate(
     superseded: int = 0,
 ) -> Candidate:
     return Candidate(key, -1.0, importance, count, seen, "active", scope, superseded, "", "")
+
+
+def whole(candidate: Candidate) -> Passage:
+    return Passage(candidate.key, 0, True, 0, 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,9 @@ def test_prominence(importance: float, days: float, count: int, status: str, exp
     ("exponent", "expected"), [(1.0, 0.25), (0.5, 0.5), (0.0, 1.0)], ids=["as stated", "softened", "off"]
 )
 def test_the_exponent_softens_prominence(exponent: float, expected: float) -> None:
-    assert prominence(0.25, 0, 0, "active", Ranking(prominence_exponent=exponent)) == pytest.approx(expected)
+    one = make_candidate(1, importance=0.25)
+    (scored,) = score_passages([(one, whole(one))], Sides(None), Ranking(prominence_exponent=exponent), TODAY)
+    assert [scored.prominence, scored.factor] == pytest.approx([0.25, expected])
 
 
 @pytest.mark.parametrize(
@@ -132,17 +139,13 @@ def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
     assert base >= importance * 0.1 * (1 - 1e-12)
 
 
-@given(
-    st.dictionaries(
-        st.integers(1, 500), st.builds(TextScore, SCORES, SCORES, SCORES, st.floats(0, 0.6)), min_size=1, max_size=30
-    )
-)
+@given(st.dictionaries(st.integers(1, 500), SCORES, min_size=1, max_size=30))
 @settings(max_examples=200, deadline=None)
-def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, TextScore]) -> None:
+def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, float]) -> None:
     bm25 = normalise(texts)
-    assert max(bm25.values()) == (1.0 if any(text.total > 0 for text in texts.values()) else 0.0)
+    assert max(bm25.values()) == (1.0 if any(texts.values()) else 0.0)
     assert all(0.0 <= score <= 1.0 for score in bm25.values())
-    ranked = sorted(texts, key=lambda key: texts[key].total)
+    ranked = sorted(texts, key=lambda key: texts[key])
     assert [bm25[key] for key in ranked] == sorted(bm25.values())
 
 
@@ -161,7 +164,7 @@ def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
     candidates = [
         make_candidate(key, importance=importance, count=count, seen=seen, scope=scope) for key in range(len(bm25))
     ]
-    scored = score_candidates(candidates, Sides(dict(enumerate(bm25))), Ranking(), TODAY)
+    scored = score_passages([(one, whole(one)) for one in candidates], Sides(dict(enumerate(bm25))), Ranking(), TODAY)
     assert [item.relevance for item in scored] == sorted(bm25, reverse=True)
     distinct = [
         pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)
@@ -170,8 +173,8 @@ def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
 
 
 def test_a_lone_hit_scores_above_0() -> None:
-    bm25 = normalise({7: TextScore(0.0000001, 0.0, 0.0, 0.0)})
-    (scored,) = score_candidates([make_candidate(7)], Sides(bm25), Ranking(), TODAY)
+    candidate = make_candidate(7)
+    (scored,) = score_passages([(candidate, whole(candidate))], Sides(normalise({0: 0.0000001})), Ranking(1.0), TODAY)
     assert scored.bm25 == 1.0
     assert scored.score == pytest.approx(0.6)
 
@@ -183,16 +186,18 @@ def test_without_words_prominence_and_scope_alone_decide() -> None:
         make_candidate(3, importance=0.9, scope="task"),
         make_candidate(4, superseded=1),
     ]
-    scored = score_candidates(candidates, Sides(None), Ranking(), TODAY)
+    scored = score_passages([(one, whole(one)) for one in candidates], Sides(None), Ranking(), TODAY)
     assert [item.candidate.key for item in scored] == [3, 2, 1, 4]
     assert {item.bm25 for item in scored} == {None}
 
 
-@pytest.mark.parametrize(
-    ("own", "neighbour", "gain"), [(0.0, 0.0, 0.0), (0.0, 4.0, 2.0), (4.0, 4.0, 0.0), (5.0, 4.0, 0.0)]
-)
-def test_the_neighbours_lend_half_of_their_lead(own: float, neighbour: float, gain: float) -> None:
-    assert share_context(own, neighbour) == gain
+def test_a_further_passage_of_a_section_counts_less_and_of_a_short_note_half() -> None:
+    for is_single, share in ((0, 0.9), (1, 0.5)):
+        candidate = make_candidate(1)._replace(is_single=is_single)
+        passages = [Passage(1, number, number == 1, 0, 0, 1.0) for number in (0, 1)]
+        pairs = [(candidate, passage) for passage in passages]
+        first, second = score_passages(pairs, Sides({0: 1.0, 1: 1.0}), Ranking(), TODAY)
+        assert second.score == pytest.approx(share * first.score)
 
 
 @pytest.mark.parametrize(

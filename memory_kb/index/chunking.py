@@ -48,7 +48,7 @@ def split_text(text: str, start: int, end: int, sizes: Sizes = SECTION) -> list[
     Example:
         >>> text = "# Guide\\n\\n" + "\\n\\n".join(f"## Part {n}\\n\\n" + "Some words. " * 60 for n in (1, 2, 3))
         >>> [(piece.headings, piece.end - piece.start) for piece in split_text(text, 0, len(text))]
-        [(('Guide', 'Part 1'), 739), (('Guide', 'Part 2'), 730), (('Guide', 'Part 3'), 730)]
+        [(('Guide',), 739), (('Guide', 'Part 2'), 730), (('Guide', 'Part 3'), 730)]
     """
     while end > start and text[end - 1] in " \t\r\n":
         end -= 1
@@ -70,7 +70,7 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
     under: tuple[str, ...] = ()
     headings = under
     start = stop = -1
-    is_headed = False  # all of the piece so far is headings
+    is_headed = False  # the piece so far is headings alone
     for block_start, block_stop, level, heading in blocks:
         if level > 0:
             while path and path[-1][0] >= level:
@@ -85,15 +85,14 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
             yield Piece(start, _trim(text, stop), headings)
             start = -1
         if start < 0:
-            start, is_headed = block_start, True
-        if is_headed:
-            headings = under
+            start, headings, is_headed = block_start, under, True
         is_headed = is_headed and level > 0
         stop = block_stop
         if stop - start > sizes.limit:
             *complete, (start, _) = cut_long(text, start, _trim(text, stop), sizes.limit)
             for piece_start, piece_stop in complete:
                 yield Piece(piece_start, piece_stop, headings)
+                headings = under
     if start >= 0:
         yield Piece(start, _trim(text, stop), headings)
 

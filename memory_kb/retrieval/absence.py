@@ -150,9 +150,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
         f"relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({best.candidate.scope})",
         explain_prominence(best),
     )
-    place = next(
-        number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys
-    )
+    place = next(number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys)
     ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
     rank = next(rank for rank, group in enumerate(ordered, 1) if group.chunk.key in keys)
     shown = count_fitting(ordered[:limit], case.request.max_chars)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from memory_kb.retrieval.candidates import Scored
 from memory_kb.retrieval.crowding import FREE, Place
 from memory_kb.retrieval.folding import Group
-from memory_kb.retrieval.relevance import TextScore
+from memory_kb.retrieval.relevance import PASSAGE_WEIGHT, TextScore, WordShares
 
 
-def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, Place] | None) -> tuple[str, ...]:
+def explain(
+    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, place: tuple[int, Place] | None
+) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score.
 
     `place` is its rank before variety counted, with its place in its entry; None beyond the candidates.
@@ -23,12 +25,15 @@ def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, P
         lines[0] += " x 0.5 (superseded by a newer entry)"
     if best.vector is not None and best.bm25 is not None:
         lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
-    if text:
-        parts = (
-            f"own words {text.own:.3g} + words side by side {text.pairs:.3g}"
-        )
+    if text and shares:
         name = "relevance" if best.vector is None else "words"
-        lines.append(f"{name}: ({parts}) x {1 + text.bonus:.2f} for title, headings and wording, relative to the best")
+        lines.append(
+            f"{name}: {1 - PASSAGE_WEIGHT:g} x section {shares.section:.4f} + {PASSAGE_WEIGHT:g} x passage {shares.passage:.4f}"
+            f" = {shares.total:.4f}, relative to the best"
+        )
+        lines.append(
+            f"section: BM25 ({text.own:.3g} + {text.pairs:.3g} for words side by side) x {1 + text.bonus:.2f} for title, headings and wording"
+        )
     lines.append(explain_prominence(best))
     if place is None:
         lines.append("relevance: beyond the candidates that compete; by BM25 alone")
@@ -42,8 +47,8 @@ def explain(group: Group, text: TextScore | None, rank: int, place: tuple[int, P
             lines.append(
                 f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
             )
-    if group.count > 1:
-        lines.append(f"text: {group.count} neighbouring passages that match, shown as one")
+    if group.size > 1:
+        lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
     return tuple(lines)
 
 

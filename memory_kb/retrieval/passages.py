@@ -6,6 +6,7 @@ answered, so that the index holds every text once.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -25,6 +26,8 @@ NEIGHBOUR_SHARE = 0.5
 _SATURATION, _LENGTH = 1.2, 0.75
 
 _TOKEN = re.compile(r"[^\W_]+")
+#: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
+_SYMBOL = re.compile(r'"(\w+?)(plusplus|sharp)"')
 _NOTHING_BETWEEN = re.compile(r"[\W_]*")
 
 
@@ -64,22 +67,29 @@ class WordFinder:
         tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases, *query.pairs)}
         stems = index.stems({token for found in tokens.values() for token in found})
         self.weights: dict[str, float] = {}
-        self._literals: list[str] = []
+        self._literals: dict[str, re.Pattern[str]] = {}
         self._beginnings: list[str] = []
-        for term in query.terms:
+        self._chains: dict[tuple[str, ...], float] = {}
+        for term in dict.fromkeys((*query.terms, *query.phrases)):
             weight, found = weights.get(term, 0.0), tokens[term]
+            if not found:
+                continue
             if has_cjk(term):
-                literal = term.strip('" *')
-                self._literals.append(literal)
-                self.weights[literal] = weight
-            elif len(found) == 1:
+                self._add_literal(found[0] + "".join(token[-1] for token in found[1:]), weight)
+            elif symbol := _SYMBOL.fullmatch(term):
+                self._add_literal(symbol[1] + ("++" if symbol[2] == "plusplus" else "#"), weight)
+            elif len(found) > 1:
+                self._chains[tuple(stems[token] for token in found)] = weight
+            else:
                 stem = stems[found[0]]
                 self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
                 if term.endswith("*"):
                     self._beginnings.append(found[0].casefold())
-        chains = [tuple(stems[token] for token in tokens[term]) for term in (*query.phrases, *query.pairs)]
-        self.pairs = {pair for chain in chains for pair in zip(chain, chain[1:], strict=False)}
-        self._known = set(self.weights) | {stem for pair in self.pairs for stem in pair}
+        for pair in query.pairs:
+            chain = tuple(stems[token] for token in tokens[pair])
+            if not has_cjk(pair):
+                self._chains.setdefault(chain, PAIR_SHARE * sum(self.weights.get(stem, 0.0) for stem in chain))
+        self._known = {*self.weights, *(stem for chain in self._chains for stem in chain)}
         starts = {re.escape(_beginning(token)) for found in tokens.values() for token in found if token[:2].isascii()}
         choices = "|".join([*sorted(starts), r"[^\W_]?[^\x00-\x7f]"])
         self._pattern = re.compile(rf"(?<![^\W_])(?:{choices})[^\W_]*", re.IGNORECASE)
@@ -99,12 +109,30 @@ class WordFinder:
                 stem = next((start for start in self._beginnings if word.casefold().startswith(start)), stem)
             if stem in self._known:
                 found.append(_Word(place, place + len(word), stem))
-        for literal in self._literals:
-            place = text.find(literal)
-            while place >= 0:
-                found.append(_Word(place, place + len(literal), literal))
-                place = text.find(literal, place + 1)
+        for literal, pattern in self._literals.items():
+            found.extend(
+                _Word(match.start(), match.start() + len(literal), literal) for match in pattern.finditer(text)
+            )
         return found
+
+    def weigh_chains(self, text: str, words: Sequence[_Word]) -> float:
+        """Return what phrases, names and pairs of the query are worth that a text says, each once."""
+        said = {chain for place in range(len(words)) for chain in self._chains if _says(text, words, place, chain)}
+        return sum(self._chains[chain] for chain in said)
+
+    def _add_literal(self, text: str, weight: float) -> None:
+        self._literals[text] = re.compile(f"(?={re.escape(text)})", re.IGNORECASE)
+        self.weights[text] = weight
+
+
+def _says(text: str, words: Sequence[_Word], place: int, chain: tuple[str, ...]) -> bool:
+    """Tell whether the words of a chain stand side by side from a place on."""
+    if words[place].stem != chain[0]:
+        return False
+    there = words[place : place + len(chain)]
+    return tuple(word.stem for word in there) == chain and all(
+        _NOTHING_BETWEEN.fullmatch(text, one.end, other.start) for one, other in itertools.pairwise(there)
+    )
 
 
 def _beginning(token: str) -> str:
@@ -132,7 +160,7 @@ def _cut(
     finder: WordFinder, chunk: StoredChunk, titled: list[_Word], headed: list[_Word], words: list[_Word]
 ) -> Iterator[Passage]:
     text = chunk.content
-    if not any(word.stem in finder.weights for word in words):
+    if not words:
         yield Passage(chunk.key, 0, True, 0, len(text), 0.0)
         return
     pieces = split_text(text, 0, len(text), PASSAGE)
@@ -151,9 +179,7 @@ def _cut(
             yield Passage(chunk.key, number, number == last, piece.start, piece.end, scores[number] + lead)
 
 
-def _count(
-    finder: WordFinder, words: Sequence[_Word], times: float, before: Mapping[str, float]
-) -> dict[str, float]:
+def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
     counts = dict(before)
     for word in words:
         if word.stem in finder.weights:
@@ -169,9 +195,4 @@ def _score(
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / PASSAGE.target)
     counts = _count(finder, words, 1.0, said_above)
     total = sum(weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
-    side_by_side = {
-        (one.stem, other.stem)
-        for one, other in zip(words, words[1:], strict=False)
-        if (one.stem, other.stem) in finder.pairs and _NOTHING_BETWEEN.fullmatch(text, one.end, other.start)
-    }
-    return total + PAIR_SHARE * sum(weights.get(one, 0.0) + weights.get(other, 0.0) for one, other in side_by_side)
+    return total + finder.weigh_chains(text, words)

@@ -20,6 +20,8 @@ PAIR_SHARE = 0.25
 WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that is just the query.
 HEADING_BONUS = 0.3
+#: What a passage's own words count beside those of its section.
+PASSAGE_WEIGHT = 0.4
 #: A term that is less rare than this stands in a large share of all sections; of one in more than
 #: so many sections no single note has most.
 _COMMON, _MANY = 1.0, 10_000
@@ -44,19 +46,51 @@ class TextScore(NamedTuple):
         return (self.own + self.pairs) * (1.0 + self.bonus)
 
 
-def weigh_terms(index: Index, query: TextQuery) -> dict[str, float]:
-    """Return how rare every term of a query is."""
+class WordShares(NamedTuple):
+    """A section's text score and the worth of a passage's words, each relative to the best of all."""
+
+    section: float
+    passage: float
+
+    @property
+    def total(self) -> float:
+        """The weighted sum of both."""
+        return (1.0 - PASSAGE_WEIGHT) * self.section + PASSAGE_WEIGHT * self.passage
+
+
+class Weight(NamedTuple):
+    """How rare a term is, and by how much it counts for more than the engine makes of it.
+
+    The engine counts sections; a term is rare, too, that few notes say, one of them in many sections.
+    """
+
+    rarity: float
+    lift: float
+
+
+def weigh_terms(index: Index, query: TextQuery) -> dict[str, Weight]:
+    """Return the weight of every term and phrase of a query."""
     total = index.count_chunks()
-    return {term: math.log1p(rest / (count + 0.5)) for term in query.terms for count, rest in [_spread(index, term, total)]}
+    return {term: _weigh(index, term, total) for term in dict.fromkeys((*query.terms, *query.phrases))}
 
 
-def _spread(index: Index, term: str, total: int) -> tuple[int, float]:
-    count = index.frequency(term)
-    return count, max(0.0, total - count + 0.5)
+def rarities(weights: Mapping[str, Weight]) -> dict[str, float]:
+    """Return how rare every term is."""
+    return {term: weight.rarity for term, weight in weights.items()}
+
+
+def _weigh(index: Index, term: str, total: int) -> Weight:
+    sections = index.frequency(term)
+    weight = math.log1p((total - sections + 0.5) / (sections + 0.5))
+    if weight > _COMMON or sections > _MANY:
+        return Weight(weight, 1.0)
+    entries, total_entries = index.count_entries(term), index.count_entries()
+    by_entries = math.log1p((total_entries - entries + 0.5) / (entries + 0.5))
+    return Weight(max(weight, by_entries), lift(rarity(sections, total), rarity(entries, total_entries)))
 
 
 def score_texts(
-    index: Index, query: TextQuery, candidates: Sequence[Candidate], weights: Mapping[str, float]
+    index: Index, query: TextQuery, candidates: Sequence[Candidate], weights: Mapping[str, Weight]
 ) -> dict[int, TextScore]:
     """Return the text score of every candidate, by key."""
     if not candidates:
@@ -66,10 +100,10 @@ def score_texts(
     if unranked := [key for key in keys if not own[key]]:
         own |= {key: -rank for key, rank in index.ranks(query.expression, WEIGHTS, unranked).items()}
     for term, weight in weights.items():
-        if (factor := _lift(index, term, weight)) > 1.0:
+        if weight.lift > 1.0:
             times = 2 if term in query.phrases else 1
             for key, rank in index.ranks(term, WEIGHTS, keys).items():
-                own[key] -= rank * times * (factor - 1.0)
+                own[key] -= rank * times * (weight.lift - 1.0)
     paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
     pairs = {key: PAIR_SHARE * abs(paired.get(key, 0.0)) for key in keys}
     text = " ".join(query.words)
@@ -79,13 +113,6 @@ def score_texts(
     for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
         bonus[key] += WHOLE_BONUS
     return {key: TextScore(own[key], pairs[key], bonus[key]) for key in keys}
-
-
-def _lift(index: Index, term: str, weight: float) -> float:
-    """Return by how much a term counts for more than the engine makes of it."""
-    if weight > _COMMON or (sections := index.frequency(term)) > _MANY:
-        return 1.0
-    return lift(rarity(sections, index.count_chunks()), rarity(index.count_entries(term), index.count_entries()))
 
 
 def rarity(count: int, total: int) -> float:

@@ -14,7 +14,7 @@ from memory_kb.retrieval.explain import explain
 from memory_kb.retrieval.finding import CANDIDATES, Found, Request, find_candidates
 from memory_kb.retrieval.folding import Group, fold, make_group
 from memory_kb.retrieval.passages import Passage, find_passages
-from memory_kb.retrieval.relevance import WEIGHTS, TextScore, normalise, score_texts, weigh_terms
+from memory_kb.retrieval.relevance import WEIGHTS, TextScore, WordShares, normalise, rarities, score_texts, weigh_terms
 from memory_kb.retrieval.rerank import mmr_order
 from memory_kb.settings import Ranking
 from memory_kb.text import tokens
@@ -22,8 +22,6 @@ from memory_kb.words import SCOPES
 
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
-#: What a passage's own words count beside those of its section.
-PASSAGE_WEIGHT = 0.4
 
 
 def retrieve(
@@ -40,7 +38,7 @@ def retrieve(
     if request.limit > len(ordered) and not request.by_entry:
         ordered += _further(index, trace.found, request, ranking, today)
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
-    hits = (_make_hit(rank, group, request, trace.texts, places) for rank, group in enumerate(shown, 1))
+    hits = (_make_hit(rank, group, request, trace, places) for rank, group in enumerate(shown, 1))
     return tuple(hits), trace.found.notes
 
 
@@ -53,6 +51,7 @@ class Trace(NamedTuple):
 
     found: Found
     texts: Mapping[int, TextScore]
+    shares: Mapping[Passage, WordShares]
     scored: list[Scored]
     kept: list[Scored]
     places: list[Place]
@@ -66,14 +65,17 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     texts = score_texts(index, found.query, found.candidates, weights) if found.query else {}
     chunks = index.chunks(candidate.key for candidate in found.candidates)
     by_key = {candidate.key: candidate for candidate in found.candidates}
-    passages = find_passages(index, found.query, chunks, weights)
-    sides = Sides(_mix(texts, passages) if found.query else None, _lift(found, texts, passages))
+    passages = find_passages(index, found.query, chunks, rarities(weights))
+    shares = _share_words(texts, passages) if found.query else {}
+    words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
+    sides = Sides(words, _lift(found, texts, passages))
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
     places = thin(fold(kept, chunks))
     limit = len(places) if request.by_entry else request.limit
-    return Trace(found, texts, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
+    by_passage = {passages[place]: share for place, share in shares.items()}
+    return Trace(found, texts, by_passage, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
 
 
 def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, int]:
@@ -81,18 +83,11 @@ def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, i
     return chunk.source, chunk.position, item.passage.start
 
 
-def _mix(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> dict[int, float]:
-    """Return how well every passage answers by words: its section's share and its own, relative to the best."""
+def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> dict[int, WordShares]:
+    """Return how well every passage answers by words: its section's share of the best and its own."""
     sections = normalise({key: text.total for key, text in texts.items()})
-    own = normalise(
-        {place: passage.words * (1.0 + texts[passage.key].bonus) for place, passage in enumerate(passages)}
-    )
-    return normalise(
-        {
-            place: (1.0 - PASSAGE_WEIGHT) * sections[passage.key] + PASSAGE_WEIGHT * own[place]
-            for place, passage in enumerate(passages)
-        }
-    )
+    own = normalise({place: passage.words * (1.0 + texts[passage.key].bonus) for place, passage in enumerate(passages)})
+    return {place: WordShares(sections[passage.key], own[place]) for place, passage in enumerate(passages)}
 
 
 def _lift(found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> Mapping[int, float] | None:
@@ -125,7 +120,7 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
     by_key = {candidate.key: candidate for candidate in more if candidate.key not in there}
     chunks = index.chunks(by_key)
-    passages = find_passages(index, found.query, chunks, weigh_terms(index, found.query))
+    passages = find_passages(index, found.query, chunks, rarities(weigh_terms(index, found.query)))
     first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     pairs = [(candidate, first[key]) for key, candidate in by_key.items()]
     best = found.candidates[0].rank
@@ -162,7 +157,7 @@ def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
 
 
 def _make_hit(
-    rank: int, group: Group, request: Request, texts: Mapping[int, TextScore], places: Mapping[tuple[int, int], tuple[int, Place]]
+    rank: int, group: Group, request: Request, trace: Trace, places: Mapping[tuple[int, int], tuple[int, Place]]
 ) -> Hit:
     first, best = group.chunk, group.best
     return Hit(
@@ -186,7 +181,9 @@ def _make_hit(
             prominence_factor=_round(best.factor),
         ),
         text=group.text,
-        explanation=explain(group, texts.get(best.candidate.key), rank, places.get(_id(group)))
+        explanation=explain(
+            group, trace.texts.get(best.candidate.key), trace.shares.get(best.passage), rank, places.get(_id(group))
+        )
         if request.explain
         else (),
     )
