@@ -34,7 +34,7 @@ QUERIES = """# What everybody should find.
 - question: how do otters swim
   expect: [o1-long-enough]
   task: teach an otter to swim
-  max_tokens: 300
+  max_tokens: 200
 """
 FILES = {
     "memory/config.yaml": "",
@@ -131,8 +131,8 @@ def test_a_new_query_that_finds_nothing_fails_and_one_that_is_gone_is_told(clone
         ),
         ({"memory/institutional.md": "Always so. " * 1000}, "the institutional notes take"),
         (
-            {"memory/learnings/bad.md": entry("Otters swim " + "and swim " * 500, id="b", kind="fact")},
-            "tokens and may take 300",
+            {"memory/learnings/bad.md": entry("Otters swim.\n\n" + "They swim and swim. " * 60, id="b", kind="fact")},
+            "tokens and may take 200",
         ),
     ],
     ids=[

@@ -46,7 +46,7 @@ def test_search_json_has_the_promised_form(run: Run, notes: Path) -> None:
         "text",
     ]
     assert list(hit) == names
-    assert sorted(hit["parts"]) == ["bm25", "prominence", "relevance", "scope", "vector"]
+    assert sorted(hit["parts"]) == ["bm25", "prominence", "prominence_factor", "relevance", "scope", "vector"]
     assert (hit["rank"], hit["title"], hit["path"], hit["line"], hit["end_line"]) == (
         1,
         "Backups",

@@ -115,10 +115,14 @@ class WordFinder:
             )
         return found
 
-    def weigh_chains(self, text: str, words: Sequence[_Word]) -> float:
-        """Return what phrases, names and pairs of the query are worth that a text says, each once."""
-        said = {chain for place in range(len(words)) for chain in self._chains if _says(text, words, place, chain)}
-        return sum(self._chains[chain] for chain in said)
+    def find_chains(self, text: str, words: Sequence[_Word]) -> dict[tuple[str, ...], float]:
+        """Return the phrases, names and pairs of the query that a text says, and what each is worth."""
+        places = range(len(words))
+        return {
+            chain: worth
+            for chain, worth in self._chains.items()
+            if any(_says(text, words, place, chain) for place in places)
+        }
 
     def _add_literal(self, text: str, weight: float) -> None:
         self._literals[text] = re.compile(f"(?={re.escape(text)})", re.IGNORECASE)
@@ -160,23 +164,26 @@ def _cut(
     finder: WordFinder, chunk: StoredChunk, titled: list[_Word], headed: list[_Word], words: list[_Word]
 ) -> Iterator[Passage]:
     text = chunk.content
-    if not words:
+    if not (words or titled or headed):
         yield Passage(chunk.key, 0, True, 0, len(text), 0.0)
         return
+    above = _count(finder, headed, HEADING_TIMES, _count(finder, titled, TITLE_TIMES, {}))
+    said = finder.find_chains(chunk.title, titled) | finder.find_chains(chunk.headings, headed)
     pieces = split_text(text, 0, len(text), PASSAGE)
-    said_above = _count(finder, titled, TITLE_TIMES, {})
-    said_above = _count(finder, headed, HEADING_TIMES, said_above)
     inside = [[word for word in words if piece.start <= word.start < piece.end] for piece in pieces]
     scores = [
-        _score(finder, text, found, said_above, piece.end - piece.start)
+        _score(finder, _count(finder, found, 1.0, above), piece.end - piece.start)
+        + sum((said | finder.find_chains(text, found)).values())
         for piece, found in zip(pieces, inside, strict=True)
     ]
     last = len(pieces) - 1
     for number, (piece, found) in enumerate(zip(pieces, inside, strict=True)):
-        if found:
+        if found or not (words or number):
             nearby = max(scores[number - 1] if number else 0.0, scores[number + 1] if number < last else 0.0)
             lead = NEIGHBOUR_SHARE * max(0.0, nearby - scores[number])
             yield Passage(chunk.key, number, number == last, piece.start, piece.end, scores[number] + lead)
+    if not pieces:
+        yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
 
 
 def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
@@ -187,12 +194,7 @@ def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Map
     return counts
 
 
-def _score(
-    finder: WordFinder, text: str, words: Sequence[_Word], said_above: Mapping[str, float], length: int
-) -> float:
-    """Return what the query's words in a passage are worth: BM25 by the section's statistics, and pairs."""
-    weights = finder.weights
+def _score(finder: WordFinder, counts: Mapping[str, float], length: int) -> float:
+    """Return what the words in a passage are worth: BM25 by the statistics of sections."""
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / PASSAGE.target)
-    counts = _count(finder, words, 1.0, said_above)
-    total = sum(weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
-    return total + finder.weigh_chains(text, words)
+    return sum(finder.weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
