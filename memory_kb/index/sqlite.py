@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
+from memory_kb.index.chunking import PASSAGE, split_text
 from memory_kb.index.conditions import is_narrow, visible, where
 from memory_kb.index.database import BUSY_SECONDS, LOCK, is_frozen, open_database
 from memory_kb.index.shortfalls import IS_CUT
@@ -235,6 +236,9 @@ class SqliteIndex:
             (expression, json.dumps(list(keys))),
         )
         return dict(rows.fetchall())
+
+    def cut(self, text: str) -> list[tuple[int, int]]:
+        return [(piece.start, piece.end) for piece in split_text(text, 0, len(text), PASSAGE)]
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
         listed = list(words)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.chunking import PASSAGE, split_text
 from memory_kb.ports import Index, StoredChunk
 from memory_kb.retrieval.query import TextQuery
 from memory_kb.text import has_cjk
@@ -24,6 +23,8 @@ PAIR_SHARE = 0.25
 NEIGHBOUR_SHARE = 0.5
 #: BM25's constants: how soon a word that is said again counts less, and how much length does.
 _SATURATION, _LENGTH = 1.2, 0.75
+#: Characters of a passage of usual length.
+_USUAL = 400
 
 _TOKEN = re.compile(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
@@ -157,11 +158,11 @@ def find_passages(
     listed = list(chunks.values())
     above = finder.find([chunk.title for chunk in listed]), finder.find([chunk.headings for chunk in listed])
     inside = finder.find([chunk.content for chunk in listed])
-    return [passage for found in zip(listed, *above, inside, strict=True) for passage in _cut(finder, *found)]
+    return [passage for found in zip(listed, *above, inside, strict=True) for passage in _cut(index, finder, *found)]
 
 
 def _cut(
-    finder: WordFinder, chunk: StoredChunk, titled: list[_Word], headed: list[_Word], words: list[_Word]
+    index: Index, finder: WordFinder, chunk: StoredChunk, titled: list[_Word], headed: list[_Word], words: list[_Word]
 ) -> Iterator[Passage]:
     text = chunk.content
     if not (words or titled or headed):
@@ -169,19 +170,19 @@ def _cut(
         return
     above = _count(finder, headed, HEADING_TIMES, _count(finder, titled, TITLE_TIMES, {}))
     said = finder.find_chains(chunk.title, titled) | finder.find_chains(chunk.headings, headed)
-    pieces = split_text(text, 0, len(text), PASSAGE)
-    inside = [[word for word in words if piece.start <= word.start < piece.end] for piece in pieces]
+    pieces = index.cut(text)
+    inside = [[word for word in words if start <= word.start < end] for start, end in pieces]
     scores = [
-        _score(finder, _count(finder, found, 1.0, above), piece.end - piece.start)
+        _score(finder, _count(finder, found, 1.0, above), end - start)
         + sum((said | finder.find_chains(text, found)).values())
-        for piece, found in zip(pieces, inside, strict=True)
+        for (start, end), found in zip(pieces, inside, strict=True)
     ]
     last = len(pieces) - 1
-    for number, (piece, found) in enumerate(zip(pieces, inside, strict=True)):
+    for number, ((start, end), found) in enumerate(zip(pieces, inside, strict=True)):
         if found or not (words or number):
             nearby = max(scores[number - 1] if number else 0.0, scores[number + 1] if number < last else 0.0)
             lead = NEIGHBOUR_SHARE * max(0.0, nearby - scores[number])
-            yield Passage(chunk.key, number, number == last, piece.start, piece.end, scores[number] + lead)
+            yield Passage(chunk.key, number, number == last, start, end, scores[number] + lead)
     if not pieces:
         yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
 
@@ -196,5 +197,5 @@ def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Map
 
 def _score(finder: WordFinder, counts: Mapping[str, float], length: int) -> float:
     """Return what the words in a passage are worth: BM25 by the statistics of sections."""
-    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / PASSAGE.target)
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / _USUAL)
     return sum(finder.weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
