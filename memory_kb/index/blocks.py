@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory_kb.notes.entries import heading_text
+from memory_kb.notes.codespans import heading_text
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")

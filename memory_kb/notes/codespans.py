@@ -124,3 +124,17 @@ def _end_of_fence(text: str, place: int, mark: str, column: int, *, is_quoted: b
             return end
         place = end
     return len(text)
+
+
+def heading_text(line: str) -> str:
+    """Return what a heading says, from the text behind its signs.
+
+    Closing signs are no part of it.
+
+    Example:
+        >>> heading_text("  Retry  twice ## "), heading_text(" C#")
+        ('Retry twice', 'C#')
+    """
+    line = line.strip()
+    bare = line.rstrip("#")
+    return " ".join((bare if not bare or bare[-1] in " \t" else line).split())

@@ -18,6 +18,7 @@ from typing import Any
 
 from memory_kb.entry import Document, Entry, Span
 from memory_kb.model import Problem
+from memory_kb.notes.codespans import heading_text
 from memory_kb.notes.fields import Fields, parse_date, read_fields
 from memory_kb.notes.frontmatter import MAX_BLOCK, InvalidBlock, load_mapping
 from memory_kb.notes.salvage import begins_as_fields, salvage
@@ -342,20 +343,6 @@ def first_heading(body: str) -> str | None:
     start = len(body) - len(body.lstrip())
     found = _HEADING.match(body, body.rfind("\n", 0, start) + 1)
     return heading_text(found[1]) or None if found else None
-
-
-def heading_text(line: str) -> str:
-    """Return what a heading says, from the text behind its signs.
-
-    Closing signs are no part of it.
-
-    Example:
-        >>> heading_text("  Retry  twice ## "), heading_text(" C#")
-        ('Retry twice', 'C#')
-    """
-    line = line.strip()
-    bare = line.rstrip("#")
-    return " ".join((bare if not bare or bare[-1] in " \t" else line).split())
 
 
 def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memory_kb.entry import Span
-from memory_kb.notes.entries import heading_text
+from memory_kb.notes.codespans import heading_text
 
 _HEADING = re.compile(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
 # A fence may open behind the mark of a list's item, and stand as deep as the item does.
