@@ -79,7 +79,15 @@ def test_nothing_found_is_zero_everywhere(evaluation: ModuleType) -> None:
 
 def test_page_metrics_by_hand(evaluation: ModuleType) -> None:
     row = evaluation.score_page(hits(evaluation, *"abcdefg"), "page-5.md")
-    assert row == {"hit@1": 0.0, "hit@5": 0.0, "hit@10": 1.0, "MRR": pytest.approx(1 / 6)}
+    assert row == {
+        "hit@1": 0.0,
+        "hit@5": 0.0,
+        "hit@10": 1.0,
+        "MRR": pytest.approx(1 / 6),
+        "nDCG@10": pytest.approx(1 / math.log2(7)),
+        "R@10": 1.0,
+        "R@4000c": 1.0,
+    }
 
 
 @pytest.mark.parametrize(
