@@ -152,7 +152,8 @@ def test_eval_of_questions(questions: Path, home: Path, scope: str) -> None:
     ndcg = round((1 / (1 + 1 / math.log2(3)) + 1 / math.log2(3)) / 2, 4)
     recall = {"R@5": 0.75, "R@10": 0.75, "R@20": 0.75, "R@2000c": 0.25, "R@4000c": 0.75}
     expected = {"n": 2, "hit@10": 1.0, "nDCG@10": ndcg, "MRR": 0.75, **recall}
-    assert groups["headline"] == expected
+    # Passages are short enough for the second hit to fit into 2,000 characters, paragraphs are not.
+    assert groups["headline"] == expected | {"R@2000c": 0.75}
     assert set(groups["adversarial"].values()) == {1, 0.0}
     assert report["engines"]["plain"]["groups"]["headline"] == expected
     assert (report["queries"], report["vaults"], report["scope"]) == (3, 1, scope)
