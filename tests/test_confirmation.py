@@ -112,3 +112,24 @@ def test_a_watcher_that_does_not_answer_is_not_believed(tmp_path: Path) -> None:
     assert not is_confirmed(tmp_path, 0.05)
     assert list((tmp_path / QUESTIONS).iterdir()) == []
     sign.release()
+
+
+def test_a_watcher_that_begins_while_others_look_for_one_is_seen(tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            has_watcher(tmp_path)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(300):
+            sign = WatcherLock(tmp_path)
+            sign.acquire()
+            seen = has_watcher(tmp_path)
+            sign.release()
+            assert seen
+    finally:
+        stop.set()
+        looking.join()

@@ -12,6 +12,7 @@ from memory_kb.locks import hold_lock
 from memory_kb.notes.vault import Vault
 
 _FOLDER = "watchers"
+_TRIES, _SECONDS = 20, 1.0
 
 
 class WatcherLock:
@@ -25,7 +26,12 @@ class WatcherLock:
         """Lock the file, if it can be written."""
         with contextlib.suppress(OSError, VaultBusy):
             self._file.parent.mkdir(exist_ok=True)
-            self._held.enter_context(hold_lock(self._file, 0))
+            for _ in range(_TRIES):
+                self._held.enter_context(hold_lock(self._file, _SECONDS))
+                if self._file.exists():
+                    return
+                # A search found the new file before it was locked, and deleted it as a killed watcher's.
+                self._held.close()
 
     def release(self) -> None:
         """Unlock and delete the file."""
