@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -133,12 +134,14 @@ class Staged:
         if edit.after is not None:
             temporary = _write_temporary(self._target, edit.after, self._scratch)
             self._is_in_place = held.st_nlink > 1 or not _copy_attributes(self._target, held, temporary)
-            if self._is_in_place and not os.access(self._target, os.W_OK):
-                _remove_temporary(temporary)
-                raise PermissionError(13, "Permission denied")
+            if self._is_in_place:
+                try:
+                    _check_writable(self._target)
+                except OSError:
+                    _remove_temporary(temporary)
+                    raise
             return temporary
-        if not os.access(self._target.parent, os.W_OK):
-            raise PermissionError(13, "Permission denied")
+        _check_writable(self._target.parent)
         return None
 
     def flush(self) -> None:
@@ -261,11 +264,23 @@ def flush_all(staged: Sequence[Staged]) -> None:
             done.result()
 
 
+def _check_writable(path: Path) -> None:
+    """Raise the error that writing to a file or folder would, before anything is written.
+
+    Raises:
+        OSError: it is on a disk that is read-only, or may not be written to.
+    """
+    if os.access(path, os.W_OK):
+        return
+    is_read_only = hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY
+    code = errno.EROFS if is_read_only else errno.EACCES
+    raise OSError(code, os.strerror(code))
+
+
 def _write_temporary(file: Path, data: bytes, scratch: Path | None, *, is_new: bool = False) -> str:
     """Write a temporary file where a rename can put it in place, and where git ignores it."""
     parent = file.parent
-    if not os.access(parent, os.W_OK):
-        raise PermissionError(13, "Permission denied")
+    _check_writable(parent)
     if scratch is None or not _is_same_place(scratch, parent, is_new=is_new):
         scratch = parent / SCRATCH
         scratch.mkdir(exist_ok=True)
