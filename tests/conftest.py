@@ -45,6 +45,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.fixture(autouse=True)
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be one person in this process, with `open_kb` and with `run`: machine folders are signed with a person's secret."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("XDG_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Callable[[Files], Path]:
     """A function that makes a folder with these files; `memory/...` paths make it a memory vault."""

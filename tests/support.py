@@ -16,6 +16,18 @@ from memory_kb import KnowledgeBase
 
 Row = tuple[object, ...]
 
+#: For the code of a process: `peak()` is the most memory that it had. The kernel's account of that process is asked
+#: where there is one, for `ru_maxrss` begins with the peak of the process that started it, which is pytest here.
+PEAK = """
+import resource
+def peak():
+    try:
+        with open("/proc/self/status") as status:
+            return int(status.read().partition("VmHWM:")[2].split()[0])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+"""
+
 #: An entry whose frontmatter has words of its own in every field.
 RICH = """---
 id: quokka-1

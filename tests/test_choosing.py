@@ -10,7 +10,7 @@ import pytest
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.ports import Space
-from memory_kb.providers import local, places
+from memory_kb.providers import local, model_config
 from memory_kb.providers.choosing import choose_embedder, choose_embedder_for, choose_llm
 from memory_kb.providers.gemini import GeminiEmbedder
 from memory_kb.providers.offline import OfflineLlm
@@ -44,7 +44,7 @@ class FakeLocal:
 def models(monkeypatch: pytest.MonkeyPatch) -> dict[str | None, Path]:
     """The local models that are there, by name."""
     found: dict[str | None, Path] = {}
-    monkeypatch.setattr(places, "find_model", lambda name, _environ: found.get(name))
+    monkeypatch.setattr(model_config, "find_model", lambda name, _environ: found.get(name))
     monkeypatch.setattr(local, "LocalEmbedder", FakeLocal)
     return found
 

@@ -326,14 +326,15 @@ def test_a_vault_that_may_not_be_written(notes: Path, hook: Callable[..., str]) 
     assert not (notes / "memory/.memory-kb").exists()
 
 
-def test_a_machine_folder_that_cannot_be_made(vault: Vault, hook: Callable[..., str]) -> None:
-    """The machine folder's name is taken by a file, as on a disk that is read-only: it goes elsewhere."""
+def test_a_file_that_has_the_name_of_the_machine_folder(vault: Vault, hook: Callable[..., str]) -> None:
+    """It is kept as it is under another name, and the hook answers."""
     folder = vault({**NOTES, "memory/.memory-kb": "not a folder"})
     told = hook(
         "prompt", {"session_id": "s", "cwd": str(folder), "prompt": "the flaky upload test and its quokka fixture"}
     )
     assert "quokka" in context_of(told, "UserPromptSubmit")
-    assert (folder / "memory/.memory-kb").read_text() == "not a folder"
+    assert (folder / "memory/.memory-kb.foreign").read_text() == "not a folder"
+    assert (folder / "memory/.memory-kb").is_dir()
 
 
 def test_sessions_that_nobody_ended_are_ended_by_the_next(notes: Path, hook: Callable[..., str]) -> None:

@@ -161,7 +161,7 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
             told = await ask(client, "session_end", outcome="success")
             assert told.data["action"] == "ended"
             by_name = {step["name"]: step for step in told.data["steps"]}
-            assert by_name["extraction"]["runs"]
+            assert by_name["capture"]["runs"]
             assert by_name["promotion"]["outcome"] == "failed"
             assert "promotion: failed, the disk is full" in told.text
             assert "2 of the 14 steps failed; once that is mended, session_end again does what is left." in told.text
@@ -264,6 +264,7 @@ async def ask_twenty_at_once(client: Client) -> None:
 def test_what_is_shown_is_written_down_under_one_session(
     project: Path, home: Path, open_kb: Callable[[Path], KnowledgeBase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (project / "memory/config.yaml").write_text("reinforcement: {counts: shown}\n", encoding="utf-8")
     log = open_kb(project).machine / "log" / "retrievals.jsonl"
 
     async def work() -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 
 import pytest
 from conftest import Files, clean_environment
-from support import RICH, assert_equals_rebuild, found, query
+from support import PEAK, RICH, assert_equals_rebuild, found, query
 
 from memory_kb import KnowledgeBase
 from memory_kb.model import FileStat
@@ -134,14 +134,14 @@ def test_fifty_megabytes_in_one_file_stay_within_bounded_memory(vault: Vault, ho
         for number in range(50):
             stream.write(f"zebra{number} of the herd\n".encode() * (1_000_000 // 20))
     script = (
-        "import resource, sys\n"
+        f"{PEAK}import sys\n"
         "from memory_kb import KnowledgeBase\n"
         "with KnowledgeBase.open(sys.argv[1]) as kb:\n"
         "    kb.search('camel', sync=False)\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "    before = peak()\n"
         "    report = kb.sync()\n"
         "    hits = kb.search('zebra0').hits\n"
-        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, len(hits), report.problems[0])\n"
+        "    print(peak() - before, len(hits), report.problems[0])\n"
     )
     pytest.importorskip("resource")
     done = subprocess.run(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import PEAK
 from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
@@ -476,12 +477,12 @@ def test_the_same_session_from_its_agent_and_from_specstory(kb: KnowledgeBase, t
     assert [event.content for event in replay(kb, report.session)].count(said_first) == 1
 
 
-_MEASURE = """
-import resource, sys
+_MEASURE = f"""{PEAK}
+import sys
 from memory_kb import KnowledgeBase
 with KnowledgeBase.open(sys.argv[1], home=sys.argv[2]) as kb:
     (report,) = kb.session_import(sys.argv[3])
-print(report.added, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(report.added, peak())
 """
 
 

@@ -17,6 +17,7 @@ import pytest
 from conftest import NOW, Run, clean_environment
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import PEAK
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
@@ -316,14 +317,14 @@ def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
         out.write(b"\n" + line * 900)
     assert file.stat().st_size > 145_000_000
     code = (
-        "import resource, sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
+        f"{PEAK}import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:]) as kb:\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "    before = peak()\n"
         "    kb.session_append([Event(content='a numbat')], session='big')\n"
         "    count = sum(1 for _ in kb.session_replay('big'))\n"
-        "    replayed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "    hits = len(kb.session_search('numbat OR quokka').hits)\n"
-        "    indexed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "    replayed = peak()\n"
+        "    hits = len(kb.session_search('numbat OR quokka', events=True).hits)\n"
+        "    indexed = peak()\n"
         "print(count, hits, (replayed - before) // 1024, (indexed - before) // 1024)\n"
     )
     done = subprocess.run(
