@@ -1,46 +1,631 @@
 """KnowledgeBase: the one way in.
 
-It wires the rooms together and holds no rules of its own. A mixin stands before those it builds on.
+It makes its services when they are first asked for, and holds no rules of its own.
 """
 
 from __future__ import annotations
 
-from memory_kb.verbs.authoring import Authoring
-from memory_kb.verbs.browsing import Browsing
-from memory_kb.verbs.contexts import Contexts
-from memory_kb.verbs.editing import Editing
-from memory_kb.verbs.ending import Ending
-from memory_kb.verbs.evaluating import Evaluating
-from memory_kb.verbs.exposure import Exposures
-from memory_kb.verbs.hooking import Hooking
-from memory_kb.verbs.imports import Imports
-from memory_kb.verbs.installing import Installing
-from memory_kb.verbs.learning import Learning
-from memory_kb.verbs.skillmoving import SkillMoving
-from memory_kb.verbs.undoing import Undoing
-from memory_kb.verbs.watching import Watching
+import functools
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
+
+from memory_kb.errors import InvalidSettings
+from memory_kb.index.keeper import VaultIndex
+from memory_kb.notes.machine import choose_machine
+from memory_kb.notes.vault import Vault, find_vault, working_folder
+from memory_kb.notes.writer import Writer
+from memory_kb.settings import load_settings
+
+if TYPE_CHECKING:
+    from memory_kb.learning.entry_cache import EntryCache
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.notes.events import Event
+    from memory_kb.providers.models import Models
+    from memory_kb.reports import StepReport
+    from memory_kb.verbs.authoring import Drafting
+    from memory_kb.verbs.browsing import Browsing
+    from memory_kb.verbs.capturing import Captures
+    from memory_kb.verbs.claims import Citations
+    from memory_kb.verbs.compacting import Compactor
+    from memory_kb.verbs.consulting import Consultation
+    from memory_kb.verbs.contexts import Contexts
+    from memory_kb.verbs.continuing import Continuity
+    from memory_kb.verbs.crediting import Outcomes
+    from memory_kb.verbs.editing import Editing
+    from memory_kb.verbs.ending import SessionEnd
+    from memory_kb.verbs.episodes import Diary, Episodes
+    from memory_kb.verbs.evaluating import Evaluation
+    from memory_kb.verbs.examining import Examination
+    from memory_kb.verbs.exposure import Exposures
+    from memory_kb.verbs.extracting import Extraction
+    from memory_kb.verbs.hooking import Hooks
+    from memory_kb.verbs.imports import Imports
+    from memory_kb.verbs.indexing import Indexing
+    from memory_kb.verbs.installing import Agents
+    from memory_kb.verbs.learning import Entries
+    from memory_kb.verbs.lifecycle import Lifecycle, Stages
+    from memory_kb.verbs.maintaining import Maintenance
+    from memory_kb.verbs.reading import Reading
+    from memory_kb.verbs.reviewing import Review
+    from memory_kb.verbs.rules import Rules
+    from memory_kb.verbs.searching import Searching
+    from memory_kb.verbs.sessions import Sessions
+    from memory_kb.verbs.skills import Skills
+    from memory_kb.verbs.undoing import Undo
+    from memory_kb.verbs.versioning import Git
+    from memory_kb.verbs.watching import Watching
+    from memory_kb.verbs.weighing import SessionEvidence
+    from memory_kb.verbs.working import Handoffs, Ledgers
+
+#: Seconds that indexing may take while an agent waits for a hook.
+_HOOK_INDEX_SECONDS = 2.0
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-class KnowledgeBase(
-    Authoring,
-    Browsing,
-    Editing,
-    Hooking,
-    Ending,
-    Evaluating,
-    Contexts,
-    Imports,
-    Installing,
-    Exposures,
-    SkillMoving,
-    Learning,
-    Undoing,
-    Watching,
-):
+class _Verb(Generic[_P, _R]):
+    """A method of a service, as a method of the knowledge base; the service is made when it is first called."""
+
+    def __init__(self, find: Callable[[KnowledgeBase], Callable[_P, _R]]) -> None:
+        self.find = find
+
+    @overload
+    def __get__(self, kb: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, kb: KnowledgeBase, owner: type) -> Callable[_P, _R]: ...
+    def __get__(self, kb: KnowledgeBase | None, owner: type) -> Self | Callable[_P, _R]:
+        return self if kb is None else self.find(kb)
+
+
+class KnowledgeBase:
     """A vault, open for reading and learning.
+
+    Everyday verbs are methods; the other families of verbs are services: `kb.sessions.end(...)`,
+    `kb.rules.list()`.
 
     Example:
         with KnowledgeBase.open("~/notes") as kb:
             for hit in kb.search("flaky tests", limit=5).hits:
                 print(hit.score, hit.path, hit.title)
     """
+
+    def __init__(
+        self,
+        vault: Vault,
+        *,
+        index: VaultIndex | None = None,
+        writer: Writer | None = None,
+        models: Models | None = None,
+        cache: EntryCache | None = None,
+        is_preview: bool = False,
+        coming: Event | None = None,
+    ) -> None:
+        self.vault = vault
+        self.index = index or VaultIndex(vault)
+        self.writer = writer or Writer(vault, self.index, agent_files=_agent_files)
+        self._models = models
+        self._cache = cache
+        self._is_preview = is_preview
+        self._coming = coming
+
+    @classmethod
+    def open(
+        cls,
+        vault: str | os.PathLike[str] | None = None,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """Open the vault of a folder.
+
+        Without a folder it is that of `MEMORY_KB_VAULT` or the nearest around the working folder.
+
+        Args:
+            vault: any folder of Markdown files, or one that holds `memory/`.
+            home: the global home; `MEMORY_KB_HOME`, else `~/.memory`, when not given.
+            environ: the environment to read settings from.
+            clock: returns the present moment, with a time zone. `MEMORY_KB_NOW` sets it from outside.
+
+        Raises:
+            VaultNotFound: there is no such folder.
+            InvalidSettings: a configuration file cannot be used.
+        """
+        variables = os.environ if environ is None else environ
+        found = find_vault(vault, home, environ=variables, cwd=working_folder())
+        loaded = load_settings(found.home / "config.yaml", found.config_file, variables)
+        machine = choose_machine(found, loaded.settings.index.path, variables)
+        named = os.path.abspath(os.path.expanduser(vault or variables.get("MEMORY_KB_VAULT") or found.folder))
+        return cls(
+            replace(
+                found,
+                machine=machine.folder,
+                seal=machine.seal,
+                settings=loaded.settings,
+                warnings=(*loaded.warnings, *machine.notices),
+                environ=variables,
+                clock=clock or _read_clock(variables),
+                named=(named, os.fspath(home) if home else None),
+            )
+        )
+
+    def reopen(self) -> Self:
+        """Open the vault once more, as it is now: moved, or with other settings."""
+        vault, home = self.vault.named
+        return type(self).open(vault, home, environ=self.vault.environ, clock=self.vault.clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close index and models; they are opened again when they are used again."""
+        self.index.close()
+
+    @property
+    def generation(self) -> int:
+        """The number of the index's state; it grows with every change, and is 0 before the first."""
+        return self.index.generation
+
+    @functools.cached_property
+    def store(self) -> EntryStore:
+        """The entries as values, and the way in for new ones."""
+        from memory_kb.learning.entry_store import EntryStore
+
+        return EntryStore(self.vault, self.index, self.writer, is_preview=self._is_preview, cache=self._cache)
+
+    def at(self, revision: str) -> Self:
+        """Return the vault as it was at a revision, to search and read; its close is up to the caller.
+
+        Ages count to the day of the commit, the vault's own settings are those of the revision, the
+        global home is as it is now. A search is one by words alone: vectors exist only of the notes
+        as they are now.
+
+        Raises:
+            UsageError: there is no such revision.
+            NoRepository: the vault is in no git repository.
+        """
+        return self._open_past(self.git.vault_at(revision))
+
+    def _open_past(self, vault: Vault) -> Self:
+        refuse = self.git.refuse_vectors if self.index.may_embed else None
+        return type(self)(vault, index=VaultIndex(vault, choose=refuse))
+
+    def _variant(
+        self,
+        *,
+        use_model: bool = True,
+        occasion: str | None = None,
+        is_preview: bool = False,
+        coming: Event | None = None,
+    ) -> KnowledgeBase:
+        """Return the same services with other options, over the same index."""
+        settings = self.vault.settings
+        if not use_model:
+            settings = replace(settings, llm=settings.llm._replace(provider="none"))
+        return KnowledgeBase(
+            replace(self.vault, settings=settings),
+            index=self.index,
+            writer=self.writer.part_of(occasion) if occasion else self.writer,
+            models=self.models if use_model else None,
+            cache=self.store.cache,
+            is_preview=is_preview,
+            coming=coming,
+        )
+
+    def _finish_session(self, session: str, end: Event | None, dry_run: bool) -> tuple[StepReport, ...]:  # noqa: FBT001
+        part = self._variant(occasion=f"session {session}", is_preview=dry_run, coming=end if dry_run else None)
+        return part.session_end.run(session, end, dry_run=dry_run)
+
+    def _hurried(self) -> KnowledgeBase:
+        """Return the same vault for an agent that waits.
+
+        It asks no language model, embeds only where there are vectors, and gives up indexing soon.
+        """
+        settings = self.vault.settings
+        settings = replace(settings, llm=settings.llm._replace(provider="none"))
+        if not (self.vault.machine / "vectors").is_dir():
+            settings = replace(settings, embeddings=settings.embeddings._replace(provider="none"))
+        vault = replace(self.vault, settings=settings)
+        index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
+        return KnowledgeBase(vault, index=index)
+
+    def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
+        from memory_kb.verbs.maintaining import IdleMaintenance
+
+        return (IdleMaintenance(self.reopen),) if self.vault.memory else ()
+
+    @functools.cached_property
+    def models(self) -> Models:
+        """The language model and the token counter."""
+        from memory_kb.providers.models import Models
+
+        return self._models or Models(self.vault)
+
+    @functools.cached_property
+    def agents(self) -> Agents:
+        """The verbs of agents."""
+        from memory_kb.verbs.installing import Agents
+
+        return Agents(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def browsing(self) -> Browsing:
+        """The verbs of browsing."""
+        from memory_kb.verbs.browsing import Browsing
+
+        return Browsing(self.vault, self.index, self.git, self.reading, self.undo_verbs)
+
+    @functools.cached_property
+    def captures(self) -> Captures:
+        """The verbs of captures."""
+        from memory_kb.verbs.capturing import Captures
+
+        return Captures(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def citations(self) -> Citations:
+        """The verbs of citations."""
+        from memory_kb.verbs.claims import Citations
+
+        return Citations(self.vault, self.writer, self.store, self.rules)
+
+    @functools.cached_property
+    def compactor(self) -> Compactor:
+        """The verbs of compactor."""
+        from memory_kb.verbs.compacting import Compactor
+
+        return Compactor(self.vault, self.index, self.writer, self.store, self.models)
+
+    @functools.cached_property
+    def consultation(self) -> Consultation:
+        """The verbs of consultation."""
+        from memory_kb.verbs.consulting import Consultation
+
+        return Consultation(self.vault, self.writer, self.store, self.evidence, self.sessions)
+
+    @functools.cached_property
+    def contexts(self) -> Contexts:
+        """The verbs of contexts."""
+        from memory_kb.verbs.contexts import Contexts
+
+        return Contexts(self.vault, self.index, self.writer, self.models, self.continuity, self.searching)
+
+    @functools.cached_property
+    def continuity(self) -> Continuity:
+        """The verbs of continuity."""
+        from memory_kb.verbs.continuing import Continuity
+
+        return Continuity(self.vault, self.index, self.writer, self.searching)
+
+    @functools.cached_property
+    def diary(self) -> Diary:
+        """The verbs of diary."""
+        from memory_kb.verbs.episodes import Diary
+
+        return Diary(self.store)
+
+    @functools.cached_property
+    def drafting(self) -> Drafting:
+        """The verbs of drafting."""
+        from memory_kb.verbs.authoring import Drafting
+
+        return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review, self.rules)
+
+    @functools.cached_property
+    def editing(self) -> Editing:
+        """The verbs of editing."""
+        from memory_kb.verbs.editing import Editing
+
+        return Editing(self.vault, self.writer, self.reading)
+
+    @functools.cached_property
+    def entries(self) -> Entries:
+        """The verbs of entries."""
+        from memory_kb.verbs.learning import Entries
+
+        return Entries(self.vault, self.index, self.writer, self.reading)
+
+    @functools.cached_property
+    def episodes(self) -> Episodes:
+        """The verbs of episodes."""
+        from memory_kb.verbs.episodes import Episodes
+
+        return Episodes(self.vault, self.index, self.writer, self.store, self.models, self.evidence, self._coming)
+
+    @functools.cached_property
+    def evaluation(self) -> Evaluation:
+        """The verbs of evaluation."""
+        from memory_kb.verbs.evaluating import Evaluation
+
+        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
+
+    @functools.cached_property
+    def evidence(self) -> SessionEvidence:
+        """The verbs of evidence."""
+        from memory_kb.verbs.weighing import SessionEvidence
+
+        return SessionEvidence(self.vault, self.store, self.sessions)
+
+    @functools.cached_property
+    def examination(self) -> Examination:
+        """The verbs of examination."""
+        from memory_kb.verbs.examining import Examination
+
+        return Examination(self.vault, self.index, self.writer)
+
+    @functools.cached_property
+    def exposures(self) -> Exposures:
+        """The verbs of exposures."""
+        from memory_kb.verbs.exposure import Exposures
+
+        return Exposures(self.vault, self.writer, self.store, self.rules)
+
+    @functools.cached_property
+    def extraction(self) -> Extraction:
+        """The verbs of extraction."""
+        from memory_kb.verbs.extracting import Extraction
+
+        return Extraction(self.vault, self.writer, self.consultation, self.stage, self.sessions)
+
+    @functools.cached_property
+    def git(self) -> Git:
+        """The verbs of git."""
+        from memory_kb.verbs.versioning import Git
+
+        return Git(self.vault, self.index, self.undo_verbs)
+
+    @functools.cached_property
+    def handoffs(self) -> Handoffs:
+        """The verbs of handoffs."""
+        from memory_kb.verbs.working import Handoffs
+
+        return Handoffs(self.vault, self.index, self.writer, self.store)
+
+    @functools.cached_property
+    def hooks(self) -> Hooks:
+        """The verbs of hooks."""
+        from memory_kb.verbs.hooking import Hooks
+
+        hurried = self._hurried()
+        return Hooks(self.vault, self.sessions, hurried.contexts, hurried.store)
+
+    @functools.cached_property
+    def imports(self) -> Imports:
+        """The verbs of imports."""
+        from memory_kb.verbs.imports import Imports
+
+        return Imports(self.vault, self.index, self.writer, self.store)
+
+    @functools.cached_property
+    def indexing(self) -> Indexing:
+        """The verbs of indexing."""
+        from memory_kb.verbs.indexing import Indexing
+
+        return Indexing(self.vault, self.index, self.writer, lambda: self.citations.problems())  # noqa: PLW0108 - made when needed
+
+    @functools.cached_property
+    def ledgers(self) -> Ledgers:
+        """The verbs of ledgers."""
+        from memory_kb.verbs.working import Ledgers
+
+        return Ledgers(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def lifecycle(self) -> Lifecycle:
+        """The verbs of lifecycle."""
+        from memory_kb.verbs.lifecycle import Lifecycle
+
+        return Lifecycle(self.vault, self.index, self.writer, self.store, self.models)
+
+    @functools.cached_property
+    def maintenance(self) -> Maintenance:
+        """The verbs of maintenance."""
+        from memory_kb.verbs.maintaining import Maintenance
+
+        return Maintenance(
+            self.vault,
+            self.index,
+            self.writer,
+            self.citations,
+            self.compactor,
+            self.episodes,
+            self.indexing,
+            self.lifecycle,
+            self.rules,
+        )
+
+    @functools.cached_property
+    def outcomes(self) -> Outcomes:
+        """The verbs of outcomes."""
+        from memory_kb.verbs.crediting import Outcomes
+
+        return Outcomes(self.vault, self.writer, self.store, self.rules)
+
+    @functools.cached_property
+    def reading(self) -> Reading:
+        """The verbs of reading."""
+        from memory_kb.verbs.reading import Reading
+
+        return Reading(self.vault, self.index)
+
+    @functools.cached_property
+    def review(self) -> Review:
+        """The verbs of review."""
+        from memory_kb.verbs.reviewing import Review
+
+        return Review(self.vault, self.index, self.writer, self.store, self.rules)
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        """The verbs of rules."""
+        from memory_kb.verbs.rules import Rules
+
+        return Rules(self.vault, self.index, self.writer, self.store, self.models)
+
+    @functools.cached_property
+    def searching(self) -> Searching:
+        """The verbs of searching."""
+        from memory_kb.verbs.searching import Searching
+
+        return Searching(self.vault, self.index, self.models)
+
+    @functools.cached_property
+    def session_end(self) -> SessionEnd:
+        """The verbs of session end."""
+        from memory_kb.verbs.ending import SessionEnd
+
+        # A preview asks no model to judge.
+        judging = self._variant(use_model=False) if self._is_preview else self
+        return SessionEnd(
+            self.vault,
+            self.index,
+            self.writer,
+            self.store,
+            self.captures,
+            judging.compactor,
+            self.continuity,
+            self.episodes,
+            self.extraction,
+            self.lifecycle,
+            self.stage,
+            judging.maintenance,
+            self.outcomes,
+            self.review,
+            self.sessions,
+        )
+
+    @functools.cached_property
+    def sessions(self) -> Sessions:
+        """The verbs of sessions."""
+        from memory_kb.verbs.sessions import Sessions
+
+        return Sessions(self.vault, self._finish_session)
+
+    @functools.cached_property
+    def skills(self) -> Skills:
+        """The verbs of skills."""
+        from memory_kb.verbs.skills import Skills
+
+        return Skills(self.vault, self.index, self.writer, self.store, self.searching)
+
+    @functools.cached_property
+    def stage(self) -> Stages:
+        """The verbs of stage."""
+        from memory_kb.verbs.lifecycle import Stages
+
+        return Stages(self.vault, self.store, self.models)
+
+    @functools.cached_property
+    def undo_verbs(self) -> Undo:
+        """The verbs of undo verbs."""
+        from memory_kb.verbs.undoing import Undo
+
+        return Undo(self.vault, self.index, self.writer)
+
+    @functools.cached_property
+    def watching(self) -> Watching:
+        """The verbs of watching."""
+        from memory_kb.verbs.watching import Watching
+
+        return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
+
+    sync = _Verb(lambda kb: kb.indexing.sync)
+    estimate = _Verb(lambda kb: kb.indexing.estimate)
+    prune_cache = _Verb(lambda kb: kb.indexing.prune_cache)
+    doctor = _Verb(lambda kb: kb.indexing.doctor)
+    lint = _Verb(lambda kb: kb.indexing.lint)
+    adopt = _Verb(lambda kb: kb.indexing.adopt)
+    watch = _Verb(lambda kb: kb.watching.watch)
+    search = _Verb(lambda kb: kb.searching.search)
+    why_not = _Verb(lambda kb: kb.searching.why_not)
+    show = _Verb(lambda kb: kb.reading.show)
+    list = _Verb(lambda kb: kb.reading.list)
+    links = _Verb(lambda kb: kb.reading.links)
+    stats = _Verb(lambda kb: kb.reading.stats)
+    status = _Verb(lambda kb: kb.reading.status)
+    learn = _Verb(lambda kb: kb.entries.learn)
+    forget = _Verb(lambda kb: kb.entries.forget)
+    rename = _Verb(lambda kb: kb.drafting.rename)
+    propose = _Verb(lambda kb: kb.drafting.propose)
+    propose_renaming = _Verb(lambda kb: kb.drafting.propose_renaming)
+    standing = _Verb(lambda kb: kb.drafting.standing)
+    examine = _Verb(lambda kb: kb.examination.examine)
+    catalog = _Verb(lambda kb: kb.examination.catalog)
+    is_note = _Verb(lambda kb: kb.examination.is_note)
+    edit = _Verb(lambda kb: kb.editing.edit)
+    source = _Verb(lambda kb: kb.editing.source)
+    context = _Verb(lambda kb: kb.contexts.context)
+    undo = _Verb(lambda kb: kb.undo_verbs.undo)
+    runs = _Verb(lambda kb: kb.undo_verbs.runs)
+    undo_runs = _Verb(lambda kb: kb.undo_verbs.undo_runs)
+    undo_session = _Verb(lambda kb: kb.undo_verbs.undo_session)
+    capture = _Verb(lambda kb: kb.captures.capture)
+    extract = _Verb(lambda kb: kb.extraction.extract)
+    premortem = _Verb(lambda kb: kb.extraction.premortem)
+    assume = _Verb(lambda kb: kb.extraction.assume)
+    assumptions = _Verb(lambda kb: kb.extraction.assumptions)
+    reflect = _Verb(lambda kb: kb.episodes.reflect)
+    episode = _Verb(lambda kb: kb.episodes.episode)
+    sweep = _Verb(lambda kb: kb.rules.sweep)
+    outcome = _Verb(lambda kb: kb.outcomes.outcome)
+    weigh_rule = _Verb(lambda kb: kb.evidence.weigh_rule)
+    exposure = _Verb(lambda kb: kb.exposures.exposure)
+    procedure = _Verb(lambda kb: kb.skills.procedure)
+    reinforce = _Verb(lambda kb: kb.lifecycle.reinforce)
+    promote = _Verb(lambda kb: kb.lifecycle.promote)
+    compact = _Verb(lambda kb: kb.compactor.compact)
+    contradictions = _Verb(lambda kb: kb.compactor.contradictions)
+    consolidate = _Verb(lambda kb: kb.maintenance.consolidate)
+    maintain = _Verb(lambda kb: kb.maintenance.maintain)
+    is_maintenance_due = _Verb(lambda kb: kb.maintenance.is_maintenance_due)
+    cite = _Verb(lambda kb: kb.citations.cite)
+    verify = _Verb(lambda kb: kb.citations.verify)
+    commit = _Verb(lambda kb: kb.git.commit)
+    history = _Verb(lambda kb: kb.git.history)
+    eval = _Verb(lambda kb: kb.evaluation.eval)
+    eval_propose = _Verb(lambda kb: kb.evaluation.eval_propose)
+    ci = _Verb(lambda kb: kb.evaluation.ci)
+    standing_queries = _Verb(lambda kb: kb.evaluation.standing_queries)
+    observe = _Verb(lambda kb: kb.evaluation.observe)
+    import_ = _Verb(lambda kb: kb.imports.import_)
+    install = _Verb(lambda kb: kb.agents.install)
+    uninstall = _Verb(lambda kb: kb.agents.uninstall)
+    export_agents_md = _Verb(lambda kb: kb.agents.export_agents_md)
+    hook = _Verb(lambda kb: kb.hooks.hook)
+    hook_finish = _Verb(lambda kb: kb.hooks.hook_finish)
+    browse = _Verb(lambda kb: kb.browsing.browse)
+    link_map = _Verb(lambda kb: kb.browsing.link_map)
+    changes_of = _Verb(lambda kb: kb.browsing.changes_of)
+    past_of = _Verb(lambda kb: kb.browsing.past_of)
+    upkeep = _Verb(lambda kb: kb.browsing.upkeep)
+    today = _Verb(lambda kb: kb.browsing.today)
+    trust_watcher = _Verb(lambda kb: kb.browsing.trust_watcher)
+
+
+def _agent_files() -> Collection[str]:
+    from memory_kb.agents.known import file_names
+
+    return file_names()
+
+
+def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
+    """Return the clock; one that is stopped, for repeatable answers, where `MEMORY_KB_NOW` says so."""
+    fixed = environ.get("MEMORY_KB_NOW")
+    if not fixed:
+        return lambda: datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(fixed)
+    except ValueError as exc:
+        raise InvalidSettings(f"MEMORY_KB_NOW is {fixed!r}", "write a moment as 2026-03-01T12:00:00Z") from exc
+    return lambda: moment if moment.tzinfo else moment.replace(tzinfo=UTC)

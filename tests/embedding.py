@@ -48,7 +48,7 @@ def open_with(fake: FakeProvider, home: Path) -> Iterator[Open]:
 
 def attached(kb: KnowledgeBase, model: str = "small") -> dict[str, list[float]]:
     """Return the vector that a search would see for every chunk that there is, by file and position."""
-    store = kb._keeper.index.vectors
+    store = kb.index.index.vectors
     table = store.table(Space("openai", model, 0))
     rows = dict(zip(table.keys.tolist(), table.rows.tolist(), strict=True)) if table else {}
     return {str(place): rows[key] for key, place in query(kb, "SELECT rowid, id FROM chunks") if key in rows}

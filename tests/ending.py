@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb import KnowledgeBase
+from memory_kb.notes.retrievals import log_shown
 
 if TYPE_CHECKING:
     from conftest import Files
@@ -38,7 +39,7 @@ def make(place: Path, files: Files = NOTES) -> Path:
         shutil.copy(log, logs / log.name)
     with open_at(place) as kb:
         kb.sync()
-        kb._log_retrieval("context", ["used", "r1"], session=ONE, agent="coder", task="t1", injected=True)
+        log_shown(kb.vault, "context", ["used", "r1"], session=ONE, agent="coder", task="t1", injected=True)
     return place
 
 

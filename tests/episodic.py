@@ -32,7 +32,7 @@ def events_of(session: str) -> list[Event]:
 
 def put_session(kb: KnowledgeBase, session: str, *, lines: int | None = None) -> Path:
     """Put a session of the test data, or its beginning, into a vault."""
-    file = kb.machine / "sessions" / f"{session}.jsonl"
+    file = kb.vault.machine / "sessions" / f"{session}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     if lines is None:
         shutil.copyfile(SESSIONS / file.name, file)
@@ -43,7 +43,7 @@ def put_session(kb: KnowledgeBase, session: str, *, lines: int | None = None) ->
 
 def write_session(kb: KnowledgeBase, session: str, *events: Mapping[str, Any]) -> None:
     """Write a session of a few events, ten seconds apart."""
-    file = kb.machine / "sessions" / f"{session}.jsonl"
+    file = kb.vault.machine / "sessions" / f"{session}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = (
         {"ts": f"2026-11-20T10:{number // 6:02}:{number % 6}0.000Z", "seq": number + 1, "session": session}
@@ -94,7 +94,7 @@ class FakeLlm:
 
 def use_llm(kb: KnowledgeBase, llm: FakeLlm) -> FakeLlm:
     """Give a knowledge base a language model."""
-    kb.__dict__["_llm"] = llm
+    kb.models.__dict__["llm"] = llm
     return llm
 
 

@@ -54,9 +54,9 @@ def log_session(
     kb: KnowledgeBase, session: str = "s1", *events: Event, job: str | None = "api", task: str | None = "login"
 ) -> str:
     """Log a session that is over."""
-    kb.session_start(session, job=job, task=task)
-    kb.session_append(events or EVENTS, session=session)
-    kb.session_end(session, outcome="success", only_close=True)
+    kb.sessions.start(session, job=job, task=task)
+    kb.sessions.append(events or EVENTS, session=session)
+    kb.sessions.end(session, outcome="success", only_close=True)
     return session
 
 
@@ -115,7 +115,7 @@ def kb(open_with: Open) -> KnowledgeBase:
 
 def extracted(kb: KnowledgeBase) -> list[Memory]:
     """Return what was learned from sessions."""
-    return [memory for memory in kb._memories() if memory.word("extraction_scope")]
+    return [memory for memory in kb.store.all() if memory.word("extraction_scope")]
 
 
 def outcome_of(kb: KnowledgeBase, *scopes: str, **how: bool) -> list[tuple[str, str]]:

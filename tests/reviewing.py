@@ -40,7 +40,7 @@ def proposal(said: str = "Walruses like ice.", **fields: Any) -> str:
 
 def waiting(kb: KnowledgeBase) -> list[str]:
     """Return the ids of what waits for a person."""
-    return [item.id for item in kb.review_list()]
+    return [item.id for item in kb.review.list()]
 
 
 @pytest.fixture
@@ -48,5 +48,5 @@ def scanned(vault: MakeVault, open_kb: OpenKB) -> tuple[Path, KnowledgeBase, str
     """A vault with a failing rule and its inversion: the folder, the knowledge base, the proposal."""
     folder = vault({**CONFIG, "memory/rules/r.md": rule()})
     kb = open_kb(folder)
-    (proposed,) = kb.review_scan().proposed
+    (proposed,) = kb.review.scan().proposed
     return folder, kb, proposed

@@ -76,7 +76,7 @@ def ids(kb: KnowledgeBase, query: str = "", **how: object) -> list[str]:
 
 def query(kb: KnowledgeBase, statement: str) -> list[Row]:
     """Ask the database file itself."""
-    with closing(sqlite3.connect(kb.machine / ".memory.db")) as connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection:
         return connection.execute(statement).fetchall()
 
 
@@ -89,7 +89,7 @@ def rows(kb: KnowledgeBase) -> tuple[list[Row], list[Row]]:
 
 def check_full_text(kb: KnowledgeBase) -> None:
     """Let SQLite hold the full-text index against the chunks."""
-    with closing(sqlite3.connect(kb.machine / ".memory.db", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db", isolation_level=None)) as connection:
         connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 

@@ -62,19 +62,19 @@ def test_stages(days: int, is_referenced: bool, stage: str) -> None:
 @pytest.mark.parametrize(("days", "stage"), [(7, "full"), (8, "summary"), (30, "summary"), (31, "archive")])
 def test_worked_days(built: Path, folder: Path, open_kb: Open, days: int, stage: str) -> None:
     kb = aged(open_kb, folder, days)
-    kb._age_episodes()
+    kb.episodes.age_episodes()
     (entry,) = kb.list(kind=["episode"], status=["active", "archived"])
     now_is = "archive" if entry.status == "archived" else kb.show(entry.id).metadata["detail"]
     assert now_is == stage
     before = notes_of(folder)
-    assert kb._age_episodes().run is None
+    assert kb.episodes.age_episodes().run is None
     assert notes_of(folder) == before
 
 
 def test_a_summary_keeps_all_but_the_action_log(built: Path, folder: Path, open_kb: Open) -> None:
     before = sections_of(built)
     assert trace_session(CHECKOUT, events_of(CHECKOUT))[0].actions == 18
-    aged(open_kb, folder, 8)._age_episodes()
+    aged(open_kb, folder, 8).episodes.age_episodes()
     after = sections_of(built)
     assert before.pop("Action log")
     assert after.pop("Summary") == (
@@ -87,7 +87,7 @@ def test_a_summary_that_was_there_stays_in_its_place(folder: Path, open_kb: Open
     kb = open_kb(folder)
     put_session(kb, WEBHOOK)
     file = folder / kb.reflect(WEBHOOK).episodes[0].path
-    aged(open_kb, folder, 9)._age_episodes()
+    aged(open_kb, folder, 9).episodes.age_episodes()
     assert [item[:28] for item in sections_of(file)["Summary"]] == [
         "Task 'Fix the red checkout w",
         "The refund webhook handles e",
@@ -98,7 +98,7 @@ def test_a_summary_that_was_there_stays_in_its_place(folder: Path, open_kb: Open
 def test_an_edited_action_log_is_kept(built: Path, folder: Path, open_kb: Open) -> None:
     built.write_text(built.read_text(encoding="utf-8").replace("t=218 user:", "t=218 Ana:"), encoding="utf-8")
     before = built.read_bytes()
-    assert aged(open_kb, folder, 20)._age_episodes().run is None
+    assert aged(open_kb, folder, 20).episodes.age_episodes().run is None
     assert built.read_bytes() == before
 
 
@@ -109,7 +109,7 @@ def test_other_edits_do_not_keep_the_action_log_and_stay(built: Path, folder: Pa
         .replace("outcome: success", "outcome: failure # really")
     )
     built.write_text(text + "\n## Notes of mine\n\n  * odd   spacing\n", encoding="utf-8")
-    aged(open_kb, folder, 20)._age_episodes()
+    aged(open_kb, folder, 20).episodes.age_episodes()
     after = built.read_text(encoding="utf-8")
     assert "## Action log" not in after
     for kept in (
@@ -129,14 +129,14 @@ def test_what_a_person_wrote_is_never_summarised(vault: MakeVault, open_kb: Open
             "memory/episodes/2026-11-05/a.md": episode_text(body, id="mine", detail="full", created_at="2026-11-05"),
         }
     )
-    assert open_kb(folder)._age_episodes().run is None
+    assert open_kb(folder).episodes.age_episodes().run is None
 
 
 def test_the_archive_holds_the_same_bytes(built: Path, folder: Path, open_kb: Open) -> None:
     """D-13: what is cleaned up lands in the archive folder."""
     before = built.read_bytes()
     kb = aged(open_kb, folder, 31)
-    kb._age_episodes()
+    kb.episodes.age_episodes()
     archived = folder / "memory" / "archive" / "2026-12" / built.name
     assert not built.exists()
     assert archived.read_bytes() == before.replace(b"status: active", b"status: archived")
@@ -166,14 +166,14 @@ def reference(how: str, entry_id: str, name: str) -> str:
 def test_what_is_referred_to_stays(built: Path, folder: Path, open_kb: Open, how: str, stays: bool) -> None:
     (folder / "memory/rules").mkdir()
     (folder / "memory/rules/r.md").write_text(reference(how, "ep-2026-11-20-1782ddb2", built.stem), encoding="utf-8")
-    aged(open_kb, folder, 60)._age_episodes()
+    aged(open_kb, folder, 60).episodes.age_episodes()
     assert built.exists() is stays
 
 
 def test_an_episode_does_not_keep_itself(built: Path, folder: Path, open_kb: Open) -> None:
     text = built.read_text(encoding="utf-8")
     built.write_text(text.replace("\ndetail:", "\nsources: [ep-2026-11-20-1782ddb2]\ndetail:"), encoding="utf-8")
-    aged(open_kb, folder, 60)._age_episodes()
+    aged(open_kb, folder, 60).episodes.age_episodes()
     assert not built.exists()
 
 
@@ -187,7 +187,7 @@ def test_pinned_undated_and_reinforced_episodes_stay(vault: MakeVault, open_kb: 
         "memory/MEMORY.md": episode_text(id="d", created_at="2026-01-01"),
         "memory/episodes/retired.md": episode_text(id="e", created_at="2026-01-01", status="retired"),
     }
-    assert open_kb(vault(files))._age_episodes().run is None
+    assert open_kb(vault(files)).episodes.age_episodes().run is None
 
 
 def test_each_goes_to_the_archive_of_its_scope(folder: Path, open_kb: Open) -> None:
@@ -195,7 +195,7 @@ def test_each_goes_to_the_archive_of_its_scope(folder: Path, open_kb: Open) -> N
     put_session(kb, DEPLOY)
     kb.reflect(DEPLOY)
     kb = aged(open_kb, folder, 40)
-    (move,) = (change for change in kb._age_episodes(dry_run=True).changes if change.action == "move")
+    (move,) = (change for change in kb.episodes.age_episodes(dry_run=True).changes if change.action == "move")
     assert move.to == "memory/jobs/release-4-3/tasks/staging/archive/2026-12/deploy-4-3-to-staging-eb5266a0.md"
     assert notes_of(folder).keys() == {
         "vault/memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md"
@@ -209,7 +209,7 @@ def test_several_of_one_file_go_apart(vault: MakeVault, open_kb: Open) -> None:
         + episode_text("Two.", id="new", created_at="2026-11-20")
     )
     folder = vault({"memory/config.yaml": "", "memory/episodes/log.md": two})
-    open_kb(folder)._age_episodes()
+    open_kb(folder).episodes.age_episodes()
     assert {path: b"One." in data for path, data in notes_of(folder / "memory").items()} == {
         "memory/archive/2026-11/log-old.md": True,
         "memory/episodes/log.md": False,
@@ -218,9 +218,9 @@ def test_several_of_one_file_go_apart(vault: MakeVault, open_kb: Open) -> None:
 
 def test_an_aged_episode_is_not_built_again(built: Path, folder: Path, open_kb: Open) -> None:
     kb = aged(open_kb, folder, 10)
-    kb._age_episodes()
+    kb.episodes.age_episodes()
     summary = built.read_bytes()
-    with (kb.machine / "sessions" / f"{CHECKOUT}.jsonl").open("a", encoding="utf-8") as file:
+    with (kb.vault.machine / "sessions" / f"{CHECKOUT}.jsonl").open("a", encoding="utf-8") as file:
         file.write(
             '{"ts": "2026-11-29T12:00:00.000Z", "seq": 51, "type": "message", "role": "user", "content": "One more thing."}\n'
         )
@@ -234,7 +234,7 @@ def test_the_folder_of_a_day_goes_with_its_last_episode_and_comes_back_with_it(
     text, people = built.read_bytes(), folder / "memory/learnings/kept empty"
     people.mkdir(parents=True)
     kb = aged(open_kb, folder, 31)
-    run = kb._age_episodes().run
+    run = kb.episodes.age_episodes().run
     assert run and not built.exists()
     assert not built.parent.exists()
     assert people.is_dir()
@@ -245,5 +245,5 @@ def test_the_folder_of_a_day_goes_with_its_last_episode_and_comes_back_with_it(
 def test_a_folder_in_which_somebody_keeps_a_file_stays(built: Path, folder: Path, open_kb: Open) -> None:
     photo = built.parent / "whiteboard.jpg"
     photo.write_bytes(b"\xff\xd8")
-    aged(open_kb, folder, 31)._age_episodes()
+    aged(open_kb, folder, 31).episodes.age_episodes()
     assert photo.read_bytes() == b"\xff\xd8"

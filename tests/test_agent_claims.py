@@ -107,9 +107,9 @@ def log_sessions(folder: Path, home: Path, said: str, *outcomes: str) -> None:
     """Log past sessions that say something and ended so."""
     with KnowledgeBase.open(folder, home, environ={}) as kb:
         for number, outcome in enumerate(outcomes):
-            kb.session_start(f"past{number}")
-            kb.session_append([Event(role="assistant", content=said)], session=f"past{number}")
-            kb.session_end(f"past{number}", outcome=outcome, only_close=True)
+            kb.sessions.start(f"past{number}")
+            kb.sessions.append([Event(role="assistant", content=said)], session=f"past{number}")
+            kb.sessions.end(f"past{number}", outcome=outcome, only_close=True)
 
 
 LINT = "Run the database migrations before the integration tests."

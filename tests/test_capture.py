@@ -52,7 +52,7 @@ SAID = "Looks good. Always use UTC for timestamps."
 
 def test_a_capture_is_an_entry_of_its_own(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.session_append([Event(role="assistant", content="Done."), Event(role="user", content=SAID)], session="s")
+    kb.sessions.append([Event(role="assistant", content="Done."), Event(role="user", content=SAID)], session="s")
     report = kb.capture(session="s")
     (kept,) = report.kept
     assert (kept.action, kept.kind, kept.text, kept.marker, kept.session, kept.seq) == (
@@ -98,14 +98,14 @@ def test_importance_comes_from_kind_and_priority(
 
 def test_hearing_a_session_again_changes_nothing(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.session_append(
+    kb.sessions.append(
         [Event(role="user", content=SAID), Event(role="user", content="Remember that Anna owns billing.")], session="s"
     )
     assert [one.action for one in kb.capture(session="s").kept] == ["created", "created"]
     before = notes_of(folder)
     again = kb.capture(session="s")
     assert ([one.action for one in again.kept], again.run.run, notes_of(folder)) == (["known", "known"], None, before)
-    kb.session_append([Event(role="user", content="always use UTC for timestamps")], session="s")
+    kb.sessions.append([Event(role="user", content="always use UTC for timestamps")], session="s")
     assert [one.action for one in kb.capture(session="s").kept] == ["known", "known", "known"]
     assert notes_of(folder) == before
 

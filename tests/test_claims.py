@@ -226,16 +226,16 @@ def test_flags_come_and_go_and_nothing_else_changes(project: Path, open_kb: Open
     ):
         kb.cite(name, [reference])
     before = notes_of(project / "memory")
-    assert kb._verify_claims().run is None
+    assert kb.citations.verify_claims().run is None
     (project / "src/a.py").rename(project.parent / "a.py")
-    assert {change.id for change in kb._verify_claims(dry_run=True).changes} == {"note", "old"}
+    assert {change.id for change in kb.citations.verify_claims(dry_run=True).changes} == {"note", "old"}
     assert notes_of(project / "memory") == before
-    assert kb._verify_claims().run
-    assert [item.id for item in kb.review_list()] == ["note", "old"]
-    assert kb.review_list()[1].flags == ("removal_candidate", "stale_claim")
-    assert kb._verify_claims().run is None
+    assert kb.citations.verify_claims().run
+    assert [item.id for item in kb.review.list()] == ["note", "old"]
+    assert kb.review.list()[1].flags == ("removal_candidate", "stale_claim")
+    assert kb.citations.verify_claims().run is None
     (project.parent / "a.py").rename(project / "src/a.py")
-    assert kb._verify_claims().run
+    assert kb.citations.verify_claims().run
     assert "flags: [removal_candidate]" in (project / "memory/learnings/old.md").read_text()
     changed = {name for name, data in notes_of(project / "memory").items() if data != before[name]}
     assert changed == {"memory/learnings/note.md"}

@@ -202,7 +202,7 @@ def test_evergreen(value: str, stays: bool, project: Path, open_kb: Open) -> Non
     assert (
         "ever" in next((one.ids for one in kb.context("vault key safe").sections if one.name == "activation"), ())
     ) is stays
-    kb._archive()
+    kb.lifecycle.archive()
     assert kb.show("ever").status == ("active" if stays else "archived")
 
 

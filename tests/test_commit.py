@@ -187,7 +187,7 @@ def test_many_files_are_committed_at_once(clone: Clone) -> None:
             create_file(f"memory/learnings/{'long-' * 30}{number}.md", f"Number {number}.\n", "Many.")
             for number in range(900)
         ]
-        kb.run_plan("import", plan)
+        kb.writer.run("import", plan)
         report = kb.commit()
         assert len(report.commits[0].files) == 900
         assert "and 8" in report.commits[0].message.splitlines()[-1]

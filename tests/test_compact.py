@@ -15,6 +15,7 @@ from planning import open_at, tree
 from support import entry, found
 
 from memory_kb import KnowledgeBase
+from memory_kb.notes.writer import Writer
 from memory_kb.reports import RunReport
 from memory_kb.verbs.compacting import replan_whole
 
@@ -152,7 +153,7 @@ def test_institutional_memory_is_compacted_in_place(vault: Make, open_kb: Open) 
         "retired",
         "active",
     ]
-    assert {memory.place.learning_type for memory in kb._memories() if "/archive/" in memory.path} == {"task"}
+    assert {memory.place.learning_type for memory in kb.store.all() if "/archive/" in memory.path} == {"task"}
 
 
 def test_preferences_of_people_stay_such_in_the_archive(vault: Make, open_kb: Open) -> None:
@@ -185,18 +186,18 @@ def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(
     files = {f"memory/rules/{name}.md": entry(NIGHTLY, id=name, kind="rule") for name in "ab"}
     files |= {f"memory/learnings/{name}.md": entry("Over.", id=name, kind="fact", status="retired") for name in "xy"}
     kb = open_kb(vault(files))
-    run_plan = KnowledgeBase.run_plan
+    run_plan = Writer.run
     theirs = entry("A person changed all of this.", id="b", kind="rule")
 
-    def edit_first(self: KnowledgeBase, verb: str, plan: Any, **how: Any) -> RunReport:
-        (self.vault.folder / "memory/rules/b.md").write_text(theirs)
-        (self.vault.folder / "memory/learnings/x.md").write_text(
+    def edit_first(self: Writer, verb: str, plan: Any, **how: Any) -> RunReport:
+        (kb.vault.folder / "memory/rules/b.md").write_text(theirs)
+        (kb.vault.folder / "memory/learnings/x.md").write_text(
             entry("Over. Really.", id="x", kind="fact", status="retired")
         )
         return run_plan(self, verb, plan, **how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KnowledgeBase, "run_plan", edit_first)
+        patch.setattr(Writer, "run", edit_first)
         report = kb.compact()
     assert (kb.vault.folder / "memory/rules/b.md").read_text() == theirs
     assert (kb.vault.folder / "memory/rules/a.md").read_text() == files["memory/rules/a.md"]
@@ -210,14 +211,14 @@ def test_an_edit_that_changes_nothing_of_the_plan_is_planned_anew(
     vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = open_kb(vault({f"memory/rules/{name}.md": entry(NIGHTLY, id=name, kind="rule") for name in "ab"}))
-    run_plan = KnowledgeBase.run_plan
+    run_plan = Writer.run
 
-    def edit_first(self: KnowledgeBase, verb: str, plan: Any, **how: Any) -> RunReport:
-        (self.vault.folder / "memory/rules/b.md").write_text(entry(NIGHTLY, id="b", kind="rule", owner="wombat"))
+    def edit_first(self: Writer, verb: str, plan: Any, **how: Any) -> RunReport:
+        (kb.vault.folder / "memory/rules/b.md").write_text(entry(NIGHTLY, id="b", kind="rule", owner="wombat"))
         return run_plan(self, verb, plan, **how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KnowledgeBase, "run_plan", edit_first)
+        patch.setattr(Writer, "run", edit_first)
         assert kb.compact().run.conflicts == ()
     assert "owner: wombat" in (kb.vault.folder / f"{ARCHIVE}/b.md").read_text()
 
@@ -268,14 +269,14 @@ def test_no_text_is_lost_and_a_second_run_does_nothing(
         file.write_text(text)
     with open_at(place) as kb:
         report = kb.compact()
-        everything = "\n".join(memory.text for memory in kb._memories())
+        everything = "\n".join(memory.text for memory in kb.store.all())
         assert all(body in everything for body, *_ in listed)
         after = tree(place)
         again = kb.compact()
         assert (again.run.run, tree(place)) == (None, after)
         assert again.before == report.after
         kb.undo()
-        assert {memory.text for memory in kb._memories()} == {body for body, *_ in listed}
+        assert {memory.text for memory in kb.store.all()} == {body for body, *_ in listed}
 
 
 def test_the_command(run: Run, vault: Make) -> None:

@@ -50,7 +50,7 @@ def test_two_files_of_one_name_get_two_names_in_the_archive(vault: Make, open_kb
     }
     kb = open_kb(vault(files))
     assert compact(kb) == (3, 0)
-    assert len({memory.path for memory in kb._memories()}) == 4
+    assert len({memory.path for memory in kb.store.all()}) == 4
 
 
 def test_of_one_id_the_most_important_stays(vault: Make, open_kb: Open) -> None:
@@ -71,7 +71,7 @@ def test_of_one_id_the_most_important_stays(vault: Make, open_kb: Open) -> None:
     assert compact(kb) == (5, 3)  # the copy has another learning type
     data = (kb.vault.folder / "memory/institutional.md").read_text()
     assert data == "# Ours\n\n" + versions[1] + "\n" + entry("Something else.", id="other", type="procedural")
-    archived = [memory for memory in kb._memories() if memory.status == "archived"]
+    archived = [memory for memory in kb.store.all() if memory.status == "archived"]
     assert sorted(memory.text.rpartition(" ")[2] for memory in archived) == ["Mid.", "Old."]
     assert len({memory.id for memory in archived} | {"same"}) == 3
     assert all(("same", "superseded_by") in [(link.to, link.relation) for link in memory.links] for memory in archived)
@@ -96,7 +96,7 @@ def test_pages_that_share_an_id_by_mistake_are_kept(vault: Make, open_kb: Open) 
     }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
-    assert len([memory for memory in kb._memories() if memory.is_live]) == 4
+    assert len([memory for memory in kb.store.all() if memory.is_live]) == 4
 
 
 def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Open) -> None:
@@ -111,7 +111,7 @@ def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Ope
     )
     kb = open_kb(vault({"memory/rules/many.md": text}))
     assert compact(kb) == (5, 2)
-    assert [(memory.id, memory.status) for memory in kb._memories() if memory.path == "memory/rules/many.md"] == [
+    assert [(memory.id, memory.status) for memory in kb.store.all() if memory.path == "memory/rules/many.md"] == [
         ("same", "active"),
         ("x", "compacted"),
     ]

@@ -200,7 +200,7 @@ def test_vectors_find_what_words_do_not(vault: Make, open_kb: Open) -> None:
     }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
-    kb.__dict__["_semantics"] = Semantics(Meaning, lambda _: None, kb.machine)
+    kb.index.__dict__["semantics"] = Semantics(Meaning, lambda _: None, kb.vault.machine)
     kb.sync()
     assert kb.stats().chunks == 5
     assert compact(kb) == (5, 4)
@@ -222,5 +222,5 @@ def test_paraphrases_are_merged_on_request(vault: Make, open_kb: Open) -> None:
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
     assert compact(kb, threshold=0.4) == (5, 4)
-    merged = next(memory for memory in kb._memories() if memory.status == "compacted")
+    merged = next(memory for memory in kb.store.all() if memory.status == "compacted")
     assert (merged.id, merged.text, merged.importance, merged.reinforcement_count) == ("e0", texts[1], 0.45, 2)

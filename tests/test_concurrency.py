@@ -70,7 +70,7 @@ def finish(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
 
 
 def rows(kb: KnowledgeBase) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(kb.machine / ".memory.db", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db", isolation_level=None)) as connection:
         connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
         return connection.execute("SELECT * FROM chunks ORDER BY source, position").fetchall()
 
@@ -246,7 +246,7 @@ def test_a_search_answers_while_another_process_indexes(vault: Vault, open_kb: O
     kb = open_kb(folder)
     kb.sync()
     (folder / "memory/learnings/new.md").write_text("A zebra arrives.\n")
-    with hold_lock(kb.machine / "index.lock", 1):
+    with hold_lock(kb.vault.machine / "index.lock", 1):
         result = kb.search("zebra", limit=50)
         assert len(result.hits) == 2
         assert result.freshness.pending == 1

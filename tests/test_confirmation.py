@@ -34,7 +34,7 @@ def watched(folder: Path, open_kb: Open, *, poll: bool = False) -> Iterator[Know
     thread = threading.Thread(target=lambda: open_kb(folder).watch(stop=stop, poll=poll))
     thread.start()
     try:
-        eventually(lambda: has_watcher(kb.machine))
+        eventually(lambda: has_watcher(kb.vault.machine))
         yield kb
     finally:
         stop.set()

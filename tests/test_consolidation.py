@@ -76,17 +76,17 @@ def test_twice_changes_nothing(folder: Path, open_kb: Open) -> None:
     for number in (1, 2):
         write_session(kb, f"s{number}", *retried(MISSING))
         kb.reflect(f"s{number}")
-    assert kb._consolidate_semantic().run.run
+    assert kb.episodes.consolidate_semantic().run.run
     before = notes_of(folder)
     for later in (0, 1, 40, 24 * 9):
-        assert open_kb(folder, NOW + timedelta(hours=later))._consolidate_semantic().run.run is None
+        assert open_kb(folder, NOW + timedelta(hours=later)).episodes.consolidate_semantic().run.run is None
     assert notes_of(folder) == before
 
 
 def test_a_dry_run_writes_nothing(vault: MakeVault, open_kb: Open) -> None:
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS))
     before = notes_of(kb.vault.folder)
-    assert REDIS in kb._consolidate_semantic(dry_run=True).run.diff
+    assert REDIS in kb.episodes.consolidate_semantic(dry_run=True).run.diff
     assert notes_of(kb.vault.folder) == before
 
 
@@ -105,7 +105,7 @@ def test_a_pattern_needs_two_episodes_and_confidence(
     vault: MakeVault, open_kb: Open, outcomes: tuple[str, ...], kept: bool
 ) -> None:
     kb = make(vault, open_kb, *(told(number, REDIS, outcome=outcome) for number, outcome in enumerate(outcomes)))
-    done = kb._consolidate_semantic()
+    done = kb.episodes.consolidate_semantic()
     assert len(rules(kb)) == kept
     assert bool(done.dropped) == (not kept and len(outcomes) > 1)
 
@@ -117,7 +117,7 @@ def test_where_nothing_recurs_there_is_silence(vault: MakeVault, open_kb: Open) 
         told(1, "The queue must be drained by hand."),
         told(2, "Cards expire at midnight in Lisbon time."),
     )
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_where_nothing_recurs_there_is_silence(vault: MakeVault, open_kb: Open) 
 )
 def test_what_only_looks_alike_is_no_pattern(vault: MakeVault, open_kb: Open, one: str, other: str) -> None:
     kb = make(vault, open_kb, told(1, one), told(2, other))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert rules(kb) == []
 
 
@@ -142,7 +142,7 @@ def test_machine_made_accomplishments_are_no_pattern(vault: MakeVault, open_kb: 
         open_kb,
         *(episode_text(body, id=f"e{n}", goal="Fix the checkout tests", created_at="2026-11-20") for n in range(2)),
     )
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_a_recurring_event_is_a_pattern(vault: MakeVault, open_kb: Open) -> None:
@@ -152,7 +152,7 @@ def test_a_recurring_event_is_a_pattern(vault: MakeVault, open_kb: Open) -> None
         open_kb,
         *(episode_text(text, id=f"e{n}", goal=text, created_at=f"2026-11-{day}") for n, day in enumerate((2, 20))),
     )
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert [rule["text"] for rule in rules(kb)] == [text]
 
 
@@ -166,7 +166,7 @@ def test_a_decision_is_worded_as_a_rule(vault: MakeVault, open_kb: Open) -> None
             for n in range(2)
         ),
     )
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     (rule,) = rules(kb)
     assert rule["text"] == "Use a lock file, because two workers start at once.\n\n## Conditions\n\n- working on a.py"
     assert rule["category"] == "debug"
@@ -174,65 +174,65 @@ def test_a_decision_is_worded_as_a_rule(vault: MakeVault, open_kb: Open) -> None
 
 def test_a_third_episode_extends_the_rule_once(vault: MakeVault, open_kb: Open) -> None:
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     (before,) = rules(kb)
     vault({"memory/episodes/third.md": told(3, "Integration tests need a Redis on port 6380.", days=0)})
-    done = kb._consolidate_semantic()
+    done = kb.episodes.consolidate_semantic()
     (after,) = rules(kb)
     assert done.extended == (before["id"],)
     assert (after["confidence"], after["usage_count"], after["text"], len(after["sources"])) == (0.85, 1, REDIS, 3)  # type: ignore[arg-type]
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_confidence_stops_at_its_cap_and_never_falls(vault: MakeVault, open_kb: Open) -> None:
     known = f"---\nid: r\nkind: rule\ncategory: debug\nconfidence: 0.97 # high\nsources: [x]\n---\n{REDIS}\n"
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS), r=known)
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     (rule,) = rules(kb)
     assert (rule["confidence"], rule["sources"]) == (0.99, ["x", "ep-2026-11-21-002", "ep-2026-11-21-001"])
     assert "0.99 # high" in (kb.vault.folder / "memory/rules/r.md").read_text(encoding="utf-8")
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_a_weekend_without_a_run_loses_nothing(vault: MakeVault, open_kb: Open) -> None:
     kb = make(vault, open_kb, told(1, REDIS, days=3), told(2, REDIS, days=2))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert len(rules(kb)) == 1
 
 
 def test_what_is_older_than_the_window_is_left(vault: MakeVault, open_kb: Open) -> None:
     kb = make(vault, open_kb, told(1, REDIS, days=31), told(2, REDIS, days=32))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert rules(kb) == []
 
 
 @pytest.mark.parametrize("how", ["retired", "rejected", "deleted"])
 def test_what_a_person_took_away_does_not_come_back(vault: MakeVault, open_kb: Open, how: str) -> None:
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     (file,) = (kb.vault.folder / "memory/rules").glob("*.md")
     if how == "deleted":
         file.unlink()
     else:
         file.write_text(file.read_text(encoding="utf-8").replace("status: active", f"status: {how}"), encoding="utf-8")
     vault({"memory/episodes/third.md": told(3, REDIS)})
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert rules(kb) == []
 
 
 def test_a_rule_that_a_person_wrote_is_not_written_again(vault: MakeVault, open_kb: Open) -> None:
     own = f"---\nid: r\nkind: rule\n---\n{REDIS}\n"
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS), r=own)
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
     kb = make(vault, open_kb, told(1, REDIS, session_id="s1"), told(2, REDIS, session_id="s2"), r=own)
-    assert kb._consolidate_semantic().run.run
+    assert kb.episodes.consolidate_semantic().run.run
     assert [rule["reinforcement_count"] for rule in rules(kb)] == [1]
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_an_old_episode_that_was_used_lately_is_not_recent(vault: MakeVault, open_kb: Open) -> None:
     kb = make(vault, open_kb, *(told(number, REDIS, days=99, last_reinforced="2026-11-20") for number in (1, 2)))
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_people_s_own_file_is_left_alone(vault: MakeVault, open_kb: Open) -> None:
@@ -240,7 +240,7 @@ def test_people_s_own_file_is_left_alone(vault: MakeVault, open_kb: Open) -> Non
     note = kb.vault.folder / "memory/MEMORY.md"
     note.write_text(f"---\nid: r\nkind: rule\ncategory: debug\n---\n{REDIS}\n", encoding="utf-8")
     before = note.read_bytes()
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert note.read_bytes() == before
 
 
@@ -249,7 +249,7 @@ def test_rules_go_to_the_narrowest_scope_that_holds_their_episodes(vault: MakeVa
         f"memory/jobs/api/tasks/t{number}/episodes/e.md": told(number, REDIS) for number in (1, 2)
     }
     kb = open_kb(vault(files))
-    (one,) = kb._consolidate_semantic().taken
+    (one,) = kb.episodes.consolidate_semantic().taken
     assert one.path.startswith("memory/jobs/api/rules/")
 
 
@@ -294,7 +294,7 @@ def test_which_errors_are_pitfalls(
     for number, events in enumerate(sessions):
         write_session(kb, f"s{number}", *events)
         kb.reflect(f"s{number}")
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert [one["title"] for one in rules(kb, "pitfall")] == titles
 
 
@@ -304,8 +304,8 @@ def test_a_pitfall_grows_with_every_new_episode(folder: Path, open_kb: Open) -> 
     for number in range(6):
         write_session(kb, f"s{number}", *retried(MISSING))
         kb.reflect(f"s{number}")
-        kb._consolidate_semantic()
-        kb._consolidate_semantic()
+        kb.episodes.consolidate_semantic()
+        kb.episodes.consolidate_semantic()
         if number == 0:
             assert rules(kb, "pitfall") == []
             continue
@@ -326,18 +326,18 @@ def test_an_error_that_is_warned_of_already_gets_no_second_pitfall(folder: Path,
     for number in range(3):
         write_session(kb, f"s{number}", *retried(MISSING))
         kb.reflect(f"s{number}")
-        kb._consolidate_semantic()
+        kb.episodes.consolidate_semantic()
         (one,) = rules(kb, "pitfall")
         seen.append((one["id"], one["confidence"], len(one.get("sources", []))))  # type: ignore[arg-type]
     assert seen == [("k", 0.5, 0), ("k", 0.6, 1), ("k", 0.7, 2)]
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_a_person_s_error_counts_with_its_resolution(vault: MakeVault, open_kb: Open) -> None:
     solved = "- LockTimeout: the migration waited for ever => `SET lock_timeout` in every migration"
     body = f"## Errors\n\n{solved}\n- Odd: seen nowhere => none yet\n- no type at all\n"
     kb = make(vault, open_kb, episode_text(body, id="e", created_at="2026-11-20"))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     (one,) = rules(kb, "pitfall")
     assert str(one["text"]).endswith("## Prevention\n\n`SET lock_timeout` in every migration.")
 
@@ -345,9 +345,9 @@ def test_a_person_s_error_counts_with_its_resolution(vault: MakeVault, open_kb: 
 def test_a_model_words_a_pattern_and_is_asked_once(vault: MakeVault, open_kb: Open) -> None:
     kb = make(vault, open_kb, told(1, REDIS), told(2, "Integration tests need a Redis on port 6380."))
     llm = use_llm(kb, FakeLlm({"rule": "Integration tests need Redis on port 6380."}))
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert [rule["text"] for rule in rules(kb)] == ["Integration tests need Redis on port 6380."]
-    assert kb._consolidate_semantic().run.run is None
+    assert kb.episodes.consolidate_semantic().run.run is None
     assert len(llm.asked) == 1
 
 
@@ -365,7 +365,7 @@ def test_a_model_that_invents_or_fails_is_not_listened_to(
 ) -> None:
     kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS))
     use_llm(kb, FakeLlm(answer))
-    done = kb._consolidate_semantic()
+    done = kb.episodes.consolidate_semantic()
     assert [rule["text"] for rule in rules(kb)] == [REDIS]
     assert bool(done.notices) == isinstance(answer, ProviderFailed)
 

@@ -257,7 +257,7 @@ def test_a_word_fits_its_other_forms_in_the_smallest_vault(vault: MakeVault, ope
 def test_what_is_shown_is_logged_once(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
     context = kb.context(TASK, labels=["testing"], agent="coder", session="s1")
-    (line,) = [json.loads(line) for line in (kb.machine / "log/retrievals.jsonl").read_text().splitlines()]
+    (line,) = [json.loads(line) for line in (kb.vault.machine / "log/retrievals.jsonl").read_text().splitlines()]
     assert (line["verb"], line["agent"], line["session"], line["task"], line["injected"]) == (
         "context",
         "coder",

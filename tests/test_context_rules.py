@@ -60,16 +60,16 @@ def test_a_doubted_rule_is_given_by_no_section(
     fact = entry("Upload tests need Redis.", id="fact", kind="fact", links="[{to: r, relation: related_to}]")
     kb = open_kb(vault(holds(("rules/r.md", rule("r", NOSE, "rule", **fields)), ("learnings/f.md", fact))))
     assert "nose" not in kb.context(TASK, labels=labels).text
-    assert not kb.rules_select(["testing"]).rules
+    assert not kb.rules.select(["testing"]).rules
 
 
 def test_a_rule_whose_inversion_is_proposed_waits(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(holds(("rules/r.md", rule("r", confidence=0.6, failure_count=3, success_count=1)))))
     assert "nose" in kb.context(TASK).text
-    (proposal,) = kb.review_scan().proposed
+    (proposal,) = kb.review.scan().proposed
     assert "nose" not in kb.context(TASK).text
     assert "nose" not in kb.context(TASK, labels=["testing"]).text
-    kb.review_reject(proposal)
+    kb.review.reject(proposal)
     assert "nose" in kb.context(TASK).text
 
 
@@ -221,7 +221,7 @@ def test_a_guideline_tells_what_to_do_instead(vault: MakeVault, open_kb: Open) -
     )
     assert context.ids == ("p",)
     assert context.rules.anti_patterns[0].text == "Reconnect storms take the gateway down."
-    assert kb.rules_select(["testing"]).text.endswith(
+    assert kb.rules.select(["testing"]).text.endswith(
         "1. AVOID: Reconnect storms take the gateway down. (confidence: 0.50)"
     )
 
@@ -238,7 +238,7 @@ def test_details_keep_to_the_budget_and_choose_nothing(vault: MakeVault, open_kb
     kb = open_kb(vault(holds(*bodies)))
     context = kb.context(TASK, labels=["testing"])
     assert [one.id for one in context.rules.anti_patterns] == [
-        one.id for one in kb.rules_select(["testing"]).anti_patterns
+        one.id for one in kb.rules.select(["testing"]).anti_patterns
     ]
     assert context.rules.token_count <= 500
     lines = section(context, "guidelines").splitlines()

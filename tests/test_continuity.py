@@ -208,7 +208,7 @@ VAULT = {
 def test_refresh_and_again(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(VAULT | {"memory/CONTINUITY.md": "# Now\n\nMoving redis sessions.\n"})
     kb = open_kb(folder)
-    report = kb.continuity_refresh()
+    report = kb.continuity.refresh()
     text = (folder / "memory/CONTINUITY.md").read_text()
     assert text.startswith("# Now\n\nMoving redis sessions.\n\n")
     assert set(report.relevant) == {"redis", "move"}
@@ -216,7 +216,7 @@ def test_refresh_and_again(vault: MakeVault, open_kb: Open) -> None:
     assert "- [redis] Redis sessions\n" in text
     assert "- [skill: move] Move sessions\n" in text
     assert "\n- Never flush redis sessions at noon.\n" in text
-    assert kb.continuity_refresh().run.run is None
+    assert kb.continuity.refresh().run.run is None
     assert kb.search("Auto-Retrieved").hits == ()
     for name in report.relevant:
         assert kb.show(name).id == name
@@ -225,11 +225,11 @@ def test_refresh_and_again(vault: MakeVault, open_kb: Open) -> None:
 def test_a_new_file_and_taking_it_back(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(VAULT)
     kb = open_kb(folder)
-    assert kb.continuity_refresh("redis sessions", dry_run=True).run.diff.startswith(
+    assert kb.continuity.refresh("redis sessions", dry_run=True).run.diff.startswith(
         "--- /dev/null\n+++ memory/CONTINUITY.md\n"
     )
     assert not (folder / "memory/CONTINUITY.md").exists()
-    kb.continuity_refresh("redis sessions")
+    kb.continuity.refresh("redis sessions")
     assert (folder / "memory/CONTINUITY.md").exists()
     kb.undo()
     assert not (folder / "memory/CONTINUITY.md").exists()
@@ -243,7 +243,7 @@ def test_the_file_of_a_job(vault: MakeVault, open_kb: Open) -> None:
             "memory/jobs/web/learnings/w.md": entry("Redis of the web.", id="web"),
         }
     )
-    report = open_kb(folder).continuity_refresh("redis", job="api")
+    report = open_kb(folder).continuity.refresh("redis", job="api")
     assert report.path == "memory/jobs/api/CONTINUITY.md"
     assert "api" in report.relevant
     assert "web" not in report.relevant
@@ -252,22 +252,22 @@ def test_the_file_of_a_job(vault: MakeVault, open_kb: Open) -> None:
 def test_a_plain_folder_does_not_echo_itself(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"redis.md": "Redis sessions expire.\n", "CONTINUITY.md": "Redis sessions now.\n"})
     kb = open_kb(folder)
-    kb.continuity_refresh()
-    assert kb.continuity_refresh().run.run is None
+    kb.continuity.refresh()
+    assert kb.continuity.refresh().run.run is None
     assert (folder / "CONTINUITY.md").read_text().count("- [") == 1
 
 
 def test_nothing_to_go_by(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
     with pytest.raises(UsageError, match="nothing tells"):
-        kb.continuity_refresh()
-    assert kb.continuity_refresh(only_if_there=True).run.run is None
+        kb.continuity.refresh()
+    assert kb.continuity.refresh(only_if_there=True).run.run is None
 
 
 def test_what_is_shown_is_logged_as_put_before_the_agent(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
-    kb.continuity_refresh("redis sessions")
-    line = json.loads((kb.machine / "log/retrievals.jsonl").read_text().splitlines()[-1])
+    kb.continuity.refresh("redis sessions")
+    line = json.loads((kb.vault.machine / "log/retrievals.jsonl").read_text().splitlines()[-1])
     assert (line["verb"], line["injected"]) == ("continuity", True)
     assert "flush" in line["ids"]
 
@@ -328,7 +328,7 @@ def test_a_context_does_not_wait_for_other_writers(vault: MakeVault, open_kb: Op
     folder = vault(VAULT | {"memory/CONTINUITY.md": "Moving redis sessions.\n"})
     kb = open_kb(folder)
     kb.sync()
-    with hold_lock(kb.machine / "lock", 0):
+    with hold_lock(kb.vault.machine / "lock", 0):
         context = kb.context("redis sessions", session="s1")
     assert any("was left as it is" in reason for reason in context.degraded)
     assert (folder / "memory/CONTINUITY.md").read_text() == "Moving redis sessions.\n"
@@ -347,5 +347,5 @@ def test_what_no_context_gives_is_not_named(vault: MakeVault, open_kb: Open) -> 
         ),
         "memory/rules/bad.md": entry("Redis sessions are shared.", id="bad", kind="rule", confidence=0.01),
     }
-    report = open_kb(vault(VAULT | files)).continuity_refresh("redis sessions")
+    report = open_kb(vault(VAULT | files)).continuity.refresh("redis sessions")
     assert set(report.relevant) == {"redis", "move"}

@@ -112,7 +112,7 @@ class Sandbox:
         return KnowledgeBase.open(self.folder, self.place / "home", environ=environ, clock=lambda: NOW)
 
     def rows(self, kb: KnowledgeBase) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(kb.machine / ".memory.db", isolation_level=None)) as connection:
+        with closing(sqlite3.connect(kb.vault.machine / ".memory.db", isolation_level=None)) as connection:
             connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             return connection.execute("SELECT * FROM chunks ORDER BY source, position").fetchall()

@@ -34,49 +34,49 @@ def end(
     kb: KnowledgeBase, made: Iterable[Event], session: str = "old", *, outcome: str | None = None
 ) -> dict[str, str]:
     """Log a session and end it; return what the stages came to."""
-    kb.session_append(made)
-    return {step.name: step.message for step in kb.session_end(session, outcome=outcome).steps}
+    kb.sessions.append(made)
+    return {step.name: step.message for step in kb.sessions.end(session, outcome=outcome).steps}
 
 
 def by_kind(kb: KnowledgeBase) -> dict[str, Memory]:
-    return {memory.kind: memory for memory in kb._memories()}
+    return {memory.kind: memory for memory in kb.store.all()}
 
 
 def test_what_was_said_long_ago_does_not_take_the_place_of_what_was_written_since(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
     kb = open_kb(folder)
     told = end(kb, events("Fix the deploy script.", SAID), outcome="success")
-    memories = {memory.id: memory for memory in kb._memories()}
+    memories = {memory.id: memory for memory in kb.store.all()}
     (old,) = [memory for memory in memories.values() if memory.text.strip() == SAID]
     assert (memories["note"].status, old.status) == ("active", "retired")
     assert (old.created_at, old.last_reinforced) == ("2025-06-01T10:01:00Z", "2025-06-01")
-    assert f"retired {old.id} " in told["contradictions"]
-    assert "note (memory/learnings/note.md) is newer" in told["contradictions"]
+    assert f"retired {old.id} " in told["merge"]
+    assert "note (memory/learnings/note.md) is newer" in told["merge"]
 
 
 def test_of_a_session_that_is_newer_the_word_counts(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2025-01-01")})
     kb = open_kb(folder)
     told = end(kb, events("Fix the deploy script.", SAID))
-    assert {memory.status for memory in kb._memories() if memory.id == "note"} == {"retired"}
-    assert "retired note " in told["contradictions"]
+    assert {memory.status for memory in kb.store.all() if memory.id == "note"} == {"retired"}
+    assert "retired note " in told["merge"]
 
 
 def test_less_than_ninety_days_apart_a_person_judges(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2025-07-01")})
     kb = open_kb(folder)
     told = end(kb, events("Fix the deploy script.", SAID))
-    assert {memory.status for memory in kb._memories() if memory.kind == "preference"} == {"active"}
-    assert told["contradictions"].startswith("flagged ")
-    assert told["contradictions"].endswith(" for review")
+    assert {memory.status for memory in kb.store.all() if memory.kind == "preference"} == {"active"}
+    assert "flagged " in told["merge"]
+    assert " for review" in told["merge"]
 
 
 def test_a_log_that_was_begun_today_tells_of_old_events(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
     kb = open_kb(folder)
-    kb.session_start("old")
+    kb.sessions.start("old")
     told = end(kb, events("Fix the deploy script.", SAID), outcome="success")
-    assert "is newer" in told["contradictions"]
+    assert "is newer" in told["merge"]
     episode = by_kind(kb)["episode"]
     assert (episode.created_at, episode.count("duration_seconds")) == ("2025-06-01T10:01:30Z", 90)
     assert episode.path.startswith("memory/episodes/2025-06-01/")
@@ -85,15 +85,15 @@ def test_a_log_that_was_begun_today_tells_of_old_events(folder: Path, open_kb: O
 def test_what_is_still_to_come_is_of_now(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID, start=NOW + timedelta(days=40)))
-    assert {str(memory.created_at)[:10] for memory in kb._memories()} == {"2026-11-21"}
-    assert {memory.last_reinforced for memory in kb._memories()} == {"2026-11-21"}
+    assert {str(memory.created_at)[:10] for memory in kb.store.all()} == {"2026-11-21"}
+    assert {memory.last_reinforced for memory in kb.store.all()} == {"2026-11-21"}
 
 
 def test_an_old_word_counts_and_sets_no_clock_back(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     learned = kb.learn(SAID, kind="policy")
     end(kb, events("Fix the deploy script.", SAID))
-    (memory,) = [memory for memory in kb._memories() if memory.id == learned.id]
+    (memory,) = [memory for memory in kb.store.all() if memory.id == learned.id]
     assert (memory.reinforcement_count, memory.last_reinforced, str(memory.created_at)[:10]) == (
         1,
         "2026-11-21",
@@ -106,7 +106,7 @@ def test_an_old_word_reinforces_as_of_its_day(folder: Path, open_kb: Open) -> No
     write_files(folder, {"memory/learnings/a.md": entry})
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID))
-    (memory,) = [memory for memory in kb._memories() if memory.id == "a"]
+    (memory,) = [memory for memory in kb.store.all() if memory.id == "a"]
     assert (memory.reinforcement_count, memory.last_reinforced) == (1, "2025-06-01")
 
 
@@ -121,7 +121,7 @@ def test_imported_notes_are_not_of_the_future_and_meet_what_is_there(
     write_files(tmp_path, files)
     kb = open_kb(folder)
     kb.import_(tmp_path / "notes", format="obsidian")
-    assert {str(memory.created_at)[:10] for memory in kb._memories() if "cache" in memory.text} == {"2026-11-21"}
+    assert {str(memory.created_at)[:10] for memory in kb.store.all() if "cache" in memory.text} == {"2026-11-21"}
     assert [one.resolution for one in kb.contradictions(since=NOW.date()).found] == ["retire"]
 
 
@@ -142,6 +142,6 @@ def test_a_transcript_that_grew_lasts_as_long_as_its_work(again: int) -> None:
 def test_the_diary_lists_old_sessions_on_their_day(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", "Now its test, please."), outcome="success")
-    (entry,) = kb.diary_list()
+    (entry,) = kb.diary.list()
     assert entry.timestamp == "2025-06-01T10:01:30Z"
-    assert kb.diary_list(since=NOW.date()) == ()
+    assert kb.diary.list(since=NOW.date()) == ()

@@ -27,7 +27,7 @@ def kb(folder: Path, open_kb: Open) -> KnowledgeBase:
 def test_the_index_tells_the_same_diary_as_the_file(kb: KnowledgeBase) -> None:
     for session in (CHECKOUT, DEPLOY, REFACTOR):
         file, sections, _ = reflect(kb, session)
-        (entry,) = (one for one in kb.diary_list() if one.session_id == session)
+        (entry,) = (one for one in kb.diary.list() if one.session_id == session)
         assert file.name in entry.path
         told = (entry.accomplishments, entry.decisions, entry.challenges, entry.key_learnings)
         assert told == tuple(
@@ -58,7 +58,7 @@ def test_an_event_becomes_an_episode_once(kb: KnowledgeBase, folder: Path) -> No
     again = kb.episode("Rolled 4.2 back:  the migration held a lock.", outcome="failure", job="api")
     assert (told.action, again.action, again.id) == ("created", "known", told.id)
     assert told.path.startswith("memory/jobs/api/episodes/2026-11-21/rolled-4-2-back")
-    (entry,) = kb.diary_list()
+    (entry,) = kb.diary.list()
     assert (entry.status, entry.quality_score, entry.tags, entry.lead) == (
         "failure",
         0.2,
@@ -112,7 +112,7 @@ DIARY = {
     ],
 )
 def test_the_diary_can_be_filtered(vault: MakeVault, open_kb: Open, wanted: dict[str, Any], ids: list[str]) -> None:
-    assert [entry.id for entry in open_kb(vault(DIARY)).diary_list(**wanted)] == ids
+    assert [entry.id for entry in open_kb(vault(DIARY)).diary.list(**wanted)] == ids
 
 
 def test_the_diary_is_exported_in_its_own_shape(vault: MakeVault, run: Run) -> None:
@@ -174,5 +174,5 @@ def test_the_commands(folder: Path, run: Run, open_kb: Open) -> None:
 
 def test_the_diary_takes_partial_for_mixed(kb: KnowledgeBase) -> None:
     kb.episode("Half of the import went through.", outcome="partial")
-    assert [entry.status for entry in kb.diary_list(status="partial")] == ["mixed"]
-    assert kb.diary_list(status=["success"]) == ()
+    assert [entry.status for entry in kb.diary.list(status="partial")] == ["mixed"]
+    assert kb.diary.list(status=["success"]) == ()

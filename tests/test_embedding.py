@@ -84,7 +84,7 @@ def test_the_files_of_vectors_may_be_lost(spoil: str, tmp_path: Path, open_with:
     kb = open_with(folder)
     kb.sync()
     kb.close()
-    vectors = kb.machine / "vectors"
+    vectors = kb.vault.machine / "vectors"
     (matrix,), (keys,) = vectors.glob("*.f32"), vectors.glob("*.keys")
     if spoil == "delete":
         shutil.rmtree(vectors)
@@ -106,7 +106,7 @@ def test_no_files_are_left_behind(tmp_path: Path, open_with: Open) -> None:
     kb = open_with(folder)
     for _ in range(3):
         kb.sync(rebuild=True)
-    assert len(list((kb.machine / "vectors").iterdir())) == 2
+    assert len(list((kb.vault.machine / "vectors").iterdir())) == 2
 
 
 class Storm(RuleBasedStateMachine):
@@ -156,7 +156,7 @@ class Storm(RuleBasedStateMachine):
     @rule()
     def forget_files(self) -> None:
         self.kb.close()
-        shutil.rmtree(self.kb.machine / "vectors", ignore_errors=True)
+        shutil.rmtree(self.kb.vault.machine / "vectors", ignore_errors=True)
 
     @invariant()
     def vectors_are_right_after_a_sync(self) -> None:
@@ -284,7 +284,7 @@ def test_a_damaged_index_gives_its_vectors_to_the_next(
         + query(kb, "PRAGMA page_size")
     )
     kb.close()
-    file = kb.machine / ".memory.db"
+    file = kb.vault.machine / ".memory.db"
     if damaged == "embedding_cache":  # its first page only leads to the others: take the one in the middle
         with file.open("rb") as stream:
             stream.seek((page - 1) * size)

@@ -11,7 +11,6 @@ import pytest
 from conftest import Run, clean_environment
 from ending import ONE, make, open_at
 
-from memory_kb import KnowledgeBase
 from memory_kb.notes.sessionlog import SessionFiles
 from memory_kb.reports import Conflict, RunReport, StageReport
 
@@ -66,11 +65,11 @@ def test_of_two_ends_at_once_neither_has_a_conflict(place: Path) -> None:
 def test_a_stage_that_another_session_entered_meanwhile_is_no_conflict(place: Path) -> None:
     """The second looks which stage it is only when it may write, and goes on from there."""
     with open_at(place) as one, open_at(place) as other, ThreadPoolExecutor(1) as pool:
-        with one._writing():
-            late = pool.submit(other.stage_set, "implementation")
+        with one.writer.lock():
+            late = pool.submit(other.stage.set, "implementation")
             with pytest.raises(TimeoutError):
                 late.result(timeout=0.5)
-            assert one.stage_set("planning").run.changes
+            assert one.stage.set("planning").run.changes
         report = late.result(timeout=60)
     assert (report.before, report.stage, report.run.conflicts) == ("planning", "implementation", ())
     assert (place / "vault/memory/.current-stage").read_text() == "implementation\n"
@@ -91,8 +90,8 @@ def test_a_conflict_is_told_with_what_to_do(
         return StageReport("unknown", "unknown", "", RunReport(None, "stage", (), (conflict,)))
 
     with open_at(place) as kb:
-        kb.session_end(ONE)
-    monkeypatch.setattr(KnowledgeBase, "stage_detect", stopped)
+        kb.sessions.end(ONE)
+    monkeypatch.setattr("memory_kb.verbs.lifecycle.Stages.detect", stopped)
     assert run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 6
     told = capsys.readouterr()
     assert "left alone: memory/.current-stage" in told.out

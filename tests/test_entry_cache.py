@@ -12,7 +12,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.filters import EVERYTHING
-from memory_kb.verbs import entrycache
+from memory_kb.learning import entry_cache as entrycache
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -62,19 +62,19 @@ def test_it_is_what_a_fresh_reading_gives(
             change(folder, rng)
         filters = rng.choice(FILTERS)
         if rng.random() < 0.5:
-            kb._memories(EVERYTHING)
+            kb.store.all(EVERYTHING)
         with KnowledgeBase.open(folder, kb.vault.home, environ={}) as fresh:
-            expected = fresh._memories(filters)
-        assert kb._memories(filters) == expected
-    assert len(kb._entries._held) <= 3
+            expected = fresh.store.all(filters)
+        assert kb.store.all(filters) == expected
+    assert len(kb.store.cache._held) <= 3
 
 
 def test_the_entries_of_a_file_that_nobody_touched_are_the_same_objects(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(
         vault({"memory/config.yaml": "", "memory/a.md": "Wombats sleep.\n", "memory/b.md": "Quokkas smile.\n"})
     )
-    first = kb._memories()
+    first = kb.store.all()
     (kb.vault.folder / "memory/b.md").write_text("Quokkas laugh.\n")
-    again = kb._memories()
+    again = kb.store.all()
     assert [one.text.strip() for one in again] == ["Wombats sleep.", "Quokkas laugh."]
     assert again[0] is first[0]

@@ -80,26 +80,26 @@ def test_sessions_speak_for_a_rule_or_against_it(folder: Path, open_kb: Open) ->
     for number in range(7):
         session = f"s{number}"
         said = "I ran the database migrations before the integration tests." if number < 6 else "Nothing of the kind."
-        kb.session_start(session)
-        kb.session_append([Event(role="assistant", content=said)], session=session)
+        kb.sessions.start(session)
+        kb.sessions.append([Event(role="assistant", content=said)], session=session)
         if number != 5:
-            kb.session_end(session, outcome="success" if number < 4 else "failure", only_close=True)
+            kb.sessions.end(session, outcome="success" if number < 4 else "failure", only_close=True)
     assert keywords(RULE) == ("migrations", "database", "tests")
-    assert kb._session_evidence("Migrations of the database come before integration tests.") == Evidence(4, 1)
-    assert kb._session_evidence(
+    assert kb.evidence.session_evidence("Migrations of the database come before integration tests.") == Evidence(4, 1)
+    assert kb.evidence.session_evidence(
         "Migrations of the database come before integration tests.", without=["s0"]
     ) == Evidence(3, 1)
-    assert kb._session_evidence("Wombats wander widely westwards.") == Evidence(0, 0)
-    assert kb._session_evidence("?!") == Evidence(0, 0)
+    assert kb.evidence.session_evidence("Wombats wander widely westwards.") == Evidence(0, 0)
+    assert kb.evidence.session_evidence("?!") == Evidence(0, 0)
 
 
 def log_sessions(kb: KnowledgeBase, said: str, *outcomes: str) -> None:
     """Log past sessions that say something and ended so."""
     for number, outcome in enumerate(outcomes):
         session = f"past{number}"
-        kb.session_start(session)
-        kb.session_append([Event(role="assistant", content=said)], session=session)
-        kb.session_end(session, outcome=outcome, only_close=True)
+        kb.sessions.start(session)
+        kb.sessions.append([Event(role="assistant", content=said)], session=session)
+        kb.sessions.end(session, outcome=outcome, only_close=True)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_pattern_is_held_against_the_sessions_it_does_not_come_from(
 ) -> None:
     kb = make(vault, open_kb, *(told(number, REDIS, outcome=outcome) for number, outcome in enumerate(episodes)))
     log_sessions(kb, "As always, the integration tests need a redis.", *sessions)
-    done = kb._consolidate_semantic()
+    done = kb.episodes.consolidate_semantic()
     assert bool(rules(kb)) is is_kept
     assert [drop.reason.endswith(" against") for drop in done.dropped] == [True] * (not is_kept)
 
@@ -128,7 +128,7 @@ def test_the_sessions_of_its_own_episodes_count_once(vault: MakeVault, open_kb: 
         vault, open_kb, *(told(number, REDIS, outcome="mixed", session_id=f"past{number}") for number in range(3))
     )
     log_sessions(kb, REDIS, *["failure"] * 3)
-    kb._consolidate_semantic()
+    kb.episodes.consolidate_semantic()
     assert len(rules(kb)) == 1
 
 
@@ -183,7 +183,7 @@ def test_what_sessions_speak_against_is_refused(vault: MakeVault, home: Path, fa
         log_sessions(kb, "We start redis first.", *["failure"] * 3)
         kept = extract(kb, fake)
         assert (kept.action, kept.message) == ("refused", "0 sessions speak for it and 3 against")
-        assert [memory.id for memory in kb._memories() if memory.word("extraction_scope")] == []
+        assert [memory.id for memory in kb.store.all() if memory.word("extraction_scope")] == []
 
 
 def test_a_rule_that_is_there_in_nearly_the_same_words_is_marked_helpful_once_a_session(

@@ -42,12 +42,12 @@ def folder(vault: Callable[[Files], Path]) -> Path:
 
 def test_an_entry_that_was_shown(folder: Path, open_kb: Open) -> None:
     first = open_kb(folder)
-    first.session_start("s1", agent="coder")
+    first.sessions.start("s1", agent="coder")
     first.context("fix the sleep in the event test", labels=["testing"], agent="coder", session="s1", task_id=None)
     first.outcome("coder", "fix the sleep in the event test", "failure")
-    first.session_end("s1", outcome="failure", only_close=True)
+    first.sessions.end("s1", outcome="failure", only_close=True)
     second = open_kb(folder, NOW + timedelta(hours=1))
-    second.session_start("s2", agent="tester")
+    second.sessions.start("s2", agent="tester")
     second.context("another event test", labels=["testing"], agent="tester", session="s2")
     second.search("wait for the event")
     found = second.exposure("wait-r")
@@ -121,10 +121,10 @@ def test_broken_logs_are_passed_over(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.context("event test", labels=["testing"], agent="coder", session="s9")
     for name in ("retrievals", "outcomes"):
-        with (kb.machine / f"log/{name}.jsonl").open("ab") as log:
+        with (kb.vault.machine / f"log/{name}.jsonl").open("ab") as log:
             log.write(b'{"half": \n[1]\n{"agent": 3, "task": "t", "entries": {}}\n{"ids": 7, "verb": "x"}\n\xff\n')
-    (kb.machine / "sessions").mkdir(exist_ok=True)
-    (kb.machine / "sessions/s9.jsonl").write_bytes(
+    (kb.vault.machine / "sessions").mkdir(exist_ok=True)
+    (kb.vault.machine / "sessions/s9.jsonl").write_bytes(
         b"\xff\n" + b'{"type": "event", "event": "end", "args": {"outcome": ["x"]}}\n{"torn'
     )
     assert kb.exposure("wait-rule").totals.shown == 1
@@ -133,10 +133,10 @@ def test_broken_logs_are_passed_over(folder: Path, open_kb: Open) -> None:
 def test_the_end_of_a_long_session_is_found(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.context("event test", labels=["testing"], agent="coder", session="s9")
-    (kb.machine / "sessions").mkdir(exist_ok=True)
+    (kb.vault.machine / "sessions").mkdir(exist_ok=True)
     line = json.dumps({"type": "message", "content": "x" * 1000}) + "\n"
     end = json.dumps({"type": "event", "event": "end", "args": {"outcome": "mixed"}}) + "\n"
-    (kb.machine / "sessions/s9.jsonl").write_text(line * 1000 + end + line)
+    (kb.vault.machine / "sessions/s9.jsonl").write_text(line * 1000 + end + line)
     assert kb.exposure("wait-rule").totals.sessions_ended == {"mixed": 1}
 
 

@@ -146,8 +146,8 @@ def test_a_dry_run_asks_nothing_and_tells_the_cost(open_with: Open, fake: FakePr
     assert report.used.calls == 2
     assert 0.001 < report.used.usd < 0.01
     assert not extracted(kb)
-    assert not (kb.machine / "log" / "extractions.jsonl").exists()
-    assert not (kb.machine / "log" / "spend.jsonl").exists()
+    assert not (kb.vault.machine / "log" / "extractions.jsonl").exists()
+    assert not (kb.vault.machine / "log" / "spend.jsonl").exists()
 
 
 def test_the_meter_tells_this_run_alone(kb: KnowledgeBase, fake: FakeProvider) -> None:

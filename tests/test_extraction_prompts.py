@@ -154,7 +154,7 @@ def test_a_huge_and_an_empty_session(kb: KnowledgeBase, fake: FakeProvider) -> N
     fake.answers.append(answer())
     kb.extract("s1", scopes=["observations"])
     assert len(prompts(fake)[0]) < 14_000
-    kb.session_start("empty")
+    kb.sessions.start("empty")
     report = kb.extract("empty")
     assert {one.outcome for one in report.scopes} == {"empty"}
     assert len(fake.calls) == 1

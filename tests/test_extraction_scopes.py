@@ -71,7 +71,7 @@ def test_a_scope_of_the_session(
     folder: str,
 ) -> None:
     """D-8: the type is the scope's and the phase is the current stage."""
-    kb.stage_set("implementation")
+    kb.stage.set("implementation")
     kb.premortem("Redis may be down.", job="api", task="login")
     kb.assume("planned", complexity="small", job="api", task="login")
     log_session(kb)
@@ -171,7 +171,7 @@ def test_rollups_leave_proxies_retired_and_their_own_out(open_with: Open, fake: 
 def test_what_holds_everywhere_names_no_project(open_with: Open, fake: FakeProvider, text: str, reason: str) -> None:
     place = "memory/learnings"
     kb = open_with({path: body for number in (1, 2) for path, body in entry_of("g", number, place).items()})
-    sources = tuple(memory for memory in kb._memories() if memory.id.startswith("source-g"))
+    sources = tuple(memory for memory in kb.store.all() if memory.id.startswith("source-g"))
     (scope,) = choose_scopes(["global"])
     question = Question(
         scope,

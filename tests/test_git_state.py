@@ -42,7 +42,7 @@ def test_what_git_says(repository: Path, open_kb: Open) -> None:
     kb = open_kb(repository)
     (repository / "code.py").write_text("two\n")
     (repository / "größe new.py").write_text("new\n")
-    state = kb.handoff_create("a", "b").handoff.git_state
+    state = kb.handoffs.create("a", "b").handoff.git_state
     assert isinstance(state, dict)
     commit = git(repository, "rev-parse", "HEAD")[:12]
     assert state == {
@@ -51,8 +51,8 @@ def test_what_git_says(repository: Path, open_kb: Open) -> None:
         "subject": "First words",
         "dirty_files": ["code.py", "größe new.py"],
     }
-    assert kb.handoff_show("1").git_state == state
-    ledger = kb.ledger_set("a", task="T").ledger.as_mapping
+    assert kb.handoffs.show("1").git_state == state
+    ledger = kb.ledgers.set("a", task="T").ledger.as_mapping
     assert ledger["state"] == {"files_modified": [], "uncommitted_changes": True, "last_git_commit": commit}
 
 
@@ -60,9 +60,9 @@ def test_what_git_says(repository: Path, open_kb: Open) -> None:
 def test_the_memories_themselves_are_no_changes(repository: Path, open_kb: Open) -> None:
     kb = open_kb(repository)
     for _ in range(2):
-        assert kb.ledger_set("a", task="T").ledger.as_mapping["state"]["uncommitted_changes"] is False
-    assert kb.handoff_create("a", "b").action == "created"
-    assert kb.handoff_create("a", "b").action == "known"
+        assert kb.ledgers.set("a", task="T").ledger.as_mapping["state"]["uncommitted_changes"] is False
+    assert kb.handoffs.create("a", "b").action == "created"
+    assert kb.handoffs.create("a", "b").action == "known"
 
 
 @needs_git

@@ -26,7 +26,7 @@ def test_a_handoff(folder: Path, open_kb: Open) -> None:
     """S2-38, requirements §6.2."""
     kb = open_kb(folder)
     learned = kb.learn("Check the type first.", kind="rule").id
-    made = kb.handoff_create(
+    made = kb.handoffs.create(
         "planner",
         "coder",
         done=["Wrote the plan.", "Asked Ana:\nshe agrees."],
@@ -56,7 +56,10 @@ def test_a_handoff(folder: Path, open_kb: Open) -> None:
         },
     }
     assert (
-        made.handoff.as_mapping == kb.handoff_show("handoff-001").as_mapping == kb.handoff_show("1").as_mapping == shape
+        made.handoff.as_mapping
+        == kb.handoffs.show("handoff-001").as_mapping
+        == kb.handoffs.show("1").as_mapping
+        == shape
     )
     text = (folder / made.handoff.path).read_text()
     assert (
@@ -77,37 +80,37 @@ def test_numbers_go_on(vault: MakeVault, open_kb: Open) -> None:
         }
     )
     kb = open_kb(folder)
-    ids = [kb.handoff_create("a", "b", done=[str(number)], git=False).handoff.id for number in range(2)]
+    ids = [kb.handoffs.create("a", "b", done=[str(number)], git=False).handoff.id for number in range(2)]
     assert ids == ["handoff-010", "handoff-011"]
-    assert kb.handoff_create("a", "b", git=False, job="api").handoff.id == "handoff-021"
+    assert kb.handoffs.create("a", "b", git=False, job="api").handoff.id == "handoff-021"
 
 
 def test_the_same_again_is_the_same_handoff(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     told = {"done": ["One. " + "word " * 500, "Two."], "artifacts": ["a"], "git": False}
-    kb.handoff_create("a", "b", **told)  # type: ignore[arg-type]
-    again = kb.handoff_create("a", "b", **told)  # type: ignore[arg-type]
+    kb.handoffs.create("a", "b", **told)  # type: ignore[arg-type]
+    again = kb.handoffs.create("a", "b", **told)  # type: ignore[arg-type]
     assert (again.action, again.handoff.id, again.run.run) == ("known", "handoff-001", None)
-    assert kb.handoff_create("a", "c", **told).handoff.id == "handoff-002"  # type: ignore[arg-type]
+    assert kb.handoffs.create("a", "c", **told).handoff.id == "handoff-002"  # type: ignore[arg-type]
 
 
 def test_the_latest(folder: Path, open_kb: Open) -> None:
     for number, (to, job) in enumerate([("coder", None), ("tester", None), ("coder", "api")]):
-        open_kb(folder, NOW + timedelta(hours=number)).handoff_create("planner", to, done=[to], git=False, job=job)
+        open_kb(folder, NOW + timedelta(hours=number)).handoffs.create("planner", to, done=[to], git=False, job=job)
     kb = open_kb(folder)
-    assert [one.path for one in kb.handoff_list()] == [
+    assert [one.path for one in kb.handoffs.list()] == [
         "memory/jobs/api/handoffs/handoff-001.md",
         "memory/handoffs/handoff-002.md",
         "memory/handoffs/handoff-001.md",
     ]
-    latest = kb.handoff_latest("tester")
+    latest = kb.handoffs.latest("tester")
     assert latest
     assert latest.id == "handoff-002"
-    assert kb.handoff_latest("nobody") is None
-    assert kb.handoff_show("1").path == "memory/handoffs/handoff-001.md"
-    assert kb.handoff_show("1", "api").path == "memory/jobs/api/handoffs/handoff-001.md"
+    assert kb.handoffs.latest("nobody") is None
+    assert kb.handoffs.show("1").path == "memory/handoffs/handoff-001.md"
+    assert kb.handoffs.show("1", "api").path == "memory/jobs/api/handoffs/handoff-001.md"
     with pytest.raises(UnknownEntry, match=r"^no handoff 'handoff-9'"):
-        kb.handoff_show("handoff-9")
+        kb.handoffs.show("handoff-9")
 
 
 def test_nothing_appended_claims_no_last_event(folder: Path, run: Run) -> None:
@@ -125,13 +128,13 @@ def test_whose_handoff_there_is_not_is_told(folder: Path, run: Run) -> None:
 def test_a_number_of_two_jobs_is_asked_back(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     for job in ("api", "web"):
-        kb.handoff_create("a", "b", git=False, job=job)
+        kb.handoffs.create("a", "b", git=False, job=job)
     with pytest.raises(AmbiguousId):
-        kb.handoff_show("handoff-001")
+        kb.handoffs.show("handoff-001")
 
 
 def test_an_unknown_pattern_is_named_all_the_same(folder: Path, open_kb: Open) -> None:
-    made = open_kb(folder).handoff_create("a", "b", patterns=["sem-404"], git=False)
+    made = open_kb(folder).handoffs.create("a", "b", patterns=["sem-404"], git=False)
     assert made.handoff.relevant_patterns == ("sem-404",)
     assert "sem-404" in made.notices[0]
 
@@ -148,22 +151,22 @@ def test_an_unknown_pattern_is_named_all_the_same(folder: Path, open_kb: Open) -
 )
 def test_what_is_refused(told: dict[str, object], error: type[Exception], folder: Path, open_kb: Open) -> None:
     with pytest.raises(error):
-        open_kb(folder).handoff_create(**({"from_agent": "a", "to_agent": "b", "git": False} | told))  # type: ignore[arg-type]
+        open_kb(folder).handoffs.create(**({"from_agent": "a", "to_agent": "b", "git": False} | told))  # type: ignore[arg-type]
     assert not (folder / "memory/handoffs").exists()
 
 
 def test_dry_runs_write_nothing(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    assert "+from_agent: a" in kb.handoff_create("a", "b", git=False, dry_run=True).run.diff
-    assert "+current_task: T" in kb.ledger_set("a", task="T", git=False, dry_run=True).run.diff
+    assert "+from_agent: a" in kb.handoffs.create("a", "b", git=False, dry_run=True).run.diff
+    assert "+current_task: T" in kb.ledgers.set("a", task="T", git=False, dry_run=True).run.diff
     assert sorted(one.name for one in (folder / "memory").iterdir() if not one.name.startswith(".")) == ["config.yaml"]
 
 
 def test_a_handoff_of_any_text_reads_back(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     done = ["# head", "- dash", "```\n---\nid: x\n---", "## Known issues", "1. one\n\n   two"]
-    made = kb.handoff_create("a", "b", done=done, known_issues=["last"], git=False)
-    shown = kb.handoff_show(made.handoff.id)
+    made = kb.handoffs.create("a", "b", done=done, known_issues=["last"], git=False)
+    shown = kb.handoffs.show(made.handoff.id)
     assert (shown.done, shown.known_issues) == (tuple(done), ("last",))
 
 
@@ -171,7 +174,7 @@ def test_two_processes_take_two_numbers(folder: Path, home: Path) -> None:
     code = (
         "import sys; from memory_kb import KnowledgeBase\n"
         "with KnowledgeBase.open(sys.argv[1], sys.argv[2]) as kb:\n"
-        "    for number in range(4): kb.handoff_create(sys.argv[3], 'b', done=[str(number)], git=False)\n"
+        "    for number in range(4): kb.handoffs.create(sys.argv[3], 'b', done=[str(number)], git=False)\n"
     )
     environment = clean_environment(home) | {"PYTHONPATH": str(REPOSITORY)}
     made = [subprocess.Popen([sys.executable, "-c", code, folder, home, name], env=environment) for name in ("x", "y")]

@@ -375,7 +375,7 @@ def test_a_watcher_spares_the_look_at_the_files(
     watching: Path, open_kb: Callable[..., KnowledgeBase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = open_kb(watching)
-    wait_for(lambda: has_watcher(kb.machine))
+    wait_for(lambda: has_watcher(kb.vault.machine))
     from memory_kb.index import keeper
 
     def look(*_: object, **__: object) -> bool:
@@ -390,7 +390,7 @@ def test_a_watcher_spares_the_look_at_the_files(
             json.dumps({"session_id": "s", "prompt": "the flaky upload test and its quokka fixture"}).encode(),
         )
         assert "quokka" in kb.hook("prompt", call, claude).output
-        kb._keeper.trusts_watcher = False
+        kb.index.trusts_watcher = False
         with pytest.raises(AssertionError, match="it looked"):
             kb.search("quokka")
 
@@ -416,7 +416,6 @@ def test_a_hook_loads_nothing_heavy(notes: Path, home: Path) -> None:
         "openai",
         "onnxruntime",
         "tokenizers",
-        "memory_kb.kb",
         "memory_kb.providers.choosing",
         "mcp",
     )

@@ -76,7 +76,7 @@ def test_a_word_that_only_one_note_has_is_found_whatever_the_vectors_say(open_wi
     """The vector of the note that has the name is lost; its words alone bring it up."""
     notes = FILLER | {"name.md": "Ticket QX-9981 is about gardens, rivers and mountains."}
     kb = open_with(notes)
-    store = kb._keeper.index.vectors
+    store = kb.index.index.vectors
     (shelf,) = store.shelves()
     table = store.table(shelf.space)
     assert table is not None
@@ -275,7 +275,7 @@ def test_filters_leave_the_best_of_those_that_pass(open_with: Open, every: int) 
         f"{number:02}.md": entry(f"# N{number}\n\n{'otter ' * (60 - number)} and others", id=f"n{number}", kind=kind)
         for number, kind in enumerate(kinds)
     }
-    index = open_with(notes, MEMORY_KB_EMBEDDINGS_PROVIDER="none")._keeper.index
+    index = open_with(notes, MEMORY_KB_EMBEDDINGS_PROVIDER="none").index.index
     everything = index.match('"otter"', WEIGHTS, Filters(), 100)
     assert [candidate.rank for candidate in everything] == sorted(candidate.rank for candidate in everything)
     assert len(everything) == 60

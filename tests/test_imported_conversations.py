@@ -63,15 +63,15 @@ def test_conversations_become_sessions_once(
 ) -> None:
     origin = source({"conversations.json": export})
     assert kb.import_(origin, as_sessions=True, dry_run=True).sessions == 1
-    assert SessionFiles(kb.machine).ids() == []
+    assert SessionFiles(kb.vault.machine).ids() == []
     report = kb.import_(origin, as_sessions=True)
     assert (report.format, report.sessions, report.events) == (wanted, 1, events + 1)
-    logged = [event for event in SessionFiles(kb.machine).read(session) if event.type == "message"]
+    logged = [event for event in SessionFiles(kb.vault.machine).read(session) if event.type == "message"]
     assert len(logged) == events and logged[0].role == "user" and logged[0].ts.startswith("2026-01-0")
     assert notes_of(folder) == {}
     again = kb.import_(origin, as_sessions=True)
     assert (again.sessions, again.events) == (0, 0)
-    assert len(list(SessionFiles(kb.machine).read(session))) == events + 1
+    assert len(list(SessionFiles(kb.vault.machine).read(session))) == events + 1
 
 
 def test_the_archive_of_an_export_is_read_as_it_is(kb: KnowledgeBase, tmp_path: Path) -> None:

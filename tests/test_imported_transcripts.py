@@ -30,14 +30,14 @@ def test_importing_twice_adds_nothing(
 ) -> None:
     kb = open_kb(folder)
     file = write(tmp_path / f"{name}.jsonl", records[:6])
-    kb.session_import(file)
+    kb.sessions.import_(file)
     for _ in range(2):
         write(file, records)
-        last = kb.session_import(file)
+        last = kb.sessions.import_(file)
     assert sum(report.added for report in last) == 0
     (tmp_path / "once").mkdir()
     once = open_kb(tmp_path / "once")
-    for report in once.session_import(file):
+    for report in once.sessions.import_(file):
         assert sorted(map(short, replay(kb, report.session)), key=str) == sorted(
             map(short, replay(once, report.session)), key=str
         )
@@ -45,8 +45,8 @@ def test_importing_twice_adds_nothing(
 
 def test_a_resumed_session_brings_its_copies_once(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
-    kb.session_import(write(tmp_path / "first.jsonl", CLAUDE[2:6]))
-    (report,) = kb.session_import(write(tmp_path / "second.jsonl", [*CLAUDE[3:6], claude("user", "Go on.", "u99")]))
+    kb.sessions.import_(write(tmp_path / "first.jsonl", CLAUDE[2:6]))
+    (report,) = kb.sessions.import_(write(tmp_path / "second.jsonl", [*CLAUDE[3:6], claude("user", "Go on.", "u99")]))
     assert (report.added, report.known) == (1, 6)
 
 
@@ -55,19 +55,19 @@ def test_the_same_words_twice_are_two_events(open_kb: Open, folder: Path, tmp_pa
     chat = tmp_path / "chat.md"
     chat.write_text("User: go on\nAssistant: yes\nUser: go on\n", encoding="utf-8")
     for added in (4, 0):
-        (report,) = kb.session_import(chat)
+        (report,) = kb.sessions.import_(chat)
         assert report.added == added
     chat.write_text(chat.read_text(encoding="utf-8") + "Assistant: yes\n", encoding="utf-8")
-    (report,) = kb.session_import(chat.rename(tmp_path / "moved.md"))
+    (report,) = kb.sessions.import_(chat.rename(tmp_path / "moved.md"))
     assert (report.added, report.known) == (1, 4)
 
 
 def test_credentials_stay_outside(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     token = "ghp_" + "aB3dE6gH9j" * 4
-    (report,) = kb.session_import(write(tmp_path / "c.jsonl", [claude("user", f"Use {token}.", "u1")]))
+    (report,) = kb.sessions.import_(write(tmp_path / "c.jsonl", [claude("user", f"Use {token}.", "u1")]))
     assert report.redacted == ("a GitHub token",)
-    assert token not in (kb.machine / "sessions" / "c1.jsonl").read_text(encoding="utf-8")
+    assert token not in (kb.vault.machine / "sessions" / "c1.jsonl").read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_read_is_told_and_passed_over(open_kb: Open, folder: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_cannot_be_read_is_told_and_passed_over(open_kb: Open, folder: Path
     file = tmp_path / "c.jsonl"
     whole = [json.dumps(claude("user", f"Turn {n}.", f"u{n}")).encode() for n in range(2)]
     file.write_bytes(whole[0] + b"\n{torn\n\xff\xfe\n\n[1]\n" + whole[1])
-    (report,) = kb.session_import(file)
+    (report,) = kb.sessions.import_(file)
     assert report.added == 3
     assert [problem.line for problem in report.problems] == [2, 3, 5]
 
@@ -83,19 +83,19 @@ def test_what_cannot_be_read_is_told_and_passed_over(open_kb: Open, folder: Path
 @pytest.mark.parametrize("name", ["../../evil", "a/b", "nul", "..", "x" * 300, "日本"])
 def test_a_transcript_cannot_name_a_file_elsewhere(name: str, open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
-    (report,) = kb.session_import(write(tmp_path / "c.jsonl", [claude("user", "Hi.", "u1", sessionId=name)]))
-    assert (kb.machine / "sessions" / f"{report.session}.jsonl").is_file()
+    (report,) = kb.sessions.import_(write(tmp_path / "c.jsonl", [claude("user", "Hi.", "u1", sessionId=name)]))
+    assert (kb.vault.machine / "sessions" / f"{report.session}.jsonl").is_file()
     assert "/" not in report.session
 
 
 def test_what_is_no_transcript_is_refused(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     with pytest.raises(UnreadableInput, match="no transcript"):
-        kb.session_import(write(tmp_path / "other.jsonl", [{"a": 1}]))
+        kb.sessions.import_(write(tmp_path / "other.jsonl", [{"a": 1}]))
     with pytest.raises(UnreadableInput, match="cannot be read"):
-        kb.session_import(tmp_path / "none.jsonl")
+        kb.sessions.import_(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match="unknown format"):
-        kb.session_import(write(tmp_path / "c.jsonl", CLAUDE), format="word")
+        kb.sessions.import_(write(tmp_path / "c.jsonl", CLAUDE), format="word")
 
 
 @pytest.mark.parametrize(

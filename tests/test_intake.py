@@ -10,11 +10,11 @@ from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.filters import EVERYTHING
+from memory_kb.learning.entry_store import EntryStore
 from memory_kb.learning.intake import Offer, plan_sighting
 from memory_kb.learning.memories import Memory, make_memory, plan_fields, with_link
 from memory_kb.learning.remember import Draft
 from memory_kb.model import Location
-from memory_kb.verbs.keeping import Keeping
 
 MakeVault = Callable[[Files], Path]
 PROJECT = Location()
@@ -22,8 +22,8 @@ RULE = "Deploys happen on Mondays only, after the backup."
 
 
 @pytest.fixture
-def keeping(folder: Path, home: Path) -> Keeping:
-    return Keeping.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW)
+def keeping(folder: Path, home: Path) -> EntryStore:
+    return KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).store
 
 
 def offer(
@@ -32,37 +32,37 @@ def offer(
     return Offer(Draft(text, kind="rule", **draft), place, key, "It was said.", origin)  # type: ignore[arg-type]
 
 
-def take(keeping: Keeping, *offers: Offer) -> list[str]:
-    return [one.action for one in keeping._take_in("extract", offers)[0].taken]
+def take(keeping: EntryStore, *offers: Offer) -> list[str]:
+    return [one.action for one in keeping.take_in("extract", offers)[0].taken]
 
 
 def notes(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.md"))
 
 
-def test_an_offer_is_kept_once(keeping: Keeping, folder: Path) -> None:
+def test_an_offer_is_kept_once(keeping: EntryStore, folder: Path) -> None:
     assert take(keeping, offer(), offer(key="s1/rule/2")) == ["created", "known"]
     (note,) = notes(folder)
     before = note.read_bytes()
-    intake, run = keeping._take_in("extract", [offer(), offer(key="s1/rule/2")])
+    intake, run = keeping.take_in("extract", [offer(), offer(key="s1/rule/2")])
     assert [one.action for one in intake.taken] == ["known", "known"]
     assert run.run is None
     assert notes(folder) == [note]
     assert note.read_bytes() == before
 
 
-def test_another_session_reinforces_it_once(keeping: Keeping, folder: Path) -> None:
+def test_another_session_reinforces_it_once(keeping: EntryStore, folder: Path) -> None:
     take(keeping, offer(fields=(("session_id", "s1"),)))
     again = offer(key="s2/rule/1", origin="s2")
     assert take(keeping, again) == ["reinforced"]
     assert take(keeping, again) == ["known"]
     assert take(keeping, offer(key="s1/other", origin="s1")) == ["known"]
-    (memory,) = keeping._memories()
+    (memory,) = keeping.all()
     assert (memory.reinforcement_count, memory.words("sources")) == (1, ("s2",))
 
 
 @pytest.mark.parametrize("status", ["retired", "rejected"])
-def test_what_was_rejected_stays_away(keeping: Keeping, folder: Path, status: str) -> None:
+def test_what_was_rejected_stays_away(keeping: EntryStore, folder: Path, status: str) -> None:
     take(keeping, offer())
     (note,) = notes(folder)
     note.write_text(note.read_text().replace("status: active", f"status: {status}"))
@@ -70,14 +70,14 @@ def test_what_was_rejected_stays_away(keeping: Keeping, folder: Path, status: st
     assert take(keeping, offer()) == ["known"]
 
 
-def test_what_a_person_deleted_does_not_come_back(keeping: Keeping, folder: Path) -> None:
+def test_what_a_person_deleted_does_not_come_back(keeping: EntryStore, folder: Path) -> None:
     take(keeping, offer())
     notes(folder)[0].unlink()
     assert take(keeping, offer(), offer(key="s1/rule/2")) == ["forgotten", "forgotten"]
     assert notes(folder) == []
 
 
-def test_a_credential_is_refused_and_the_rest_goes_on(keeping: Keeping) -> None:
+def test_a_credential_is_refused_and_the_rest_goes_on(keeping: EntryStore) -> None:
     assert take(keeping, offer("The key is AKIAABCDEFGHIJKLMNOP today."), offer()) == ["refused", "created"]
 
 
@@ -91,7 +91,7 @@ def test_a_credential_is_refused_and_the_rest_goes_on(keeping: Keeping) -> None:
     ],
 )
 def test_places(
-    keeping: Keeping, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str
+    keeping: EntryStore, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str
 ) -> None:
     take(keeping, offer(place=place, fields=tuple(fields)))
     (note,) = notes(folder)
@@ -100,7 +100,7 @@ def test_places(
 
 def test_a_plain_folder_has_no_jobs(vault: MakeVault, home: Path) -> None:
     plain = vault({"a.md": "Text.\n"})
-    keeping = Keeping.open(plain, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW)
+    keeping = KnowledgeBase.open(plain, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).store
     take(keeping, offer(place=Location("job", "api")))
     assert [str(note.parent.relative_to(plain)) for note in notes(plain)] == [".", "rules"]
 
@@ -110,9 +110,9 @@ def test_memories_hold_the_whole_text(vault: MakeVault, open_kb: Callable[..., K
         f"## Part {number}\n\n" + "A sentence of some length that fills the part. " * 30 for number in range(8)
     )
     kb = open_kb(vault({"memory/config.yaml": "", "memory/learnings/a.md": f"---\nid: a\nkind: fact\n---\n{body}\n"}))
-    (memory,) = map(make_memory, kb._reading(lambda index: list(index.memories(EVERYTHING))))
+    (memory,) = map(make_memory, kb.index.read(lambda index: list(index.memories(EVERYTHING))))
     assert memory.text.split() == body.split()
-    assert memory.hash == kb.note(memory.path).hash
+    assert memory.hash == kb.writer.read(memory.path).hash
 
 
 def test_links_of_others_stay_as_written() -> None:

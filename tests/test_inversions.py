@@ -45,20 +45,20 @@ def test_a_scan_proposes_the_exact_warning(scanned: tuple[Path, KnowledgeBase, s
     assert fields["links"] == [{"to": "r", "relation": "derived_from"}]
     assert fields_of(folder, "memory/rules/r.md")["id"] == "r"
     assert (folder / "memory/rules/r.md").read_text() == rule()
-    assert kb.rules_select(["sse"]).anti_patterns == ()
+    assert kb.rules.select(["sse"]).anti_patterns == ()
 
 
 def test_scanning_again_proposes_nothing_more(scanned: tuple[Path, KnowledgeBase, str]) -> None:
     folder, kb, proposed = scanned
     before = notes_of(folder)
-    assert kb.review_scan().proposed == ()
-    kb.rules_feedback("r", "failure")
-    assert kb.review_scan().proposed == ()
+    assert kb.review.scan().proposed == ()
+    kb.rules.feedback("r", "failure")
+    assert kb.review.scan().proposed == ()
     assert set(notes_of(folder)) == set(before)
-    kb.review_reject(proposed)
-    assert (kb.review_scan().proposed, waiting(kb)) == ((), [])
+    kb.review.reject(proposed)
+    assert (kb.review.scan().proposed, waiting(kb)) == ((), [])
     (folder / kb.show(proposed).path).unlink()
-    assert kb.review_scan().proposed == (), "a proposal that a person deleted does not come back"
+    assert kb.review.scan().proposed == (), "a proposal that a person deleted does not come back"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_scanning_again_proposes_nothing_more(scanned: tuple[Path, KnowledgeBase
 )
 def test_candidates(vault: MakeVault, open_kb: OpenKB, fields: dict[str, Any], count: int) -> None:
     folder = vault({**CONFIG, "memory/rules/r.md": rule(**fields)})
-    assert len(open_kb(folder).review_scan(dry_run=True).proposed) == count
+    assert len(open_kb(folder).review.scan(dry_run=True).proposed) == count
     assert list(notes_of(folder)) == ["vault/memory/rules/r.md"]
 
 
@@ -101,24 +101,24 @@ def test_negative_rules(text: str, negative: bool) -> None:
 def test_a_negative_rule_is_flagged_instead(vault: MakeVault, open_kb: OpenKB) -> None:
     folder = vault({**CONFIG, "memory/rules/r.md": rule("Never wait.")})
     kb = open_kb(folder)
-    assert (kb.review_scan().proposed, waiting(kb)) == ((), ["r"])
+    assert (kb.review.scan().proposed, waiting(kb)) == ((), ["r"])
     assert fields_of(folder, "memory/rules/r.md")["flags"] == ["deprecation_candidate"]
-    assert kb.review_scan().run.run is None
-    kb.review_approve("r")
-    assert (waiting(kb), kb.review_scan().run.run) == ([], None)
+    assert kb.review.scan().run.run is None
+    kb.review.approve("r")
+    assert (waiting(kb), kb.review.scan().run.run) == ([], None)
     later = open_kb(folder, NOW.replace(day=22))
-    later.rules_feedback("r", "failure")
-    later.review_scan()
-    later.review_reject("r", reason="never true")
+    later.rules.feedback("r", "failure")
+    later.review.scan()
+    later.review.reject("r", reason="never true")
     assert later.show("r").status == "rejected"
 
 
 def test_approving_puts_the_warning_in_the_place_of_the_rule(scanned: tuple[Path, KnowledgeBase, str]) -> None:
     folder, kb, proposed = scanned
     before = tree(folder)
-    preview = kb.review_approve(proposed, dry_run=True)
+    preview = kb.review.approve(proposed, dry_run=True)
     assert tree(folder) == before
-    run = kb.review_approve(proposed[:8])
+    run = kb.review.approve(proposed[:8])
     assert {change.path for change in preview.changes} == {change.path for change in run.changes}
     shown, original = kb.show(proposed), kb.show("r")
     assert (shown.status, shown.path.rpartition("/")[0]) == ("active", "memory/rules")
@@ -126,11 +126,11 @@ def test_approving_puts_the_warning_in_the_place_of_the_rule(scanned: tuple[Path
     assert (original.status, original.metadata["confidence"]) == ("retired", 0.0)
     assert original.metadata["links"] == [{"to": proposed, "relation": "superseded_by"}]
     assert {"to": "r", "relation": "supersedes"} in shown.metadata["links"]
-    assert [one.id for one in kb.rules_select(["sse"]).anti_patterns] == [proposed]
-    assert kb.rules_select(["sse"]).rules == ()
+    assert [one.id for one in kb.rules.select(["sse"]).anti_patterns] == [proposed]
+    assert kb.rules.select(["sse"]).rules == ()
     once = tree(folder)
-    assert kb.review_approve(proposed).run is None
-    assert kb.review_scan().run.run is None
+    assert kb.review.approve(proposed).run is None
+    assert kb.review.scan().run.run is None
     assert tree(folder) == once
     kb.undo(run.run)
     assert tree(folder) == before
@@ -141,14 +141,14 @@ def test_an_approval_written_by_hand_is_completed(scanned: tuple[Path, Knowledge
     path = kb.show(proposed).path
     (folder / path).write_text((folder / path).read_text().replace("status: proposed", "status: active"))
     assert waiting(kb) == []
-    assert [one.id for one in kb.rules_select(["sse"]).anti_patterns] == [proposed]
-    kb.review_scan()
+    assert [one.id for one in kb.rules.select(["sse"]).anti_patterns] == [proposed]
+    kb.review.scan()
     assert (kb.show("r").status, kb.show(proposed).path) == ("retired", path)
     (folder / "memory/rules/r.md").write_text(
         (folder / "memory/rules/r.md").read_text().replace("status: retired", "status: active")
     )
-    assert kb.review_scan().run.run is None, "a rule that a person brought back stays"
-    kb.review_approve(proposed)
+    assert kb.review.scan().run.run is None, "a rule that a person brought back stays"
+    kb.review.approve(proposed)
     assert (kb.show("r").status, kb.show(proposed).path.rpartition("/")[0]) == ("retired", "memory/rules")
 
 
@@ -156,15 +156,15 @@ def test_a_rejection_written_by_hand_is_one(scanned: tuple[Path, KnowledgeBase, 
     folder, kb, proposed = scanned
     path = folder / kb.show(proposed).path
     path.write_text(path.read_text().replace("status: proposed", "status: rejected"))
-    assert (waiting(kb), kb.review_scan().proposed, kb.show("r").status) == ([], (), "active")
+    assert (waiting(kb), kb.review.scan().proposed, kb.show("r").status) == ([], (), "active")
 
 
 def test_an_open_proposal_keeps_the_sweep_away(scanned: tuple[Path, KnowledgeBase, str]) -> None:
     _, kb, proposed = scanned
     for _ in range(3):
-        kb.rules_feedback("r", "failure")
+        kb.rules.feedback("r", "failure")
     assert kb.sweep().flagged == ()
-    kb.review_reject(proposed)
+    kb.review.reject(proposed)
     assert kb.sweep().flagged == ("r",)
 
 
@@ -172,14 +172,14 @@ def test_the_rule_of_the_same_place_is_retired(vault: MakeVault, home: Path, ope
     folder = vault({**CONFIG, "memory/jobs/a/rules/r.md": rule(), "memory/jobs/b/rules/r.md": rule()})
     write_files(home, {"rules/g.md": rule(id="g")})
     kb = open_kb(folder)
-    proposed = kb.review_scan().proposed
+    proposed = kb.review.scan().proposed
     paths = sorted(kb.show(one).path.rpartition("/")[0] for one in proposed)
     assert paths == ["memory/jobs/a/review", "memory/jobs/b/review", "~global/review"]
     (folder / "memory/jobs/c/rules").mkdir(parents=True)
     (folder / "memory/jobs/c/rules/r.md").write_text(rule())
-    assert [kb.show(one).path.startswith("memory/jobs/c/") for one in kb.review_scan().proposed] == [True]
+    assert [kb.show(one).path.startswith("memory/jobs/c/") for one in kb.review.scan().proposed] == [True]
     (first,) = [one for one in proposed if kb.show(one).path.startswith("memory/jobs/b/")]
-    kb.review_approve(first)
+    kb.review.approve(first)
     assert [kb.show(f"memory/jobs/{job}/rules/r.md").status for job in "ab"] == ["active", "retired"]
 
 
@@ -187,12 +187,12 @@ def test_an_id_that_stands_twice_is_proposed_once(vault: MakeVault, open_kb: Ope
     loop = proposal(id="loop", kind="pitfall", tags="[inverted]", links="[{to: loop, relation: derived_from}]")
     folder = vault({**CONFIG, "memory/rules/r.md": f"{rule()}\n{rule('Another.')}", "memory/review/loop.md": loop})
     kb = open_kb(folder)
-    (proposed,) = kb.review_scan().proposed
-    assert {item.id: item.of for item in kb.review_list()} == {proposed: "r", "loop": None}
+    (proposed,) = kb.review.scan().proposed
+    assert {item.id: item.of for item in kb.review.list()} == {proposed: "r", "loop": None}
     before = (folder / "memory/rules/r.md").read_text()
-    assert kb.review_approve(proposed).conflicts
+    assert kb.review.approve(proposed).conflicts
     assert ((folder / "memory/rules/r.md").read_text(), kb.show(proposed).status) == (before, "proposed")
-    kb.review_approve("loop")
+    kb.review.approve("loop")
     assert kb.show("loop").status == "active"
 
 
@@ -201,11 +201,11 @@ def test_a_flag_that_was_looked_at_comes_back_with_new_evidence(vault: MakeVault
     kb = open_kb(folder)
     assert kb.sweep().flagged == ("r",)
     assert waiting(kb) == ["r"]
-    kb.review_approve("r")
+    kb.review.approve("r")
     assert (waiting(kb), kb.sweep().flagged, kb.sweep().run.run) == ([], (), None)
     tomorrow = open_kb(folder, NOW.replace(day=22))
     assert tomorrow.sweep().flagged == ()
-    tomorrow.rules_feedback("r", "failure")
+    tomorrow.rules.feedback("r", "failure")
     assert tomorrow.sweep().flagged == ("r",)
 
 
@@ -214,14 +214,14 @@ def test_an_edit_in_between_is_not_overwritten(
 ) -> None:
     """The rule and the warning go together, or both stay."""
     folder, kb, proposed = scanned
-    write = kb._compose
+    write = kb.writer._compose
 
     def edit(*args: Any, **how: Any) -> Any:
         (folder / "memory/rules/r.md").write_text(rule("Use sleep to wait, but only here."))
         return write(*args, **how)
 
-    monkeypatch.setattr(kb, "_compose", edit)
-    run = kb.review_approve(proposed)
+    monkeypatch.setattr(kb.writer, "_compose", edit)
+    run = kb.review.approve(proposed)
     assert run.conflicts
     assert "but only here" in (folder / "memory/rules/r.md").read_text()
     assert (kb.show("r").status, kb.show(proposed).status) == ("active", "proposed")
@@ -239,7 +239,7 @@ def test_two_scans_and_two_approvals_at_once(vault: MakeVault, home: Path, open_
         assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0, 0]
 
     twice("review", "scan")
-    (item,) = open_kb(folder).review_list()
+    (item,) = open_kb(folder).review.list()
     twice("review", "approve", item.id)
     assert sorted(one.status for one in open_kb(folder).list(status=["active", "retired", "proposed"])) == [
         "active",

@@ -75,7 +75,7 @@ def test_a_model_names_the_key_terms_once(open_with: Open, fake: FakeProvider) -
     assert len(fake.calls) == 1
     sent = json.dumps(fake.calls[0].body)
     assert "quokka lock" in sent
-    spent = [json.loads(line) for line in (kb.machine / "log" / "spend.jsonl").read_text().splitlines()]
+    spent = [json.loads(line) for line in (kb.vault.machine / "log" / "spend.jsonl").read_text().splitlines()]
     assert [line["model"] for line in spent] == ["m"]
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and 
 
 def plan(kb: KnowledgeBase) -> list[Change]:
     many, one, gone, world = (
-        kb.note(path) for path in ("memory/many.md", "memory/one.md", "memory/gone.md", "~global/g.md")
+        kb.writer.read(path) for path in ("memory/many.md", "memory/one.md", "memory/gone.md", "~global/g.md")
     )
     return [
         set_fields(many, "a", {"status": "retired"}, "Over."),
@@ -52,7 +52,7 @@ def make(place: Path) -> Path:
 
 def do_plan(place: Path) -> None:
     with open_at(place) as kb:
-        kb.run_plan("test", plan(kb))
+        kb.writer.run("test", plan(kb))
 
 
 def undo(place: Path) -> None:
@@ -94,11 +94,11 @@ def test_a_run_killed_at_any_step_is_completed_or_never_was(tmp_path: Path, verb
         assert all(found.get(path) in (before.get(path), after.get(path)) for path in before | after | found)
         half += found not in (before, after)
         with open_at(place) as kb:
-            told = kb.killed_run()
+            told = kb.writer.killed_run()
             assert bool(told) or found in (before, after)
-            repaired = kb.doctor(fix=True).repaired if step % 2 else kb.recover()
+            repaired = kb.doctor(fix=True).repaired if step % 2 else kb.writer.recover()
             assert bool(told) == any("was killed" in line for line in repaired)
-            assert kb.killed_run() == ()
+            assert kb.writer.killed_run() == ()
             assert notes_only(place) in (before, after)
             ends.add(notes_only(place) == after)
             runs = [run for run in kb.runs() if run.verb == ("undo" if verb is undo else "test")]
@@ -119,7 +119,7 @@ def test_the_next_run_completes_a_killed_one_and_says_so(tmp_path: Path) -> None
             break
     assert (place / "vault/memory/many.md").read_bytes() != ODD
     with open_at(place) as kb:
-        report = kb.run_plan("next", [create_file("memory/next.md", "Next.\n", "x")])
+        report = kb.writer.run("next", [create_file("memory/next.md", "Next.\n", "x")])
         assert len(report.notices) == 1
         assert "was killed while it wrote; it is completed" in report.notices[0]
         assert [run.verb for run in kb.runs()] == ["next", "test"]
@@ -138,7 +138,7 @@ def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: P
             break
     (place / "vault/memory/many.md").write_bytes(theirs)
     with open_at(place) as kb:
-        (sentence,) = kb.recover()
+        (sentence,) = kb.writer.recover()
         assert (
             "except memory/many.md, memory/archive/2026-11/b.md" in sentence
             or "except memory/archive/2026-11/b.md, memory/many.md" in sentence
@@ -153,12 +153,12 @@ def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: P
 def test_a_run_that_wrote_all_but_did_not_say_so_is_kept_though_a_person_wrote_since(tmp_path: Path) -> None:
     place = make(tmp_path)
     with open_at(place) as kb:
-        kb.run_plan("test", [set_fields(kb.note("memory/one.md"), "one", {"a": 1}, "x")])
-        log = kb.machine / "log/decisions.jsonl"
+        kb.writer.run("test", [set_fields(kb.writer.read("memory/one.md"), "one", {"a": 1}, "x")])
+        log = kb.vault.machine / "log/decisions.jsonl"
         log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
         (place / "vault/memory/one.md").write_bytes(b"Theirs.\n")
-        assert "completed, except memory/one.md" in kb.recover()[0]
-        assert (kb.runs(), kb.killed_run(), kb.undo().run) == ((), (), None)
+        assert "completed, except memory/one.md" in kb.writer.recover()[0]
+        assert (kb.runs(), kb.writer.killed_run(), kb.undo().run) == ((), (), None)
         assert b'"before": ""' in log.read_bytes()
     assert (place / "vault/memory/one.md").read_bytes() == b"Theirs.\n"
 
@@ -166,20 +166,20 @@ def test_a_run_that_wrote_all_but_did_not_say_so_is_kept_though_a_person_wrote_s
 def test_an_intent_torn_at_any_byte_is_struck_out(tmp_path: Path) -> None:
     place = make(tmp_path)
     with open_at(place) as kb:
-        kb.run_plan("first", [create_file("memory/first.md", "1.\n", "x")])
-        log = kb.machine / "log/decisions.jsonl"
+        kb.writer.run("first", [create_file("memory/first.md", "1.\n", "x")])
+        log = kb.vault.machine / "log/decisions.jsonl"
         kept = log.read_bytes()
         before = notes_only(place)
-        kb.run_plan("test", plan(kb))
+        kb.writer.run("test", plan(kb))
         intent = log.read_bytes()[len(kept) :].rpartition(b'{"run"')[0]
         kb.undo()
         rng = random.Random(0)
         for cut in [*sorted(rng.sample(range(1, len(intent) + 1), 40)), len(intent)]:
             log.write_bytes(kept + intent[:cut])
-            kb.recover()
+            kb.writer.recover()
             assert [run.verb for run in kb.runs()] == ["first"]
             assert notes_only(place) == before
-            report = kb.run_plan("again", [create_file("memory/again.md", "2.\n", "x")])
+            report = kb.writer.run("again", [create_file("memory/again.md", "2.\n", "x")])
             assert kb.undo(report.run).conflicts == ()
 
 
@@ -192,13 +192,13 @@ from memory_kb.notes.plans import create_file, set_fields
 from memory_kb.notes.sheets import find_entry
 with open_at(Path(sys.argv[1])) as kb:
     def count(path):
-        note = kb.note(path)
+        note = kb.writer.read(path)
         have = find_entry(note.text, path, sys.argv[3]).metadata.get("count", 0)
         return [set_fields(note, sys.argv[3], {"count": have + 1}, "Counted.")]
     done = 0
     while done < int(sys.argv[4]):
         plan = count("memory/many.md") + [create_file(f"memory/log/{os.getpid()}-{done}.md", "x\\n", "x")]
-        report = kb.run_plan("count", plan, replan=count)
+        report = kb.writer.run("count", plan, replan=count)
         done += any(change.action == "set" for change in report.changes)
 """
 
@@ -245,9 +245,9 @@ def test_processes_killed_at_random_moments(tmp_path: Path) -> None:
             assert file.read_bytes().startswith((b"x\n", b"---", b"\xef\xbb\xbf---")), file
     assert killed == 8
     with open_at(place) as kb:
-        kb.recover()
+        kb.writer.recover()
         kb.sync()
-        for line in (kb.machine / "log/decisions.jsonl").read_bytes().splitlines():
+        for line in (kb.vault.machine / "log/decisions.jsonl").read_bytes().splitlines():
             assert json.loads(line)
         runs = kb.runs()
         assert runs

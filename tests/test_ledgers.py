@@ -24,7 +24,7 @@ SECRET = "ghp_" + "a1b2" * 9
 
 def test_a_first_checkpoint(folder: Path, open_kb: Open) -> None:
     """S2-37."""
-    done = open_kb(folder).ledger_set(
+    done = open_kb(folder).ledgers.set(
         "eng-001-backend",
         task="T-42",
         goal="CRUD for users",
@@ -53,15 +53,15 @@ def test_a_first_checkpoint(folder: Path, open_kb: Open) -> None:
 
 def test_a_checkpoint_says_what_is_new_and_keeps_the_rest(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.ledger_set("a", task="T-1", goal="Ship", files=["x"], git=False)
-    kb.ledger_set("a", task="T-2", completed=["T-1"], git=False)
-    kb.ledger_set("a", completed=["T-1", "T-0"], files=["y"], git=False)
-    ledger = kb.ledger_show("a").as_mapping
+    kb.ledgers.set("a", task="T-1", goal="Ship", files=["x"], git=False)
+    kb.ledgers.set("a", task="T-2", completed=["T-1"], git=False)
+    kb.ledgers.set("a", completed=["T-1", "T-0"], files=["y"], git=False)
+    ledger = kb.ledgers.show("a").as_mapping
     assert (ledger["tasks_completed"], ledger["current_task"]) == (2, "T-2")
     assert (ledger["state"]["files_modified"], ledger["context"]["current_goal"]) == (["y"], "Ship")
-    assert kb.ledger_set("a", completed=["T-1"], git=False).run.run is None
-    kb.ledger_set("a", tasks_completed=12, task="", git=False)
-    assert (kb.ledger_show("a").tasks_completed, kb.ledger_show("a").current_task) == (12, None)
+    assert kb.ledgers.set("a", completed=["T-1"], git=False).run.run is None
+    kb.ledgers.set("a", tasks_completed=12, task="", git=False)
+    assert (kb.ledgers.show("a").tasks_completed, kb.ledgers.show("a").current_task) == (12, None)
     assert len(list((folder / "memory/ledgers").iterdir())) == 1
 
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_splices(vault: MakeVault, open_kb: Open) -> None:
     )
     folder = vault(CONFIG | {"memory/notes/ledger.md": text})
     kb = open_kb(folder)
-    kb.ledger_set("eng-002", files=["b.py"], goal="New", completed=["T-9"], git=False)
+    kb.ledgers.set("eng-002", files=["b.py"], goal="New", completed=["T-9"], git=False)
     after = text.replace("2026-01-01T00:00:00Z", "2026-11-21T12:00:00Z").replace(
         "tasks_completed: 3", "tasks_completed: 4"
     )
@@ -130,13 +130,13 @@ def test_an_object_in_the_shape_of_the_seed(folder: Path, open_kb: Open) -> None
         "mood": "good",
     }
     kb = open_kb(folder)
-    done = kb.ledger_set(told=told)
+    done = kb.ledgers.set(told=told)
     assert done.notices == ("mood is no field of a ledger",)
-    shown = kb.ledger_show("eng-001").as_mapping
+    shown = kb.ledgers.show("eng-001").as_mapping
     assert {name: shown[name] for name in ("tasks_completed", "current_task", "state", "context")} == {
         name: told[name] for name in ("tasks_completed", "current_task", "state", "context")
     }
-    assert kb.ledger_set(told=shown).run.run is None
+    assert kb.ledgers.set(told=shown).run.run is None
 
 
 @pytest.mark.parametrize(
@@ -169,33 +169,33 @@ def test_odd_ledgers_are_shown_as_far_as_they_go(vault: MakeVault, open_kb: Open
             }
         )
     )
-    [ledger] = kb.ledger_list()
+    [ledger] = kb.ledgers.list()
     assert (ledger.agent_id, ledger.tasks_completed, ledger.as_mapping["state"]["files_modified"]) == ("odd", 2, [])
     with pytest.raises(UnknownEntry, match=r"^no ledger of 'b'"):
-        kb.ledger_show("b")
+        kb.ledgers.show("b")
 
 
 def test_each_scope_has_its_own_ledger_of_an_agent(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.ledger_set("a", task="P", git=False)
-    kb.ledger_set("a", task="J", job="api", git=False)
-    assert (kb.ledger_show("a").current_task, kb.ledger_show("a", "api").current_task) == ("P", "J")
-    assert kb.ledger_show("a", "api").path == "memory/jobs/api/ledgers/a.md"
-    assert len(kb.ledger_list()) == 2
+    kb.ledgers.set("a", task="P", git=False)
+    kb.ledgers.set("a", task="J", job="api", git=False)
+    assert (kb.ledgers.show("a").current_task, kb.ledgers.show("a", "api").current_task) == ("P", "J")
+    assert kb.ledgers.show("a", "api").path == "memory/jobs/api/ledgers/a.md"
+    assert len(kb.ledgers.list()) == 2
 
 
 def test_two_agents_of_one_slug(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     for agent in ("a/b", "a b", "../a b"):
-        kb.ledger_set(agent, task=agent, git=False)
+        kb.ledgers.set(agent, task=agent, git=False)
     assert sorted(one.name for one in (folder / "memory/ledgers").iterdir()) == ["a-b-2.md", "a-b-3.md", "a-b.md"]
-    assert kb.ledger_show("a b").current_task == "a b"
+    assert kb.ledgers.show("a b").current_task == "a b"
 
 
 def test_ledgers_are_not_found_unasked(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.ledger_set("wombat", task="T", git=False)
-    kb.handoff_create("wombat", "bilby", done=["Wombat things."], git=False)
+    kb.ledgers.set("wombat", task="T", git=False)
+    kb.handoffs.create("wombat", "bilby", done=["Wombat things."], git=False)
     assert kb.search("wombat").hits == ()
     assert {hit.kind for hit in kb.search("wombat", kind=["ledger", "handoff"]).hits} == {"ledger", "handoff"}
 
@@ -212,5 +212,5 @@ def test_ledgers_are_not_found_unasked(folder: Path, open_kb: Open) -> None:
 )
 def test_a_ledger_keeps_no_credentials(told: dict[str, object], folder: Path, open_kb: Open) -> None:
     with pytest.raises(SecretRefused):
-        open_kb(folder).ledger_set("a", git=False, **told)  # type: ignore[arg-type]
+        open_kb(folder).ledgers.set("a", git=False, **told)  # type: ignore[arg-type]
     assert not (folder / "memory/ledgers").exists()

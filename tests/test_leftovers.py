@@ -29,8 +29,8 @@ def untracked(folder: Path) -> set[str]:
 
 
 def change(kb: KnowledgeBase) -> None:
-    note = kb.note("memory/rules/a.md")
-    kb.run_plan(
+    note = kb.writer.read("memory/rules/a.md")
+    kb.writer.run(
         "test", [set_fields(note, "n1", {"importance": 0.9}, "x"), create_file("memory/rules/b.md", "B.\n", "x")]
     )
 
@@ -54,7 +54,7 @@ def test_a_killed_write_leaves_nothing_for_git(
             break
         assert untracked(folder) <= wanted
         with KnowledgeBase.open(folder, tmp_path / "home", environ={"HOME": str(tmp_path)}) as again:
-            again.run_plan("next", [create_file("memory/rules/next.md", "N.\n", "x")])
+            again.writer.run("next", [create_file("memory/rules/next.md", "N.\n", "x")])
         assert not list(folder.rglob("*.tmp"))
         shutil.rmtree(tmp_path)
         shutil.copytree(saved, tmp_path)
@@ -74,7 +74,7 @@ def test_hard_links_and_attributes_stay(folder: Path, open_kb: Callable[..., Kno
     assert "importance: 0.9" in (tmp_path / "other-name.md").read_text()
     (tmp_path / "other-name.md").unlink()
     kb = open_kb(folder)
-    kb.run_plan("test", [set_fields(kb.note("memory/rules/a.md"), "n1", {"importance": 0.8}, "x")])
+    kb.writer.run("test", [set_fields(kb.writer.read("memory/rules/a.md"), "n1", {"importance": 0.8}, "x")])
     assert os.getxattr(file, "user.colour") == b"red"
 
 

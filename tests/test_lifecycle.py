@@ -13,7 +13,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.learning.upkeep.archive import activation_score
 from memory_kb.learning.upkeep.reinforce import find_due
 from memory_kb.learning.upkeep.stages import STAGES, Transition, guess_stage
-from memory_kb.notes.retrievals import Credit, Retrieval, RetrievalLog
+from memory_kb.notes.retrievals import Credit, Retrieval, RetrievalLog, log_shown
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -32,7 +32,7 @@ def entry(entry_id: str, text: str, **fields: object) -> str:
 
 
 def remember_session(kb: KnowledgeBase, session: str | None, *ids: str) -> None:
-    kb._log_retrieval("search", ids, session=session)
+    log_shown(kb.vault, "search", ids, session=session)
 
 
 # -- reinforcement -------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_a_killed_run_is_counted_neither_twice_nor_never(vault: MakeVault, open_
     )
     kb = open_kb(folder)
     remember_session(kb, "s1", "a", "b")
-    log = RetrievalLog(kb.machine / "log")
+    log = RetrievalLog(kb.vault.machine / "log")
     log.credit("2026-11-21T12:00:00.000Z", [Credit("s1", {"a": 1, "b": 1}, is_done=False)])
     (folder / "memory/learnings/a.md").write_text(entry("a", "Redis.", reinforcement_count=1))
     assert [change.id for change in kb.reinforce("s1").changes] == ["b"]
@@ -131,7 +131,7 @@ def test_of_one_id_at_two_scopes_the_most_specific_counts(vault: MakeVault, open
 def test_a_torn_log_is_read_as_far_as_it_goes(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Redis.")}))
     remember_session(kb, "s1", "a")
-    log = kb.machine / "log/retrievals.jsonl"
+    log = kb.vault.machine / "log/retrievals.jsonl"
     log.write_bytes(log.read_bytes() + b'{"ts": "2026", "verb": "sea')
     remember_session(kb, "s1", "b")
     assert [one.ids for one in RetrievalLog(log.parent).read()] == [("a",), ("b",)]
@@ -165,13 +165,13 @@ STAGED = {
 def test_a_transition_retires_what_was_for_the_stage_that_ended(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(CONFIG | STAGED | {"INTENT.md": "Stage: planning\n"})
     kb = open_kb(folder)
-    assert kb.stage_detect().is_new
+    assert kb.stage.detect().is_new
     (folder / "INTENT.md").write_text("**Stage:** implementation\n")
-    report = kb.stage_detect()
+    report = kb.stage.detect()
     assert (report.before, report.stage) == ("planning", "implementation")
     assert sorted(str(change.id) for change in report.run.changes if change.action == "set") == ["d", "m", "t"]
-    assert kb.stage_detect().run.run is None
-    assert kb.stage_show() == "implementation"
+    assert kb.stage.detect().run.run is None
+    assert kb.stage.show() == "implementation"
 
 
 @pytest.mark.parametrize("intent", [None, "", "Lunch is at noon.\n", "plan and review\n"])
@@ -180,7 +180,7 @@ def test_an_unknown_stage_retires_nothing(vault: MakeVault, open_kb: Open, inten
     folder = vault(
         CONFIG | STAGED | {"memory/.current-stage": "planning\n"} | ({} if intent is None else {"INTENT.md": intent})
     )
-    report = open_kb(folder).stage_detect()
+    report = open_kb(folder).stage.detect()
     assert report.run.run is None
     assert report.notice
     assert (folder / "memory/.current-stage").read_text() == "planning\n"
@@ -201,9 +201,9 @@ def test_transitions(before: str, now: str, ends: str | None) -> None:
 
 def test_the_stage_of_a_job_is_its_own(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(CONFIG | STAGED | {"memory/jobs/api/.current-stage": "planning\n"}))
-    report = kb.stage_set("implementation", "api")
+    report = kb.stage.set("implementation", "api")
     assert [change.id for change in report.run.changes if change.action == "set"] == ["d"]
-    assert (kb.stage_show("api"), kb.stage_show()) == ("implementation", "unknown")
+    assert (kb.stage.show("api"), kb.stage.show()) == ("implementation", "unknown")
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -256,7 +256,7 @@ def test_what_is_faded_moves_to_the_archive(vault: MakeVault, open_kb: Open) -> 
     assert sorted(file.name for file in archive.iterdir()) == ["old.md", "two-one.md"]
     assert (archive / "old.md").read_text() == entry("old", "Faded.", last_reinforced=OLD, status="archived")
     assert (folder / "memory/learnings/two.md").read_text() == entry("two", "Second.")
-    assert kb._archive().run is None
+    assert kb.lifecycle.archive().run is None
     assert [hit.status for hit in kb.search("faded").hits] == ["archived"]
     assert kb.undo().conflicts == ()
     assert (folder / "memory/learnings/old.md").read_text() == entry("old", "Faded.", last_reinforced=OLD)
@@ -264,8 +264,8 @@ def test_what_is_faded_moves_to_the_archive(vault: MakeVault, open_kb: Open) -> 
 
 def test_age_counts_from_the_day_and_not_from_the_hour(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(CONFIG | {"memory/learnings/a.md": entry("a", "Text.", last_reinforced="'2026-01-01'")})
-    assert open_kb(folder, datetime(2026, 10, 13, 23, 59, tzinfo=UTC))._archive().run is None
-    assert open_kb(folder, datetime(2026, 10, 14, 0, 1, tzinfo=UTC))._archive().run
+    assert open_kb(folder, datetime(2026, 10, 13, 23, 59, tzinfo=UTC)).lifecycle.archive().run is None
+    assert open_kb(folder, datetime(2026, 10, 14, 0, 1, tzinfo=UTC)).lifecycle.archive().run
 
 
 # -- promotion -----------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_what_three_jobs_learned_becomes_the_projects(vault: MakeVault, open_kb:
     kb = open_kb(vault(CONFIG | jobs(SAID, SAID.replace("Run", "run"), SAID + " Always.")))
     report = kb.promote()
     assert [change.action for change in report.changes] == ["create"]
-    (made,) = (one for one in kb._memories() if one.place.scope == "project")
+    (made,) = (one for one in kb.store.all() if one.place.scope == "project")
     assert made.text.strip() == SAID + " Always."
     assert (made.word("promoted_from"), made.word("promoted_at")) == ("session", "2026-11-21")
     assert set(made.words("sources")) == {"j0", "j1", "j2"}

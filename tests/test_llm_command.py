@@ -181,7 +181,7 @@ def test_a_vault_cannot_name_a_program(command: Callable[..., Path], folder: Pat
     write_files(folder / "memory", {"config.yaml": f"llm:\n  command: [{program}]\n"})
     with KnowledgeBase.open(folder, home, environ={"PATH": os.environ["PATH"]}) as kb:
         log_session(kb)
-        assert "llm.command" in kb.warnings[0]
+        assert "llm.command" in kb.vault.warnings[0]
         assert kb.extract("s1", scopes=["escalation"]).scopes[0].outcome == "skipped"
     assert runs_of(program) == []
 
@@ -191,7 +191,7 @@ def test_the_end_of_a_session_says_what_it_cost(
 ) -> None:
     kb = open_with(command(prints(ANSWER)))
     log_session(kb)
-    extraction = next(step for step in kb.session_end("s1").steps if step.name == "extraction")
+    extraction = next(step for step in kb.sessions.end("s1").steps if step.name == "capture")
     assert "1 learning kept" in extraction.message
     assert "calls, " in extraction.message
     assert "$0.0000" in extraction.message

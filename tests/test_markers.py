@@ -62,7 +62,7 @@ def test_a_request_to_write_it_down_keeps_the_sentence_it_points_at(folder: Path
         Event(role="user", content="The queue is drained at night."),
         Event(role="user", content="make a note of that"),
     ]
-    kb.session_append([*events[:1], Event(role="assistant", content="OK."), *events[1:]], session="s")
+    kb.sessions.append([*events[:1], Event(role="assistant", content="OK."), *events[1:]], session="s")
     assert [one.text for one in kb.capture(session="s").kept] in ([], ["The queue is drained at night."])
 
 
@@ -86,8 +86,8 @@ def test_capture_at_the_end_of_a_session_follows_the_setting(
 ) -> None:
     (folder / "memory/config.yaml").write_text(f"learning: {{capture: '{chosen}'}}\n", encoding="utf-8")
     kb = open_kb(folder)
-    kb.session_append([Event(role="user", content="From now on, sign all release commits.")], session="s")
-    kb.session_end("s", outcome="success")
+    kb.sessions.append([Event(role="user", content="From now on, sign all release commits.")], session="s")
+    kb.sessions.end("s", outcome="success")
     found = [file.parent.name for file in (folder / "memory").rglob("sign-all*.md")]
     assert found == ([where] if where else [])
 
@@ -134,8 +134,8 @@ def test_a_small_change_that_made_a_command_work_is_proposed(
 ) -> None:
     kb = open_kb(folder)
     for session in ("a", "b"):
-        kb.session_append([Event(role="user", content="Set it up."), *events], session=session)
-        kb.session_end(session, outcome="success")
+        kb.sessions.append([Event(role="user", content="Set it up."), *events], session=session)
+        kb.sessions.end(session, outcome="success")
     proposals = kb.list(status=["proposed"])
     assert len(proposals) == count
     for one in proposals:
@@ -152,8 +152,8 @@ def test_a_change_that_was_reverted_on_request_is_proposed(folder: Path, open_kb
         Event(role="user", content="Please revert that, the config must stay flat."),
         *run("r", "git checkout config.py", "Updated 1 path", ok=True),
     ]
-    kb.session_append(events, session="s")
-    kb.session_end("s", outcome="success")
+    kb.sessions.append(events, session="s")
+    kb.sessions.end("s", outcome="success")
     texts = [kb.show(one.id).text or "" for one in kb.list(status=["proposed"])]
     assert any("`config.py` was reverted on request: “Please revert that" in text for text in texts)
 
@@ -167,10 +167,10 @@ def test_only_what_a_session_used_is_reinforced(
 ) -> None:
     kb = open_kb(folder)
     learned = kb.learn(text)
-    kb.session_start("s")
+    kb.sessions.start("s")
     events = [*run("1", "docker start redis", "ok", ok=True), Event(role="assistant", content="The suite needs Redis.")]
-    kb.session_append([*events, *(edit("e", "a.py") if has_changed else [])], session="s")
+    kb.sessions.append([*events, *(edit("e", "a.py") if has_changed else [])], session="s")
     kb.context("suite Redis treasurer invoices", session="s")
-    kb.session_end("s", outcome="success")
+    kb.sessions.end("s", outcome="success")
     found = kb.show(learned.id).metadata["reinforcement_count"]
     assert found == (count if has_changed else 0)

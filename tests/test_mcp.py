@@ -153,7 +153,7 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
     def fail(*_: object, **__: object) -> None:
         raise UnreadableInput("the disk is full")
 
-    monkeypatch.setattr(KnowledgeBase, "promote", fail)
+    monkeypatch.setattr("memory_kb.verbs.lifecycle.Lifecycle.promote", fail)
 
     async def work() -> None:
         async with inside(project, home, "full") as client:
@@ -162,9 +162,9 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
             assert told.data["action"] == "ended"
             by_name = {step["name"]: step for step in told.data["steps"]}
             assert by_name["capture"]["runs"]
-            assert by_name["promotion"]["outcome"] == "failed"
-            assert "promotion: failed, the disk is full" in told.text
-            assert "2 of the 14 steps failed; once that is mended, session_end again does what is left." in told.text
+            assert by_name["maintain"]["outcome"] == "failed"
+            assert "promotion: the disk is full" in told.text
+            assert "1 of the 5 steps failed; once that is mended, session_end again does what is left." in told.text
 
     run(work)
 
@@ -265,7 +265,7 @@ def test_what_is_shown_is_written_down_under_one_session(
     project: Path, home: Path, open_kb: Callable[[Path], KnowledgeBase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "memory/config.yaml").write_text("reinforcement: {counts: shown}\n", encoding="utf-8")
-    log = open_kb(project).machine / "log" / "retrievals.jsonl"
+    log = open_kb(project).vault.machine / "log" / "retrievals.jsonl"
 
     async def work() -> None:
         async with inside(project, home) as client:

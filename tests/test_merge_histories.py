@@ -198,7 +198,7 @@ def test_two_clones_edited_at_random_come_to_the_same(tmp_path: Path, home: Path
         there = {entry_id for path in notes for entry_id in said_by((clone.folder / path).read_text())}
         for entry_id in [one for one in rng.sample(ids, 8) if one in there]:
             with suppress(UsageError):  # one that is retired by then
-                kb.rules_feedback(entry_id, rng.choice(["success", "failure"]))
+                kb.rules.feedback(entry_id, rng.choice(["success", "failure"]))
         kb.learn(f"What {name} learned about numbats.")
         clone.save(name)
     first.git("fetch", "-q", str(second.folder), "main:theirs")

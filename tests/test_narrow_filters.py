@@ -46,7 +46,7 @@ def kb(vault: MakeVault, open_kb: Callable[[Path], KnowledgeBase]) -> KnowledgeB
 @pytest.mark.parametrize("filters", NARROW)
 def test_the_best_are_those_of_a_match_of_everything(kb: KnowledgeBase, filters: Filters, limit: int) -> None:
     assert is_narrow(filters)
-    index, expression = kb._keeper.index, parse_query("quokka wombat grass").expression
+    index, expression = kb.index.index, parse_query("quokka wombat grass").expression
     everything = index.match(expression, WEIGHTS, Filters(), 1_000)
     passing = {one.key for one in index.candidates([one.key for one in everything], filters)}
     expected = [one for one in everything if one.key in passing][:limit]
@@ -57,6 +57,6 @@ def test_the_best_are_those_of_a_match_of_everything(kb: KnowledgeBase, filters:
 @pytest.mark.parametrize("filters", NARROW)
 def test_they_are_found_by_an_index(kb: KnowledgeBase, filters: Filters) -> None:
     condition, values = where(filters, "chunks")
-    with closing(sqlite3.connect(kb.machine / ".memory.db")) as connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection:
         plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT rowid FROM chunks WHERE {condition}", values).fetchall()
     assert any("chunks_few" in str(step) for step in plan), plan

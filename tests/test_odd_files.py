@@ -195,7 +195,7 @@ def test_rows_renumbered_from_outside_change_no_answer(
     kb = open_kb(vault({f"memory/learnings/{name}.md": long for name in "abc"}))
     before = kb.search("beta3", limit=20).hits
     keys = query(kb, "SELECT rowid FROM chunks ORDER BY rowid")
-    with closing(sqlite3.connect(kb.machine / ".memory.db", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db", isolation_level=None)) as connection:
         connection.execute(statement)
     was_renumbered = query(kb, "SELECT rowid FROM chunks ORDER BY rowid") != keys
     result = kb.search("beta3", limit=20)
@@ -205,7 +205,7 @@ def test_rows_renumbered_from_outside_change_no_answer(
 
 
 def put_vector(kb: KnowledgeBase) -> None:
-    with closing(sqlite3.connect(kb.machine / ".memory.db")) as connection, connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection, connection:
         connection.execute("INSERT INTO embedding_cache VALUES ('h', 'p', 'm', 3, x'00', '2026-01-01')")
 
 
@@ -220,7 +220,7 @@ def test_cached_vectors_survive_every_rebuild(vault: Vault, open_kb: Open) -> No
     kb = open_kb(folder)
     kb.sync()
     kb.close()
-    with closing(sqlite3.connect(kb.machine / ".memory.db")) as connection:
+    with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection:
         connection.execute("PRAGMA user_version = 77")
     kb = open_kb(folder)
     kb.sync()
@@ -232,7 +232,7 @@ def test_deleting_the_index_changes_no_answer(vault: Vault, open_kb: Open) -> No
     kb = open_kb(folder)
     before = kb.search("retry payment platypus").hits
     kb.close()
-    shutil.rmtree(kb.machine)
+    shutil.rmtree(kb.vault.machine)
     assert open_kb(folder).search("retry payment platypus").hits == before
 
 

@@ -161,13 +161,13 @@ def test_what_was_used_need_not_have_been_injected(vault: MakeVault, open_kb: Op
 def test_what_the_agent_says_counts(shown: Path, open_kb: OpenKB) -> None:
     show(shown, "r1", session="s1")
     kb = open_kb(shown)
-    kb.session_start("s1", agent="coder")
-    kb.session_append([Event(role="assistant", content="Done. [memory-kb: helpful r1] - saved an hour")], session="s1")
-    kb.session_append(
+    kb.sessions.start("s1", agent="coder")
+    kb.sessions.append([Event(role="assistant", content="Done. [memory-kb: helpful r1] - saved an hour")], session="s1")
+    kb.sessions.append(
         [Event(type="tool_call", tool="Write", args={"content": "x = 1  # [memory-kb: harmful p]\n"})], session="s1"
     )
-    kb.session_append([Event(type="tool_result", tool="Read", content="[memory-kb: harmful r2]")], session="s1")
-    kb.session_append([Event(role="user", content=wrap("Write [memory-kb: harmful r2] when it hurts."))], session="s1")
+    kb.sessions.append([Event(type="tool_result", tool="Read", content="[memory-kb: harmful r2]")], session="s1")
+    kb.sessions.append([Event(role="user", content=wrap("Write [memory-kb: harmful r2] when it hurts."))], session="s1")
     kb.outcome("coder", "t", "mixed")
     assert states(shown) == {"r1": SUCCESS, "r2": SETTLED, "p": FAILURE, "s": UNTOUCHED}
 
@@ -218,7 +218,7 @@ def test_a_call_that_was_killed_is_counted_once(
 
     monkeypatch.setattr(OutcomeLog, "append", die_at_the_second)
     if not is_written:
-        monkeypatch.setattr(kb, "run_plan", lambda *_args, **_how: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(kb.writer, "run", lambda *_args, **_how: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         kb.outcome("coder", "t", "success")
     monkeypatch.undo()
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_written_credits_nothing(
         raise UnreadableInput("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kb, "run_plan", fail)
+        patch.setattr(kb.writer, "run", fail)
         with pytest.raises(UnreadableInput):
             kb.outcome("coder", "t", "success")
     assert state(shown, "r1") == UNTOUCHED
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_written_credits_nothing(
 
 def test_a_person_edits_in_between(shown: Path, open_kb: OpenKB, monkeypatch: pytest.MonkeyPatch) -> None:
     kb, file = open_kb(shown), shown / "memory/rules/r1.md"
-    compose, is_first = kb._compose, True
+    compose, is_first = kb.writer._compose, True
 
     def edit(*args: Any, **how: Any) -> Any:
         nonlocal is_first
@@ -257,7 +257,7 @@ def test_a_person_edits_in_between(shown: Path, open_kb: OpenKB, monkeypatch: py
         is_first = False
         return compose(*args, **how)
 
-    monkeypatch.setattr(kb, "_compose", edit)
+    monkeypatch.setattr(kb.writer, "_compose", edit)
     kb.outcome("coder", "t", "success")
     assert "in new words" in file.read_text()
     assert (state(shown, "r1"), state(shown, "r2")) == ((0.5, 2, 1), SUCCESS)

@@ -34,7 +34,7 @@ def plan_all(kb: KnowledgeBase) -> list[Change]:
     """A planner that touches everything in every way; it plans nothing where it is done."""
     if (kb.vault.home / "rules/one.md").exists():
         return []
-    many, one, world = (kb.note(path) for path in (MANY.path, SINGLE.path, "~global/g.md"))
+    many, one, world = (kb.writer.read(path) for path in (MANY.path, SINGLE.path, "~global/g.md"))
     return [
         set_fields(many, "a", {"status": "retired"}, "Over."),
         move(many, "memory/archive/2026-11/b.md", "Old.", "b"),
@@ -45,13 +45,13 @@ def plan_all(kb: KnowledgeBase) -> list[Change]:
 
 
 def log_of(kb: KnowledgeBase) -> bytes:
-    file = kb.machine / "log/decisions.jsonl"
+    file = kb.vault.machine / "log/decisions.jsonl"
     return file.read_bytes() if file.exists() else b""
 
 
 def test_a_run_is_logged_with_a_line_for_each_change(place: Path) -> None:
     with open_at(place) as kb:
-        report = kb.run_plan("test", plan_all(kb))
+        report = kb.writer.run("test", plan_all(kb))
         lines = [json.loads(line) for line in log_of(kb).splitlines()]
         assert kb.search("New", limit=1).hits[0].id == "new"
     changes = [line for line in lines if "splices" in line]
@@ -77,13 +77,13 @@ def test_a_run_is_logged_with_a_line_for_each_change(place: Path) -> None:
 
 def test_running_a_planner_again_changes_and_records_nothing(place: Path) -> None:
     with open_at(place) as kb:
-        kb.run_plan("test", plan_all(kb))
+        kb.writer.run("test", plan_all(kb))
         before, log = tree(place), log_of(kb)
-        again = kb.run_plan("test", plan_all(kb))
+        again = kb.writer.run("test", plan_all(kb))
         assert (again.run, again.changes) == (None, ())
-        note = kb.note("~global/g.md")
+        note = kb.writer.read("~global/g.md")
         assert (
-            kb.run_plan(
+            kb.writer.run(
                 "test", [set_fields(note, "g", {"importance": 0.9}, "Used."), write_file(note, note.text, "Same.")]
             ).run
             is None
@@ -94,7 +94,7 @@ def test_running_a_planner_again_changes_and_records_nothing(place: Path) -> Non
 def test_a_dry_run_shows_a_diff_and_writes_nothing(place: Path) -> None:
     before = tree(place)
     with open_at(place) as kb:
-        report = kb.run_plan("test", plan_all(kb), dry_run=True)
+        report = kb.writer.run("test", plan_all(kb), dry_run=True)
         assert (report.run, len(report.changes), log_of(kb)) == (None, 5, b"")
     assert "-status:   active   # why\r\n+status:   retired   # why\r\n" in report.diff
     assert "--- /dev/null\n+++ memory/learnings/deep/new.md\n@@ -0,0 +1,4 @@\n" in report.diff
@@ -107,7 +107,7 @@ def test_a_persons_edit_wins_and_the_rest_goes_on(place: Path) -> None:
     with open_at(place) as kb:
         plan = plan_all(kb)
         (place / "vault" / SINGLE.path).write_bytes(theirs)
-        report = kb.run_plan("test", plan)
+        report = kb.writer.run("test", plan)
     assert [(conflict.path, conflict.id, conflict.code) for conflict in report.conflicts] == [
         (SINGLE.path, "one", "changed")
     ]
@@ -120,7 +120,7 @@ def test_a_changed_file_is_planned_anew(place: Path) -> None:
     with open_at(place) as kb:
         plan = plan_all(kb)
         (place / "vault" / SINGLE.path).write_bytes(ONE + b"A person added this.\n")
-        report = kb.run_plan(
+        report = kb.writer.run(
             "test", plan, replan=lambda path: [change for change in plan_all(kb) if change.path == path]
         )
     assert (report.conflicts, len(report.changes)) == ((), 5)
@@ -140,7 +140,7 @@ def test_an_edit_at_the_last_moment_wins_too(place: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(DecisionLog, "begin", edit_and_begin)
     with open_at(place) as kb:
-        report = kb.run_plan("test", plan_all(kb))
+        report = kb.writer.run("test", plan_all(kb))
         assert [conflict.id for conflict in report.conflicts] == ["a", "b"]
         assert [change.id for change in report.changes] == ["one", "new", "g"]
         assert kb.runs()[0].files == (
@@ -156,10 +156,10 @@ def test_an_edit_at_the_last_moment_wins_too(place: Path, monkeypatch: pytest.Mo
 def test_large_texts_are_kept_once_beside_the_log(place: Path) -> None:
     text = "---\nid: big\n---\n" + "word " * 2_000
     with open_at(place) as kb:
-        kb.run_plan("test", [create_file("memory/big.md", text, "x")])
-        kb.run_plan("test", [move(kb.note("memory/big.md"), "memory/bigger.md", "x")])
+        kb.writer.run("test", [create_file("memory/big.md", text, "x")])
+        kb.writer.run("test", [move(kb.writer.read("memory/big.md"), "memory/bigger.md", "x")])
         assert len(log_of(kb)) < 4_000
-        assert [blob.read_text() for blob in (kb.machine / "log/blobs").iterdir()] == [text]
+        assert [blob.read_text() for blob in (kb.vault.machine / "log/blobs").iterdir()] == [text]
         kb.undo()
         kb.undo()
     assert not (place / "vault/memory/big.md").exists()
@@ -172,7 +172,7 @@ def test_a_locked_folder_leaves_everything_as_it_was(place: Path) -> None:
     (place / "home").chmod(0o500)
     try:
         with open_at(place) as kb, pytest.raises(MemoryKBError, match="cannot be written"):
-            kb.run_plan("test", plan_all(kb))
+            kb.writer.run("test", plan_all(kb))
     finally:
         (place / "home").chmod(0o755)
     assert tree(place) == before
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_leaves_everything_as_it_was(
         plan = plan_all(kb)
         monkeypatch.setattr(os, "access", refuse)
         with pytest.raises(UnreadableInput, match=r"^~global/[a-z/.]* cannot be written: Permission denied$"):
-            kb.run_plan("test", plan)
+            kb.writer.run("test", plan)
         assert log_of(kb) == b""
     assert tree(place) == before
 
@@ -205,11 +205,11 @@ from memory_kb.errors import UnreadableInput
 from memory_kb.notes.plans import create_file, set_fields
 with open_at(Path(sys.argv[1])) as kb:
     kb.sync()
-    plan = [create_file("memory/new/small.md", "---\\nid: s\\n---\\n", "x"), set_fields(kb.note("memory/one.md"), "one", {"a": 1}, "x")]
+    plan = [create_file("memory/new/small.md", "---\\nid: s\\n---\\n", "x"), set_fields(kb.writer.read("memory/one.md"), "one", {"a": 1}, "x")]
     plan.append(create_file("memory/new/large.md", "---\\nid: l\\n---\\n" + "x" * int(sys.argv[3]), "x"))
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
     try:
-        kb.run_plan("test", plan)
+        kb.writer.run("test", plan)
     except UnreadableInput as exc:
         print(exc)
 """
@@ -242,7 +242,7 @@ def test_a_full_disk_leaves_everything_as_it_was(place: Path, size: int, limit: 
     assert re.search(message, done.stdout), done.stdout
     assert tree(place) == before
     with open_at(place) as kb:
-        assert (kb.runs(), kb.killed_run()) == ((), ())
+        assert (kb.runs(), kb.writer.killed_run()) == ((), ())
 
 
 @posix
@@ -260,7 +260,7 @@ def test_a_failure_while_writing_takes_back_what_was_written(place: Path, monkey
         plan = plan_all(kb)
         monkeypatch.setattr(os, "replace", fail_once)
         with pytest.raises(UnreadableInput, match="Input/output error; everything is as it was"):
-            kb.run_plan("test", plan)
+            kb.writer.run("test", plan)
         assert log_of(kb) == b""
     assert len(calls) > 2
     assert tree(place) == before

@@ -193,10 +193,10 @@ def test_select_reads_project_and_home(vault: MakeVault, home: Path, open_kb: Op
     write_files(
         home, {"rules/a.md": rule("Global.", id="both"), "rules/c.md": rule("Use uv.", id="g", tags="[python]")}
     )
-    selection = open_kb(folder).rules_select(["sse"], type="api")
+    selection = open_kb(folder).rules.select(["sse"], type="api")
     assert [one.text for one in (*selection.rules, *selection.anti_patterns)] == ["Buffer chunks.", "Never block."]
     assert selection.total_score == round(0.75 + 0.75 * 1.5, 6)
-    assert [one.scope for one in open_kb(folder).rules_list()] == ["project", "global", "project"]
+    assert [one.scope for one in open_kb(folder).rules.list()] == ["project", "global", "project"]
     done = run(
         "--vault", folder, "rules", "select", "--label", "sse", "--type", "api", env={"MEMORY_KB_NOW": NOW.isoformat()}
     )
@@ -215,10 +215,10 @@ def test_rules_of_other_jobs_are_hidden(vault: MakeVault, open_kb: OpenKB) -> No
         }
     )
     kb = open_kb(folder)
-    assert [one.id for one in kb.rules_select(["sse"], job="b").rules] == ["b"]
-    assert [one.id for one in kb.rules_select("sse").rules] == ["a", "b"]
+    assert [one.id for one in kb.rules.select(["sse"], job="b").rules] == ["b"]
+    assert [one.id for one in kb.rules.select("sse").rules] == ["a", "b"]
     with pytest.raises(UsageError):
-        kb.rules_select(["sse"], task="t")
+        kb.rules.select(["sse"], task="t")
 
 
 def test_the_commands(vault: MakeVault, run: Run) -> None:

@@ -52,9 +52,9 @@ def test_import_of_a_playbook(folder: Path, tmp_path: Path, open_kb: OpenKB) -> 
     source = tmp_path / "playbook.yaml"
     source.write_text(SEED)
     kb = open_kb(folder)
-    dry = kb.rules_import(source, dry_run=True)
+    dry = kb.rules.import_(source, dry_run=True)
     assert ([one.action for one in dry.rules], notes_of(folder)) == (["created", "created"], {})
-    report = kb.rules_import(source)
+    report = kb.rules.import_(source)
     assert [(one.id, one.action, one.line) for one in report.rules] == [
         ("rule_xyz", "created", 2),
         ("../../escape", "created", 13),
@@ -74,7 +74,7 @@ def test_import_of_a_playbook(folder: Path, tmp_path: Path, open_kb: OpenKB) -> 
     )
     assert (second["kind"], second["confidence"], second["maturity"]) == ("pitfall", 0.5, "nascent")
     before = notes_of(folder)
-    again = kb.rules_import(source)
+    again = kb.rules.import_(source)
     assert ([one.action for one in again.rules], again.run.run, notes_of(folder)) == (["known", "known"], None, before)
 
 
@@ -85,7 +85,7 @@ def test_import_of_a_cass_playbook(folder: Path, tmp_path: Path, run: Run, open_
     shown = json.loads(done.stdout)
     assert [problem["line"] for problem in shown["problems"]] == [6, 7]
     assert [one["action"] for one in shown["rules"]] == ["created"] * 3
-    listed = {one.id: one for one in open_kb(folder).rules_list()}
+    listed = {one.id: one for one in open_kb(folder).rules.list()}
     assert {name: (one.kind, one.stored_confidence, one.maturity, one.tags) for name, one in listed.items()} == {
         "b-8f3a2c": ("rule", 0.45, "nascent", ("tooling",)),
         "b-000001": ("pitfall", 1.0, "proven", ("testing",)),
@@ -109,10 +109,10 @@ def test_import_passes_over_what_is_known_forgotten_or_secret(folder: Path, tmp_
     ]
     source.write_text(yaml.safe_dump(listed))
     before = notes_of(folder)
-    report = kb.rules_import(source)
+    report = kb.rules.import_(source)
     assert [one.action for one in report.rules] == ["known", "forgotten", "refused", "created", "refused", "created"]
     assert all(notes_of(folder)[name] == text for name, text in before.items())
-    assert [one.action for one in kb.rules_import(source).rules] == [
+    assert [one.action for one in kb.rules.import_(source).rules] == [
         "known",
         "forgotten",
         "refused",
@@ -127,7 +127,7 @@ def test_rules_whose_names_look_alike_get_files_of_their_own(folder: Path, tmp_p
     source.write_text(
         "- {id: rule-project-1, text: Wait for 8 seconds}\n- {id: rule-project-2, text: 'Wait, for 8 seconds!'}\n"
     )
-    report = open_kb(folder).rules_import(source)
+    report = open_kb(folder).rules.import_(source)
     assert ([one.action for one in report.rules], report.run.conflicts) == (["created", "created"], ())
     assert len(notes_of(folder)) == 2
 
@@ -183,23 +183,23 @@ def test_export_is_read_back(vault: MakeVault, tmp_path: Path, home: Path, open_
         )
     )
     done = run("--vault", folder, "rules", "export", "--yaml")
-    assert done.stdout == open_kb(folder).rules_export()
+    assert done.stdout == open_kb(folder).rules.export()
     assert [one["id"] for one in yaml.safe_load(done.stdout)["rules"]] == ["r", "p"]
     other = tmp_path / "other"
     (other / "memory/rules").mkdir(parents=True)
     source = tmp_path / "exported.yaml"
     source.write_text(done.stdout)
     kb = open_kb(other)
-    kb.rules_import(source)
-    for one, copy in zip(open_kb(folder).rules_list(), kb.rules_list(), strict=True):
+    kb.rules.import_(source)
+    for one, copy in zip(open_kb(folder).rules.list(), kb.rules.list(), strict=True):
         kept = ("id", "kind", "text", "confidence", "maturity", "success_count", "tags", "last_applied", "is_pinned")
         assert [getattr(one, name) for name in kept] == [getattr(copy, name) for name in kept]
-    assert kb.rules_export() == done.stdout
+    assert kb.rules.export() == done.stdout
 
 
 def test_errors_of_import_say_what_to_do(folder: Path, tmp_path: Path, open_kb: OpenKB) -> None:
     kb = open_kb(folder)
     with pytest.raises(UnreadableInput, match="cannot be read"):
-        kb.rules_import(tmp_path / "none.yaml")
+        kb.rules.import_(tmp_path / "none.yaml")
     with pytest.raises(UsageError):
-        kb.rules_import(tmp_path / "none.yaml", task="t")
+        kb.rules.import_(tmp_path / "none.yaml", task="t")

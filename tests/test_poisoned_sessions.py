@@ -34,6 +34,6 @@ POISON = (
 )
 def test_what_nobody_typed_is_not_kept(event: Callable[[str], Event], line: str, folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.session_append([Event(role="user", content="Fix the login."), event(line)], session="s")
-    kb.session_end("s", outcome="success")
+    kb.sessions.append([Event(role="user", content="Fix the login."), event(line)], session="s")
+    kb.sessions.end("s", outcome="success")
     assert [entry.kind for entry in kb.list(status=["active", "proposed"])] == ["episode"]

@@ -271,8 +271,8 @@ def import_text(kb: KnowledgeBase, file: Path, text: str) -> tuple[str, str, lis
     """Return the format, the session and the events after the first; a second import must add nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    report = kb.session_import(file)[0]
-    assert [one.added for one in kb.session_import(file)] == [0] * len(kb.session_import(file))
+    report = kb.sessions.import_(file)[0]
+    assert [one.added for one in kb.sessions.import_(file)] == [0] * len(kb.sessions.import_(file))
     return report.format, report.session, replay(kb, report.session)
 
 
@@ -352,7 +352,7 @@ def test_an_export_of_cursor(kb: KnowledgeBase, tmp_path: Path) -> None:
 
 
 def test_a_transcript_of_cursor(kb: KnowledgeBase, tmp_path: Path) -> None:
-    (report,) = kb.session_import(write(tmp_path / "c0ffee.jsonl", CURSOR_LINES))
+    (report,) = kb.sessions.import_(write(tmp_path / "c0ffee.jsonl", CURSOR_LINES))
     assert (report.format, report.session) == ("cursor", "c0ffee")
     assert lines_of(replay(kb, "c0ffee")) == [
         ("notice", "system", "<user_info>linux</user_info>"),
@@ -416,7 +416,7 @@ def test_opencode(indent: int | None, kb: KnowledgeBase, tmp_path: Path) -> None
 def test_a_file_of_no_known_shape_is_refused(name: str, text: str, kb: KnowledgeBase, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UnreadableInput):
-        kb.session_import(tmp_path / name)
+        kb.sessions.import_(tmp_path / name)
 
 
 def test_a_folder_gives_the_sessions_of_this_project(kb: KnowledgeBase, run: Run, folder: Path, tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ def test_what_specstory_and_aider_left_in_the_project(kb: KnowledgeBase) -> None
     history.parent.mkdir(parents=True)
     history.write_text(SPECSTORY, encoding="utf-8")
     (project / ".aider.chat.history.md").write_text(AIDER, encoding="utf-8")
-    made = {one.session: one.format for one in kb.session_import(project)}
+    made = {one.session: one.format for one in kb.sessions.import_(project)}
     assert made == {
         "5f0c2d6e-1111-4222-8333-444455556666": "specstory",
         "aider-20260504T091011": "aider",
@@ -454,15 +454,15 @@ def test_what_specstory_and_aider_left_in_the_project(kb: KnowledgeBase) -> None
 
 
 def test_what_a_hook_logged_is_not_imported_again(kb: KnowledgeBase, tmp_path: Path) -> None:
-    kb.session_start("c1", agent="claude-code")
+    kb.sessions.start("c1", agent="claude-code")
     args = {"command": "pytest -q"}
     logged = [
         Event(role="user", content="Mend the login."),
         Event(type="tool_call", tool="Bash", call_id="t1", args=args),
         Event(type="tool_result", tool="Bash", call_id="t1", ok=False, content="2 failed"),
     ]
-    kb.session_append(logged, session="c1")
-    kb.session_import(write(tmp_path / "c1.jsonl", [*CLAUDE, claude("user", "Mend the login.", "u99")]))
+    kb.sessions.append(logged, session="c1")
+    kb.sessions.import_(write(tmp_path / "c1.jsonl", [*CLAUDE, claude("user", "Mend the login.", "u99")]))
     events = replay(kb, "c1")
     assert [event.content for event in events if event.role == "user"].count("Mend the login.") == 2
     assert sum(event.call_id == "t1" for event in events) == 2
@@ -471,9 +471,9 @@ def test_what_a_hook_logged_is_not_imported_again(kb: KnowledgeBase, tmp_path: P
 
 def test_the_same_session_from_its_agent_and_from_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(SPECSTORY, encoding="utf-8")
-    (report,) = kb.session_import(tmp_path / "a.md")
+    (report,) = kb.sessions.import_(tmp_path / "a.md")
     said_first = "Mend the importer, we never retry twice."
-    kb.session_import(write(tmp_path / "a.jsonl", [claude("user", said_first, "u1", sessionId=report.session)]))
+    kb.sessions.import_(write(tmp_path / "a.jsonl", [claude("user", said_first, "u1", sessionId=report.session)]))
     assert [event.content for event in replay(kb, report.session)].count(said_first) == 1
 
 
@@ -481,7 +481,7 @@ _MEASURE = f"""{PEAK}
 import sys
 from memory_kb import KnowledgeBase
 with KnowledgeBase.open(sys.argv[1], home=sys.argv[2]) as kb:
-    (report,) = kb.session_import(sys.argv[3])
+    (report,) = kb.sessions.import_(sys.argv[3])
 print(report.added, peak())
 """
 

@@ -45,7 +45,7 @@ def test_so_are_searches_and_contexts_and_what_came_of_them(
 ) -> None:
     kb, task = open_kb(folder), f"rotate the upload key {GITHUB}"
     kb.search(f"upload key password=hunter2hunter {AWS}", mode="text")
-    kb.skills_search(f"upload key {AWS}")
+    kb.skills.search(f"upload key {AWS}")
     kb.context(task, agent="coder")
     assert [one.id for one in kb.outcome("coder", task, "success").credits] == ["key-1"]
     assert kb.outcome("coder", task, "success").credits == ()

@@ -42,7 +42,7 @@ def test_the_queue(vault: MakeVault, open_kb: OpenKB, run: Run) -> None:
         }
     )
     kb = open_kb(folder)
-    items = {item.id: item for item in kb.review_list()}
+    items = {item.id: item for item in kb.review.list()}
     assert list(items) == ["w", "p", "q", "f"]
     assert {name: item.proposes for name, item in items.items()} == {
         "w": "entry",
@@ -50,7 +50,7 @@ def test_the_queue(vault: MakeVault, open_kb: OpenKB, run: Run) -> None:
         "q": "entry",
         "f": "flag",
     }
-    assert [item.id for item in kb.review_list(kind=["rule"])] == ["f"]
+    assert [item.id for item in kb.review.list(kind=["rule"])] == ["f"]
     shown = json.loads(run("--vault", folder, "review", "list", "--json").stdout)["items"]
     assert [item["id"] for item in shown] == list(items)
     done = run("--vault", folder, "review", "list", env={"MEMORY_KB_NOW": NOW.isoformat()})
@@ -70,7 +70,7 @@ def test_a_proposal_is_put_in_use(vault: MakeVault, open_kb: OpenKB) -> None:
         }
     )
     kb = open_kb(folder)
-    kb.review_approve("p", "e", "m1", "h", "memory/learnings/no-id.md")
+    kb.review.approve("p", "e", "m1", "h", "memory/learnings/no-id.md")
     assert {name: kb.show(name).path for name in ("p", "e", "h", "m2")} == {
         "p": "memory/learnings/p-2.md",
         "e": "memory/jobs/j/episodes/2026-11-20/e.md",
@@ -103,7 +103,7 @@ def test_an_institutional_proposal_goes_to_the_institution(
     }
     folder = vault(files | ({path: before} if before else {}))
     kb = open_kb(folder)
-    run = kb.review_approve("p", "q")
+    run = kb.review.approve("p", "q")
     after = (folder / path).read_bytes()
     assert after.startswith(before or b"")
     found = parse_document(after.decode(), path)
@@ -112,7 +112,7 @@ def test_an_institutional_proposal_goes_to_the_institution(
     if before and b"\r\n" in before:
         assert after.count(b"\n") == after.count(b"\r\n")
     assert not (folder / "memory/review/p.md").exists()
-    assert kb.review_approve("p", "q").run is None
+    assert kb.review.approve("p", "q").run is None
     kb.undo(run.run)
     assert (folder / "memory/review/p.md").exists()
     assert ((folder / path).read_bytes() if before else (folder / path).exists()) == (before or False)
@@ -128,7 +128,7 @@ def test_an_institution_that_would_swallow_the_entry_is_left(vault: MakeVault, o
     )
     before = notes_of(folder)
     with pytest.raises(CannotSplice):
-        open_kb(folder).review_approve("p")
+        open_kb(folder).review.approve("p")
     assert notes_of(folder) == before
 
 
@@ -136,8 +136,8 @@ def test_a_plain_folder_has_a_queue_too(vault: MakeVault, open_kb: OpenKB) -> No
     folder = vault({"review/p.md": proposal(), "review/plain.md": "A review of a book.\n", "rules/r.md": rule()})
     kb = open_kb(folder)
     assert waiting(kb) == ["p"]
-    (proposed,) = kb.review_scan().proposed
-    kb.review_approve("p", proposed)
+    (proposed,) = kb.review.scan().proposed
+    kb.review.approve("p", proposed)
     assert (kb.show("p").path, kb.show(proposed).path.partition("/")[0], kb.show("r").status) == (
         "learnings/p.md",
         "rules",
@@ -149,16 +149,16 @@ def test_what_was_rejected_stays_and_does_not_come_back(vault: MakeVault, open_k
     text = proposal("Walruses like ice in the morning.")
     folder = vault({**CONFIG, "memory/review/p.md": text})
     kb = open_kb(folder)
-    kb.review_reject("p", reason="only  at sea: no")
+    kb.review.reject("p", reason="only  at sea: no")
     changed = text.replace("status: proposed", "status: rejected").replace(
         "---\nWalruses", "reviewed: '2026-11-21'\nreview_reason: 'only at sea: no'\n---\nWalruses"
     )
     assert (folder / "memory/review/p.md").read_text() == changed
-    assert kb.review_reject("p").run is None
+    assert kb.review.reject("p").run is None
     assert (waiting(kb), ids(kb, "walruses")) == ([], [])
     with pytest.raises(Forgotten):
         kb.learn("Walruses like ice in the morning.")
-    kb.review_approve("p")
+    kb.review.approve("p")
     assert kb.show("p").path == "memory/learnings/p.md"
     assert kb.learn("Walruses like ice in the morning.").action == "reinforced"
 
@@ -166,12 +166,12 @@ def test_what_was_rejected_stays_and_does_not_come_back(vault: MakeVault, open_k
 @pytest.mark.parametrize(
     ("verb", "wanted", "error"),
     [
-        ("review_approve", "gone", UsageError),
-        ("review_reject", "gone", UsageError),
-        ("review_reject", "live", UsageError),
-        ("review_approve", "nobody", UnknownEntry),
-        ("review_reject", "nobody", UnknownEntry),
-        ("review_show", "nobody", UnknownEntry),
+        ("approve", "gone", UsageError),
+        ("reject", "gone", UsageError),
+        ("reject", "live", UsageError),
+        ("approve", "nobody", UnknownEntry),
+        ("reject", "nobody", UnknownEntry),
+        ("show", "nobody", UnknownEntry),
     ],
 )
 def test_what_cannot_be_judged(
@@ -188,10 +188,10 @@ def test_what_cannot_be_judged(
     before = notes_of(folder)
     kb = open_kb(folder)
     with pytest.raises(error) as caught:
-        getattr(kb, verb)(wanted) if verb == "review_show" else getattr(kb, verb)("p", wanted)
+        getattr(kb.review, verb)(wanted) if verb == "show" else getattr(kb.review, verb)("p", wanted)
     assert caught.value.hint  # type: ignore[attr-defined]
     assert notes_of(folder) == before
-    assert kb.review_approve("live").run is None
+    assert kb.review.approve("live").run is None
 
 
 def test_the_commands(scanned: tuple[Path, KnowledgeBase, str], run: Run) -> None:
@@ -263,22 +263,22 @@ def test_a_proposal_is_edited_and_goes_on_waiting(queue: Path, open_kb: OpenKB, 
     assert file.read_text() == before.replace("Otters like rivers.\n\nIn full.", "Otters like quiet rivers.")
     kb = open_kb(queue)
     assert waiting(kb) == ["new", "mid", "old"]
-    kb.review_approve("new")
+    kb.review.approve("new")
     with pytest.raises(UsageError):
-        kb.review_edit("new", "Otters like lakes.")
+        kb.review.edit("new", "Otters like lakes.")
     with pytest.raises(UsageError):
-        kb.review_edit("mid", " ")
+        kb.review.edit("mid", " ")
 
 
 def test_a_judgment_is_put_off(queue: Path, open_kb: OpenKB) -> None:
     kb = open_kb(queue)
-    kb.review_snooze("new", "old", days=7)
+    kb.review.snooze("new", "old", days=7)
     assert waiting(kb) == ["mid"]
     assert "snoozed_until: '" in (queue / "memory/review/new.md").read_text()
     later = open_kb(queue, NOW + timedelta(days=8))
     assert waiting(later) == ["new", "mid", "old"]
     with pytest.raises(UsageError):
-        kb.review_snooze("new", days=0)
+        kb.review.snooze("new", days=0)
 
 
 def test_the_start_of_a_session_says_how_many_wait(queue: Path, open_kb: OpenKB) -> None:
@@ -290,16 +290,16 @@ def test_the_start_of_a_session_says_how_many_wait(queue: Path, open_kb: OpenKB)
 
     assert "3 proposals wait for the person's review" in start("a")
     kb = open_kb(queue)
-    kb.review_snooze("new")
-    kb.review_reject("old")
+    kb.review.snooze("new")
+    kb.review.reject("old")
     assert "1 proposal waits for the person's review" in start("b")
-    kb.review_approve("mid")
+    kb.review.approve("mid")
     assert "wait" not in start("c")
 
 
 def test_a_rejected_proposal_does_not_come_back_in_a_clone(queue: Path, open_kb: OpenKB) -> None:
     kb = open_kb(queue)
-    kb.review_reject("old")
+    kb.review.reject("old")
     kb.close()
     shutil.rmtree(queue / "memory/.memory-kb")
     with pytest.raises(Forgotten):

@@ -25,7 +25,7 @@ CONFIG = {"memory/config.yaml": ""}
 def test_feedback_changes_three_values_and_no_other_byte(vault: MakeVault, open_kb: OpenKB) -> None:
     text = "---\nid: r # mine\nkind:   rule\nconfidence: 0.8 # sure\nlast_applied: '2026-08-23'\nextra: {a:   1}\n---\nBuffer.  \n"
     folder = vault(rules(a=text))
-    run = open_kb(folder).rules_feedback("r", "success", reason="it  held")
+    run = open_kb(folder).rules.feedback("r", "success", reason="it  held")
     assert (folder / "memory/rules/a.md").read_text() == text.replace("0.8 #", "0.45 #").replace(
         "2026-08-23", "2026-11-21"
     ).replace("extra: {a:   1}\n", "extra: {a:   1}\nsuccess_count: 1\n")
@@ -46,9 +46,9 @@ def test_feedback(vault: MakeVault, open_kb: OpenKB, outcome: str, confidence: f
     folder = vault(rules(a=rule(success_count=5, failure_count=1, last_applied="2026-11-21")))
     kb = open_kb(folder)
     before = notes_of(folder)
-    assert kb.rules_feedback("r", outcome, dry_run=True).run is None
+    assert kb.rules.feedback("r", outcome, dry_run=True).run is None
     assert notes_of(folder) == before
-    kb.rules_feedback("r", outcome)
+    kb.rules.feedback("r", outcome)
     fields = fields_of(folder, "memory/rules/a.md")
     assert (fields["confidence"], (fields["success_count"], fields["failure_count"])) == (confidence, counts)
     assert "maturity" not in fields
@@ -62,15 +62,15 @@ def test_feedback_on_odd_fields_ends_well(vault: MakeVault, open_kb: OpenKB) -> 
         )
     )
     kb = open_kb(folder)
-    kb.rules_feedback("r", "success")
+    kb.rules.feedback("r", "success")
     assert {name: fields_of(folder, "memory/rules/a.md")[name] for name in ("confidence", "success_count")} == {
         "confidence": 0.55,
         "success_count": 1,
     }
-    kb.rules_feedback("memory/rules/b.md", "failure")
+    kb.rules.feedback("memory/rules/b.md", "failure")
     assert fields_of(folder, "memory/rules/b.md")["confidence"] == 0.3
     kb.sweep()
-    assert [one.id for one in kb.rules_select(["sse"]).rules] == []
+    assert [one.id for one in kb.rules.select(["sse"]).rules] == []
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_feedback_is_for_rules_in_use(
     folder = vault(rules(a=rule(**fields)))
     before = notes_of(folder)
     with pytest.raises(error):
-        open_kb(folder).rules_feedback(wanted, "success")
+        open_kb(folder).rules.feedback(wanted, "success")
     with pytest.raises(UsageError):
-        open_kb(folder).rules_feedback("r", "splendid")
+        open_kb(folder).rules.feedback("r", "splendid")
     assert notes_of(folder) == before
 
 
@@ -109,13 +109,13 @@ def test_two_at_once_count_both(vault: MakeVault, home: Path) -> None:
 
 def edit_before_writing(kb: KnowledgeBase, file: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a person edit a file between the plan and the writing of it, once."""
-    write = kb._compose
+    write = kb.writer._compose
 
     def edit(*args: Any, **how: Any) -> Any:
         file.write_text(file.read_text().replace(old, new))
         return write(*args, **how)
 
-    monkeypatch.setattr(kb, "_compose", edit)
+    monkeypatch.setattr(kb.writer, "_compose", edit)
 
 
 def test_a_person_who_edits_in_between_loses_nothing(
@@ -124,7 +124,7 @@ def test_a_person_who_edits_in_between_loses_nothing(
     folder = vault(rules(a=rule("Old text.", success_count=3, last_applied="2026-11-21")))
     kb, file = open_kb(folder), folder / "memory/rules/a.md"
     edit_before_writing(kb, file, "Old text.", "New text.", monkeypatch)
-    kb.rules_feedback("r", "success")
+    kb.rules.feedback("r", "success")
     assert "New text." in file.read_text()
     assert fields_of(folder, "memory/rules/a.md")["success_count"] == 4
     edit_before_writing(kb, file, "success_count: 4", "success_count: 0", monkeypatch)
@@ -179,13 +179,13 @@ def test_sweeping_twice_on_one_day_changes_nothing(vault: MakeVault, open_kb: Op
         )
     )
     kb = open_kb(folder)
-    confidence = [one.confidence for one in kb.rules_list()]
+    confidence = [one.confidence for one in kb.rules.list()]
     kb.sweep()
     once = notes_of(folder)
     again = kb.sweep()
     assert (again.run.run, again.promoted, again.flagged) == (None, (), ("b",))
     assert notes_of(folder) == once
-    assert [one.confidence for one in kb.rules_list()] == confidence
+    assert [one.confidence for one in kb.rules.list()] == confidence
     assert fields_of(folder, "memory/rules/a.md")["confidence"] == 0.95
     tomorrow = open_kb(folder, NOW + timedelta(days=1))
     assert tomorrow.sweep().promoted == ("r",)
@@ -201,6 +201,6 @@ def test_a_flag_goes_with_its_reason_and_others_stay(vault: MakeVault, open_kb: 
     kb = open_kb(folder)
     kb.sweep()
     assert fields_of(folder, "memory/rules/a.md")["flags"] == ["review", "demotion_candidate"]
-    kb.rules_feedback("r", "success")
+    kb.rules.feedback("r", "success")
     kb.sweep()
     assert fields_of(folder, "memory/rules/a.md")["flags"] == ["review"]

@@ -35,12 +35,12 @@ def listing(folder: Path) -> set[str]:
 @pytest.mark.parametrize("path", UNSAFE)
 def test_a_plan_cannot_write_elsewhere(path: str, folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
     kb = open_kb(folder)
-    kb.run_plan("test", [create_file("memory/rules/a.md", "One.\n", "A test.")])
+    kb.writer.run("test", [create_file("memory/rules/a.md", "One.\n", "A test.")])
     kb.vault.home.mkdir()
     before = listing(folder.parent)
     for dry_run in (True, False):
         with pytest.raises(UnreadableInput, match="is not written"):
-            kb.run_plan("test", plan(path), dry_run=dry_run)  # type: ignore[arg-type]
+            kb.writer.run("test", plan(path), dry_run=dry_run)  # type: ignore[arg-type]
     assert listing(folder.parent) == before
 
 

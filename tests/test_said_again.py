@@ -21,7 +21,7 @@ def test_a_wish_of_three_sessions_is_one_entry(
     folder = vault({"memory/config.yaml": ""})
     kb = open_kb(folder)
     for session in ("s1", "s2", "s3"):
-        kb.session_start(session)
+        kb.sessions.start(session)
         events = [
             Event(role="user", content=f"Fix the failing card test. {WISH}"),
             Event(type="tool_call", tool="Bash", call_id="a", args={"command": "npm test"}),
@@ -34,8 +34,8 @@ def test_a_wish_of_three_sessions_is_one_entry(
             ),
             Event(type="tool_result", call_id="b", ok=True, content="done"),
         ]
-        kb.session_append(events, session=session)
-        kb.session_end(session, outcome="success")
+        kb.sessions.append(events, session=session)
+        kb.sessions.end(session, outcome="success")
     entries = [memory for memory in kb.list() if memory.kind != "episode"]
     assert [memory.kind for memory in entries] == ["preference"]
     assert "I prefer small commits with one thought each." in (text := (folder / entries[0].path).read_text())

@@ -12,6 +12,7 @@ from planning import Tree, tree
 from memory_kb import KnowledgeBase
 from memory_kb.learning.memories import Memory
 from memory_kb.notes.events import Event, format_time
+from memory_kb.notes.retrievals import log_shown
 
 Open = Callable[..., KnowledgeBase]
 RULE = "---\nid: r\nkind: rule\nconfidence: {confidence}\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nRun the linter before every push.\n"
@@ -27,18 +28,18 @@ def make(folder: Path, open_kb: Open, confidence: float = 0.6) -> KnowledgeBase:
     kb = open_kb(folder)
     kb.sync()
     said = ("Mend the release script.", "Now its test, please.")
-    kb.session_append([Event(ts=format_time(NOW), session=SESSION, role="user", content=text) for text in said])
-    kb._log_retrieval("context", ["r", "p", "k"], session=SESSION, agent="coder", task="t", injected=True)
+    kb.sessions.append([Event(ts=format_time(NOW), session=SESSION, role="user", content=text) for text in said])
+    log_shown(kb.vault, "context", ["r", "p", "k"], session=SESSION, agent="coder", task="t", injected=True)
     return kb
 
 
 def evidence(kb: KnowledgeBase, name: str = "r") -> tuple[float, int, int]:
-    (memory,) = [memory for memory in kb._memories() if memory.id == name]
+    (memory,) = [memory for memory in kb.store.all() if memory.id == name]
     return memory.share("confidence", 0.5), memory.count("success_count"), memory.count("failure_count")
 
 
 def episode(kb: KnowledgeBase) -> Memory:
-    (memory,) = [memory for memory in kb._memories() if memory.kind == "episode"]
+    (memory,) = [memory for memory in kb.store.all() if memory.kind == "episode"]
     return memory
 
 
@@ -48,14 +49,16 @@ def notes(folder: Path) -> Tree:
 
 def test_another_outcome_corrects_the_episode_and_what_was_credited(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
-    kb.session_end(SESSION, outcome="success")
+    kb.sessions.end(SESSION, outcome="success")
     assert (evidence(kb), evidence(kb, "p"), evidence(kb, "k")[1:]) == ((0.65, 1, 0), (0.65, 1, 0), (1, 0))
-    done = kb.session_end(SESSION, outcome="failure", summary="It went bad.")
+    done = kb.sessions.end(SESSION, outcome="failure", summary="It went bad.")
     assert (done.action, done.correction) == ("corrected", "It had been ended as success; now failure counts.")
     assert (evidence(kb), evidence(kb, "p"), evidence(kb, "k")[1:]) == ((0.4, 0, 1), (0.6, 0, 0), (0, 1))
     assert episode(kb).word("outcome") == "failure"
-    assert {step.name: step.message for step in done.steps}["feedback"] == "3 credited otherwise than before"
-    assert sum(event.event == "end" for event in kb.session_replay(SESSION)) == 2
+    assert {step.name: step.message for step in done.steps}["credit"].startswith(
+        "feedback: 3 credited otherwise than before"
+    )
+    assert sum(event.event == "end" for event in kb.sessions.replay(SESSION)) == 2
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,9 @@ def test_what_counts_is_what_would_have_been_said_at_once(
 ) -> None:
     kb = make(folder, open_kb)
     for word in words:
-        kb.session_end(SESSION, outcome=word)
+        kb.sessions.end(SESSION, outcome=word)
     other = make(tmp_path / "other", open_kb)
-    other.session_end(SESSION, outcome=words[-1])
+    other.sessions.end(SESSION, outcome=words[-1])
     for name in ("r", "p", "k"):
         assert evidence(kb, name) == evidence(other, name)
     assert episode(kb).word("outcome") == episode(other).word("outcome")
@@ -87,38 +90,38 @@ def test_at_the_bounds_no_more_is_taken_back_than_was_given(
 ) -> None:
     kb = make(folder, open_kb, confidence)
     for word in words:
-        kb.session_end(SESSION, outcome=word)
+        kb.sessions.end(SESSION, outcome=word)
     assert evidence(kb)[0] == pytest.approx(confidence + (0.05 if words[-1] == "success" else -0.2))
 
 
 def test_the_same_again_changes_nothing(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
-    kb.session_end(SESSION, outcome="success")
-    kb.session_end(SESSION, outcome="failure", summary="It went bad.")
-    before, size = notes(folder), len(list(kb.session_replay(SESSION)))
+    kb.sessions.end(SESSION, outcome="success")
+    kb.sessions.end(SESSION, outcome="failure", summary="It went bad.")
+    before, size = notes(folder), len(list(kb.sessions.replay(SESSION)))
     for outcome, summary in (("failure", "It went bad."), ("failure", None), (None, "It went bad."), (None, None)):
-        done = kb.session_end(SESSION, outcome=outcome, summary=summary)
+        done = kb.sessions.end(SESSION, outcome=outcome, summary=summary)
         assert (done.action, done.written, [step.name for step in done.steps if step.runs]) == ("unchanged", 0, [])
     assert notes(folder) == before
-    assert len(list(kb.session_replay(SESSION))) == size
+    assert len(list(kb.sessions.replay(SESSION))) == size
 
 
 def test_closed_first_and_told_otherwise_later(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
-    kb.session_end(SESSION, outcome="failure", only_close=True)
-    assert kb.session_end(SESSION, outcome="success").action == "corrected"
+    kb.sessions.end(SESSION, outcome="failure", only_close=True)
+    assert kb.sessions.end(SESSION, outcome="success").action == "corrected"
     assert evidence(kb) == (0.65, 1, 0)
     assert episode(kb).word("outcome") == "success"
 
 
 def test_a_summary_alone_keeps_the_outcome(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
-    kb.session_end(SESSION, outcome="failure")
-    done = kb.session_end(SESSION, summary="The disk was full.")
+    kb.sessions.end(SESSION, outcome="failure")
+    done = kb.sessions.end(SESSION, summary="The disk was full.")
     assert (done.action, done.correction) == ("ended", "")
-    assert kb.session_end(SESSION, summary="The disk was slow.").correction == "Its summary is replaced."
+    assert kb.sessions.end(SESSION, summary="The disk was slow.").correction == "Its summary is replaced."
     assert (episode(kb).word("outcome"), evidence(kb)) == ("failure", (0.4, 0, 1))
-    assert [dict(event.args or {}) for event in kb.session_replay(SESSION) if event.event == "end"] == [
+    assert [dict(event.args or {}) for event in kb.sessions.replay(SESSION) if event.event == "end"] == [
         {"outcome": "failure"}
     ] * 3
 
@@ -126,21 +129,21 @@ def test_a_summary_alone_keeps_the_outcome(folder: Path, open_kb: Open) -> None:
 def test_both_ends_are_taken_back_together(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
     before = notes(folder)
-    kb.session_end(SESSION, outcome="success")
-    kb.session_end(SESSION, outcome="failure")
+    kb.sessions.end(SESSION, outcome="success")
+    kb.sessions.end(SESSION, outcome="failure")
     assert all(not report.conflicts for report in kb.undo_session(SESSION))
     assert notes(folder) == before
-    kb.session_end(SESSION, outcome="success")
+    kb.sessions.end(SESSION, outcome="success")
     assert evidence(kb) == (0.65, 1, 0)
 
 
 def test_work_goes_on_and_ends_otherwise(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
-    kb.session_end(SESSION, outcome="success")
-    kb.session_append(
+    kb.sessions.end(SESSION, outcome="success")
+    kb.sessions.append(
         [Event(ts=format_time(NOW), session=SESSION, role="user", content="It fails again in production.")]
     )
-    done = kb.session_end(SESSION, outcome="failure")
+    done = kb.sessions.end(SESSION, outcome="failure")
     assert done.action == "ended"
     assert evidence(kb) == (0.4, 0, 1)
     assert episode(kb).word("outcome") == "failure"

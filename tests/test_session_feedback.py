@@ -145,7 +145,7 @@ def test_a_session_that_was_shown_nothing_lends_from_no_other(folder: Path, kb: 
 def test_a_session_that_is_over_counts_for_a_day(folder: Path, kb: KnowledgeBase, say: Say) -> None:
     say("prompt", prompt=TASK)
     say("session-end")
-    log = kb.machine / "log/retrievals.jsonl"
+    log = kb.vault.machine / "log/retrievals.jsonl"
     text = log.read_text()
     log.write_text(text.replace(NOW.date().isoformat(), "2026-10-01"))
     assert kb.outcome("claude-code", "something else", "success").credits == ()
@@ -181,8 +181,8 @@ def test_a_mark_after_the_outcome_counts_where_it_says_something_else(
 
 def test_an_outcome_at_the_end_of_a_session_is_for_what_hooks_showed(folder: Path, kb: KnowledgeBase, say: Say) -> None:
     say("prompt", prompt=TASK)
-    kb.session_end("s1", outcome="failure")
-    kb.session_end("s1")
+    kb.sessions.end("s1", outcome="failure")
+    kb.sessions.end("s1")
     assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (
         FAILURE,
         UNTOUCHED,
@@ -204,11 +204,11 @@ def test_marks_of_what_was_shown_by_name_count_at_the_end_too(folder: Path, kb: 
 def test_a_mark_that_was_taken_back_does_not_come_again(folder: Path, kb: KnowledgeBase, say: Say) -> None:
     say("prompt", prompt=TASK)
     say("stop", last_assistant_message="[memory-kb: helpful rule-retry]")
-    kb.session_end("s1")
+    kb.sessions.end("s1")
     assert counts(folder, "retry") == SUCCESS
     kb.undo_session("s1")
     assert counts(folder, "retry") == UNTOUCHED
-    kb.session_end("s1")
+    kb.sessions.end("s1")
     assert counts(folder, "retry") == UNTOUCHED
 
 

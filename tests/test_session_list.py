@@ -26,21 +26,21 @@ def filled(folder: Path, open_kb: Open) -> KnowledgeBase:
     """A vault with three sessions: one ended, one that went on after its end, one that was only begun."""
     for number, name in enumerate(("early", "later", "begun"), 1):
         kb = open_kb(folder, datetime(2026, 11, number, 9, 0, tzinfo=UTC))
-        kb.session_start(
+        kb.sessions.start(
             name, agent="coder" if number < 3 else "tester", job="api", task="login" if number == 1 else None
         )
         if number < 3:
-            kb.session_append(
+            kb.sessions.append(
                 [Event(role="user", content="Hello."), Event(role="assistant", agent="helper", content="Hi.")],
                 session=name,
             )
-            kb.session_end(name, outcome="success", only_close=True)
-    kb.session_append([Event(role="user", content="One thing more.")], session="later")
+            kb.sessions.end(name, outcome="success", only_close=True)
+    kb.sessions.append([Event(role="user", content="One thing more.")], session="later")
     return kb
 
 
 def test_a_session_tells_whose_it_is_how_long_and_how_it_ended(filled: KnowledgeBase) -> None:
-    found = filled.session_list()
+    found = filled.sessions.list()
     assert (found.total, found.degraded) == (3, ())
     assert {one.session: one for one in found.sessions} == {
         "early": SessionSeen(
@@ -77,21 +77,21 @@ def test_a_session_tells_whose_it_is_how_long_and_how_it_ended(filled: Knowledge
     ids=str,
 )
 def test_filters(filled: KnowledgeBase, how: dict[str, str], expected: list[str]) -> None:
-    assert sorted(one.session for one in filled.session_list(**how).sessions) == expected  # type: ignore[arg-type]
+    assert sorted(one.session for one in filled.sessions.list(**how).sessions) == expected  # type: ignore[arg-type]
 
 
 def test_a_limit_keeps_the_newest_and_tells_how_many_there_are(filled: KnowledgeBase) -> None:
-    found = filled.session_list(limit=2)
+    found = filled.sessions.list(limit=2)
     assert ({one.session for one in found.sessions}, found.total) == ({"later", "begun"}, 3)
-    assert filled.session_list(limit=0).sessions == ()
+    assert filled.sessions.list(limit=0).sessions == ()
 
 
 def test_a_session_without_events_and_one_that_is_gone(filled: KnowledgeBase) -> None:
-    logs = filled.machine / "sessions"
+    logs = filled.vault.machine / "sessions"
     (logs / "empty.jsonl").touch()
     (logs / "early.jsonl").unlink()
-    assert filled.session_list().sessions[-1] == SessionSeen("empty", None, None, None, None, None, 0, "open")
-    assert "early" not in [one.session for one in filled.session_list().sessions]
+    assert filled.sessions.list().sessions[-1] == SessionSeen("empty", None, None, None, None, None, 0, "open")
+    assert "early" not in [one.session for one in filled.sessions.list().sessions]
 
 
 def test_the_command(run: Run, filled: KnowledgeBase) -> None:

@@ -54,31 +54,31 @@ SAID = [
 
 
 def database(kb: KnowledgeBase) -> Path:
-    return kb.machine / ".sessions.db"
+    return kb.vault.machine / ".sessions.db"
 
 
 def remove_database(kb: KnowledgeBase) -> None:
-    for file in kb.machine.glob(".sessions.db*"):
+    for file in kb.vault.machine.glob(".sessions.db*"):
         file.unlink()
 
 
 def log_of(kb: KnowledgeBase, session: str) -> Path:
-    return kb.machine / "sessions" / f"{session}.jsonl"
+    return kb.vault.machine / "sessions" / f"{session}.jsonl"
 
 
 @pytest.fixture
 def kb(open_kb: Open, folder: Path) -> KnowledgeBase:
     made = open_kb(folder)
-    made.session_start("s", job="api", task="login")
-    made.session_append(SAID, session="s")
-    made.session_append(
+    made.sessions.start("s", job="api", task="login")
+    made.sessions.append(SAID, session="s")
+    made.sessions.append(
         [Event(content="Redis is somebody else's business", ts="2026-04-01T00:00:00Z")], session="other"
     )
     return made
 
 
 def seqs(kb: KnowledgeBase, query: str = "", **how: object) -> list[tuple[str, int]]:
-    return [(hit.session, hit.seq) for hit in kb.session_search(query, events=True, **how).hits]  # type: ignore[arg-type]
+    return [(hit.session, hit.seq) for hit in kb.sessions.search(query, events=True, **how).hits]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_the_query_language(query: str, expected: list[tuple[str, int]], kb: Kno
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None)
 @given(st.text(max_size=30) | st.text(alphabet='"*:^()-+{}ANDORT ab.,検', max_size=20))
 def test_no_query_fails(kb: KnowledgeBase, query: str) -> None:
-    result = kb.session_search(query.encode("utf-8", "replace").decode())
+    result = kb.sessions.search(query.encode("utf-8", "replace").decode())
     assert result.hits or result.degraded or query.strip()
 
 
 def test_a_query_without_words_says_so(kb: KnowledgeBase) -> None:
-    assert kb.session_search("---").hits == ()
-    assert kb.session_search("---").degraded
+    assert kb.sessions.search("---").hits == ()
+    assert kb.sessions.search("---").degraded
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_filters(how: dict[str, object], expected: list[int], kb: KnowledgeBase)
 
 
 def test_a_hit_says_where_it_is_and_what_fits(kb: KnowledgeBase) -> None:
-    hit = kb.session_search("running").hits[0]
+    hit = kb.sessions.search("running").hits[0]
     assert (hit.rank, hit.burst_id, hit.session, hit.job, hit.task, hit.agent, hit.role, hit.type) == (
         1, "s", "s", "api", "login", "coder", "user", "message",
     )  # fmt: skip
@@ -151,12 +151,12 @@ def test_a_hit_says_where_it_is_and_what_fits(kb: KnowledgeBase) -> None:
     with log_of(kb, "s").open("rb") as file:
         file.seek(hit.offset)
         assert json.loads(file.readline())["seq"] == hit.seq
-    assert kb.session_search("本番").hits[0].content_snippet == "検索機能を>>>本番<<<に出した"
+    assert kb.sessions.search("本番").hits[0].content_snippet == "検索機能を>>>本番<<<に出した"
 
 
 def test_a_long_text_is_elided_around_what_fits(kb: KnowledgeBase) -> None:
-    kb.session_append([Event(content="word " * 500 + "the quokka sleeps " + "word " * 500)], session="s")
-    snippet = kb.session_search("quokka").hits[0].content_snippet
+    kb.sessions.append([Event(content="word " * 500 + "the quokka sleeps " + "word " * 500)], session="s")
+    snippet = kb.sessions.search("quokka").hits[0].content_snippet
     assert ">>>quokka<<<" in snippet
     assert snippet.startswith("...")
     assert snippet.endswith("...")
@@ -169,7 +169,7 @@ def test_without_a_query_the_newest_come_first(kb: KnowledgeBase) -> None:
 
 
 def test_what_memory_kb_said_itself_is_found_only_when_asked_for(kb: KnowledgeBase) -> None:
-    kb.session_append(
+    kb.sessions.append(
         [Event(content=wrap("Prefer wombats.")), Event(content=f"Do it. {wrap('Prefer wombats.')}")], session="own"
     )
     assert seqs(kb, "wombats") == []
@@ -180,7 +180,7 @@ def test_what_memory_kb_said_itself_is_found_only_when_asked_for(kb: KnowledgeBa
 def test_an_append_is_found_and_only_it_is_read(kb: KnowledgeBase) -> None:
     assert seqs(kb, "numbat") == []
     before = _rowids(kb)
-    kb.session_append([Event(content="a numbat")], session="s")
+    kb.sessions.append([Event(content="a numbat")], session="s")
     assert seqs(kb, "numbat") == [("s", 7)]
     assert _rowids(kb)[: len(before)] == before
 
@@ -199,7 +199,7 @@ def test_a_torn_line_is_found_once_it_is_whole(kb: KnowledgeBase) -> None:
         file.write(line[20:-1])
         file.flush()
         assert seqs(kb, "numbat") == [("s", 7)]
-    kb.session_append([Event(content="another numbat")], session="s")
+    kb.sessions.append([Event(content="another numbat")], session="s")
     assert sorted(seqs(kb, "numbat")) == [("s", 7), ("s", 8)]
 
 
@@ -227,7 +227,7 @@ def test_any_history_gives_the_index_of_the_files(open_kb: Open, folder: Path, s
     file.unlink(missing_ok=True)
     for number, step in enumerate(steps):
         if step == "append":
-            kb.session_append([Event(content=f"quokka {number}"), Event(content="wombat")], session="h")
+            kb.sessions.append([Event(content=f"quokka {number}"), Event(content="wombat")], session="h")
         elif step == "tear" and file.exists():
             with file.open("ab") as out:
                 out.write(b'{"content": "quok')
@@ -238,17 +238,17 @@ def test_any_history_gives_the_index_of_the_files(open_kb: Open, folder: Path, s
         elif step == "delete":
             file.unlink(missing_ok=True)
         elif step == "look":
-            kb.session_search("quokka")
-    looked = kb.session_search("quokka OR wombat", limit=100, events=True).hits
+            kb.sessions.search("quokka")
+    looked = kb.sessions.search("quokka OR wombat", limit=100, events=True).hits
     remove_database(kb)
-    assert kb.session_search("quokka OR wombat", limit=100, events=True).hits == looked
+    assert kb.sessions.search("quokka OR wombat", limit=100, events=True).hits == looked
     assert len(looked) == sum(
         "quokka" in (event.content or "") or "wombat" in (event.content or "") for event in _replay(kb, "h")
     )
 
 
 def _replay(kb: KnowledgeBase, session: str) -> list[Event]:
-    return list(kb.session_replay(session)) if log_of(kb, session).exists() else []
+    return list(kb.sessions.replay(session)) if log_of(kb, session).exists() else []
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a database at all" * 100, None], ids=["emptied", "overwritten", "holes"])
@@ -260,10 +260,10 @@ def test_a_damaged_database_is_made_again(damage: bytes | None, kb: KnowledgeBas
         damage = bytes(content)
     remove_database(kb)
     database(kb).write_bytes(damage)
-    result = kb.session_search("flaky", events=True)
+    result = kb.sessions.search("flaky", events=True)
     assert [(hit.session, hit.seq) for hit in result.hits] == expected
     assert bool(result.degraded) is bool(damage)
-    assert kb.session_search("flaky", events=True).degraded == ()
+    assert kb.sessions.search("flaky", events=True).degraded == ()
 
 
 def test_somebody_elses_database_is_kept(kb: KnowledgeBase) -> None:
@@ -289,8 +289,8 @@ def test_searching_while_others_write_and_search(folder: Path, home: Path, open_
         "import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:3]) as kb:\n"
         "    for n in range(12):\n"
-        "        kb.session_append([Event(content=f'quokka {sys.argv[3]} {k}') for k in range(10)], session='shared')\n"
-        "        result = kb.session_search('quokka', limit=1000, events=True)\n"
+        "        kb.sessions.append([Event(content=f'quokka {sys.argv[3]} {k}') for k in range(10)], session='shared')\n"
+        "        result = kb.sessions.search('quokka', limit=1000, events=True)\n"
         "        assert not result.degraded, result.degraded\n"
         "        own = [hit for hit in result.hits if f' {sys.argv[3]} ' in hit.content_snippet]\n"
         "        assert len(own) == 10 * (n + 1), (len(own), n)\n"
@@ -298,17 +298,17 @@ def test_searching_while_others_write_and_search(folder: Path, home: Path, open_
     command = [sys.executable, "-c", code, str(folder), str(home)]
     running = [subprocess.Popen([*command, f"w{n}"], env=clean_environment(home)) for n in range(3)]
     assert [process.wait(60) for process in running] == [0, 0, 0]
-    hits = open_kb(folder).session_search("quokka", limit=1000, events=True).hits
+    hits = open_kb(folder).sessions.search("quokka", limit=1000, events=True).hits
     assert sorted(hit.seq for hit in hits) == list(range(1, 361))
 
 
 def test_a_locked_database_still_answers(kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
     assert seqs(kb, "flaky")
-    kb.session_append([Event(content="more flaky")], session="s")
+    kb.sessions.append([Event(content="more flaky")], session="s")
     monkeypatch.setattr("memory_kb.index.database.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(database(kb), isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        result = kb.session_search("flaky", events=True)
+        result = kb.sessions.search("flaky", events=True)
     assert len(result.hits) == 2
     assert "newest events may be missing" in result.degraded[0]
 
@@ -331,19 +331,19 @@ def test_search_on_the_command_line(run: Run, kb: KnowledgeBase) -> None:
 
 
 def test_a_session_is_one_hit_and_plain_words_are_alternatives(kb: KnowledgeBase) -> None:
-    result = kb.session_search("how did the flaky redis tests in production go?")
+    result = kb.sessions.search("how did the flaky redis tests in production go?")
     assert [(hit.session, hit.rank) for hit in result.hits] == [("s", 1), ("other", 2)]
     assert result.degraded == ()
     assert ">>>" in result.hits[0].content_snippet
-    assert {hit.session for hit in kb.session_search("flaky", session="s").hits} == {"s"}
-    assert len(kb.session_search("flaky", session="s").hits) == 2
+    assert {hit.session for hit in kb.sessions.search("flaky", session="s").hits} == {"s"}
+    assert len(kb.sessions.search("flaky", session="s").hits) == 2
 
 
 def test_sessions_by_their_outcome(kb: KnowledgeBase, run: Run, folder: Path) -> None:
-    kb.session_end("s", outcome="success", only_close=True)
-    assert [hit.session for hit in kb.session_search("redis", outcome="success").hits] == ["s"]
-    assert kb.session_search("redis", outcome="failure").hits == ()
-    assert {hit.session for hit in kb.session_search("redis").hits} == {"s", "other"}
+    kb.sessions.end("s", outcome="success", only_close=True)
+    assert [hit.session for hit in kb.sessions.search("redis", outcome="success").hits] == ["s"]
+    assert kb.sessions.search("redis", outcome="failure").hits == ()
+    assert {hit.session for hit in kb.sessions.search("redis").hits} == {"s", "other"}
     done = run("--vault", folder, "session", "search", "redis", "--outcome", "success")
     assert "s:" in done.stdout
     assert "other" not in done.stdout
@@ -351,7 +351,7 @@ def test_sessions_by_their_outcome(kb: KnowledgeBase, run: Run, folder: Path) ->
 
 
 def test_past_sessions_from_the_everyday_search(kb: KnowledgeBase, run: Run, folder: Path) -> None:
-    kb.session_end("s", outcome="success", only_close=True)
+    kb.sessions.end("s", outcome="success", only_close=True)
     query = ("--vault", folder, "search", "the redis timeout", "--kind", "session", "--json")
     assert {hit["session"] for hit in json.loads(run(*query).stdout)["hits"]} == {"s", "other"}
     assert [hit["session"] for hit in json.loads(run(*query, "--outcome", "success").stdout)["hits"]] == ["s"]

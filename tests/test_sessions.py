@@ -29,11 +29,11 @@ TOKEN = "ghp_" + "aB3dE6gH9j" * 4
 
 
 def log_of(kb: KnowledgeBase, session: str) -> Path:
-    return kb.machine / "sessions" / f"{session}.jsonl"
+    return kb.vault.machine / "sessions" / f"{session}.jsonl"
 
 
 def replay(kb: KnowledgeBase, session: str) -> list[Event]:
-    return list(kb.session_replay(session))
+    return list(kb.sessions.replay(session))
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:
@@ -42,8 +42,8 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
 
 def test_an_event_is_a_line_with_the_fields_of_the_seed(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    kb.session_start("s", job="api", task="login", agent="coder")
-    kb.session_append([Event(role="user", content="hi", stream="intent")], session="s")
+    kb.sessions.start("s", job="api", task="login", agent="coder")
+    kb.sessions.append([Event(role="user", content="hi", stream="intent")], session="s")
     assert lines_of(log_of(kb, "s"))[1] == {
         "ts": "2026-11-21T12:00:00.000Z", "seq": 2, "session": "s", "job": "api", "task": "login", "agent": "coder",
         "stream": "intent", "type": "message", "role": "user", "content": "hi",
@@ -52,8 +52,8 @@ def test_an_event_is_a_line_with_the_fields_of_the_seed(open_kb: Open, folder: P
 
 def test_an_event_keeps_its_own_time_agent_and_unknown_fields(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    kb.session_start("s", agent="coder")
-    kb.session_append(
+    kb.sessions.start("s", agent="coder")
+    kb.sessions.append(
         [
             parse_event(
                 '{"ts": "2026-01-02T03:04:05+02:00", "agent": "reviewer", "content": "x", "mood": {"deep": [1]}}'
@@ -71,8 +71,8 @@ def test_an_event_keeps_its_own_time_agent_and_unknown_fields(open_kb: Open, fol
 
 def test_ids_are_made_where_there_is_none(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    assert [kb.session_start().session for _ in range(2)] == ["burst_20261121T120000_001", "burst_20261121T120000_002"]
-    assert kb.session_append([Event(content="x"), Event(content="y")]).session == "burst_20261121T120000_003"
+    assert [kb.sessions.start().session for _ in range(2)] == ["burst_20261121T120000_001", "burst_20261121T120000_002"]
+    assert kb.sessions.append([Event(content="x"), Event(content="y")]).session == "burst_20261121T120000_003"
     assert [event.content for event in replay(kb, "burst_20261121T120000_003")] == ["x", "y"]
 
 
@@ -83,32 +83,32 @@ def test_an_id_cannot_leave_the_folder(wrong: str, open_kb: Open, folder: Path) 
     kb = open_kb(folder)
     if wrong:
         with pytest.raises(UsageError):
-            kb.session_start(wrong)
+            kb.sessions.start(wrong)
         with pytest.raises(UsageError):
-            kb.session_append([Event(content="x", session=wrong)])
+            kb.sessions.append([Event(content="x", session=wrong)])
     with pytest.raises(UnreadableInput):
-        list(kb.session_replay(wrong))
+        list(kb.sessions.replay(wrong))
     with pytest.raises(UnreadableInput):
-        kb.session_end(wrong)
+        kb.sessions.end(wrong)
 
 
 def test_a_session_is_taken_up_again(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    assert kb.session_start("s").action == "started"
-    assert kb.session_start("s").action == "resumed"
+    assert kb.sessions.start("s").action == "started"
+    assert kb.sessions.start("s").action == "resumed"
     assert [event.event for event in replay(kb, "s")] == ["start", "resume"]
 
 
 def test_ending_twice_writes_once(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    kb.session_start("session-one")
-    assert kb.session_end("session", outcome="success", summary="done").action == "ended"
-    assert kb.session_end("session-one").action == "unchanged"
+    kb.sessions.start("session-one")
+    assert kb.sessions.end("session", outcome="success", summary="done").action == "ended"
+    assert kb.sessions.end("session-one").action == "unchanged"
     assert [(event.event, event.args, event.content) for event in replay(kb, "session")][1:] == [
         ("end", {"outcome": "success"}, "done")
     ]
     with pytest.raises(UsageError, match="unknown outcome"):
-        kb.session_end("session-one", outcome="splendid")
+        kb.sessions.end("session-one", outcome="splendid")
 
 
 def test_replay_filters_by_type_and_agent(open_kb: Open, folder: Path) -> None:
@@ -118,9 +118,9 @@ def test_replay_filters_by_type_and_agent(open_kb: Open, folder: Path) -> None:
         Event(type="tool_call", tool="Bash", agent="one"),
         Event(type="tool_call", tool="Edit", agent="two"),
     ]
-    kb.session_append(events, session="s")
-    assert [event.tool for event in kb.session_replay("s", EventFilter(("tool_call",)))] == ["Bash", "Edit"]
-    assert [event.tool for event in kb.session_replay("s", EventFilter(("tool_call",), "two"))] == ["Edit"]
+    kb.sessions.append(events, session="s")
+    assert [event.tool for event in kb.sessions.replay("s", EventFilter(("tool_call",)))] == ["Bash", "Edit"]
+    assert [event.tool for event in kb.sessions.replay("s", EventFilter(("tool_call",), "two"))] == ["Edit"]
 
 
 JSON_VALUES = st.recursive(
@@ -179,14 +179,14 @@ def test_a_torn_line_costs_itself_alone(
     kb = open_kb(folder)
     file = log_of(kb, "torn")
     file.unlink(missing_ok=True)
-    kb.session_append([Event(content=text) for text in texts], session="torn")
+    kb.sessions.append([Event(content=text) for text in texts], session="torn")
     whole = file.read_bytes()
     torn = whole[: data.draw(st.integers(0, len(whole)))]
     file.write_bytes(torn)
     kept = [event.content for event in replay(kb, "torn")]
     assert kept == texts[: len(kept)]
     assert len(kept) >= torn.count(b"\n")
-    kb.session_append([Event(content="after")], session="torn")
+    kb.sessions.append([Event(content="after")], session="torn")
     assert file.read_bytes().startswith(torn)
     after = replay(kb, "torn")
     assert [event.content for event in after] == [*kept, "after"]
@@ -195,13 +195,13 @@ def test_a_torn_line_costs_itself_alone(
 
 def test_a_torn_line_is_reported_not_raised(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    kb.session_append([Event(content="a")], session="s")
+    kb.sessions.append([Event(content="a")], session="s")
     with log_of(kb, "s").open("ab") as file:
         file.write(b'{"type": "mess')
-    kb.session_append([Event(content="b")], session="s")
+    kb.sessions.append([Event(content="b")], session="s")
     problems: list[tuple[int, str]] = []
     assert [
-        event.content for event in kb.session_replay("s", on_problem=lambda *problem: problems.append(problem))
+        event.content for event in kb.sessions.replay("s", on_problem=lambda *problem: problems.append(problem))
     ] == ["a", "b"]
     assert problems == [(2, "not a JSON object")]
 
@@ -211,7 +211,7 @@ def _start_writer(folder: Path, home: Path, session: str, name: str, count: int)
         "import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
         "folder, home, session, name, count = sys.argv[1:]\n"
         "with KnowledgeBase.open(folder, home) as kb:\n"
-        "    kb.session_append((Event(content=f'{name} {n} ' + 'x' * 3000) for n in range(int(count))), session=session)\n"
+        "    kb.sessions.append((Event(content=f'{name} {n} ' + 'x' * 3000) for n in range(int(count))), session=session)\n"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder), str(home), session, name, str(count)], env=clean_environment(home)
@@ -241,7 +241,7 @@ def test_killed_writers_leave_whole_events(open_kb: Open, folder: Path, home: Pa
         for writer in writers:
             os.kill(writer.pid, signal.SIGKILL)
             writer.wait()
-    written = kb.session_append([Event(content="after")], session="killed")
+    written = kb.sessions.append([Event(content="after")], session="killed")
     events = replay(kb, "killed")
     assert [event.seq for event in events] == list(range(1, written.seq + 1))
     assert all(event.content == "after" or (event.content or "").endswith("x" * 3000) for event in events)
@@ -261,7 +261,7 @@ def test_credentials_are_not_written(open_kb: Open, folder: Path) -> None:
         Event(type="tool_result", ok=False, error=f"denied for {TOKEN}", content=f"before\n{key}\nafter"),
         parse_event(json.dumps({"content": "x", "note": TOKEN})),
     ]
-    written = kb.session_append(events, session="s")
+    written = kb.sessions.append(events, session="s")
     text = log_of(kb, "s").read_text(encoding="utf-8")
     assert TOKEN not in text
     assert "hunter2hunter" not in text
@@ -274,7 +274,7 @@ def test_credentials_are_not_written(open_kb: Open, folder: Path) -> None:
 def test_no_half_of_a_credential_is_left_at_an_edge(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
     for start in (MAX_TEXT * 3 // 4 - 20, MAX_TEXT * 3 // 4 + 4_980):
-        kb.session_append([Event(content="." * start + " " + TOKEN + " " + "." * 3 * MAX_TEXT)], session="s")
+        kb.sessions.append([Event(content="." * start + " " + TOKEN + " " + "." * 3 * MAX_TEXT)], session="s")
     assert "aB3dE6gH9j" not in log_of(kb, "s").read_text(encoding="utf-8")
 
 
@@ -287,7 +287,7 @@ def test_what_memory_kb_said_itself_is_marked(open_kb: Open, folder: Path) -> No
         Event(type="tool_result", tool="mcp__memory-kb__memory_recall", content="Use tabs."),
         Event(content="Our guide has a chapter ## Relevant Guidelines."),
     ]
-    kb.session_append(events, session="s")
+    kb.sessions.append(events, session="s")
     assert [event.injected for event in replay(kb, "s")] == ["whole", "part", "whole", "whole", None]
 
 
@@ -298,7 +298,7 @@ def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
         Event(args={"text": "\x00" * 900_000, "list": ["b" * 90_000] * 50}),
         Event(extra={"blob": "c" * 9_000_000, "more": ["d" * 150_000] * 100}),
     ]
-    kb.session_append(events, session="s")
+    kb.sessions.append(events, session="s")
     assert max(map(len, log_of(kb, "s").read_bytes().splitlines())) < MAX_LINE
     first, *rest = replay(kb, "s")
     assert len(rest) == 2
@@ -320,10 +320,10 @@ def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
         f"{PEAK}import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:]) as kb:\n"
         "    before = peak()\n"
-        "    kb.session_append([Event(content='a numbat')], session='big')\n"
-        "    count = sum(1 for _ in kb.session_replay('big'))\n"
+        "    kb.sessions.append([Event(content='a numbat')], session='big')\n"
+        "    count = sum(1 for _ in kb.sessions.replay('big'))\n"
         "    replayed = peak()\n"
-        "    hits = len(kb.session_search('numbat OR quokka', events=True).hits)\n"
+        "    hits = len(kb.sessions.search('numbat OR quokka', events=True).hits)\n"
         "    indexed = peak()\n"
         "print(count, hits, (replayed - before) // 1024, (indexed - before) // 1024)\n"
     )
@@ -343,14 +343,14 @@ def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
 
 def test_a_full_disk_leaves_no_half_line(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    kb.session_append([Event(content="a")], session="s")
+    kb.sessions.append([Event(content="a")], session="s")
     size = log_of(kb, "s").stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
         with pytest.raises(OSError, match="too large: 'the log of session s'"):
-            kb.session_append([Event(content="b" * 1000)], session="s")
+            kb.sessions.append([Event(content="b" * 1000)], session="s")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

@@ -222,8 +222,8 @@ def test_a_vault_brings_its_own_file(vault: MakeVault, home: Path, config: str, 
     folder = vault({config: "ranking: {half_life_days: 7}\ncolour: 1\n", **files})
     write_files(home, {"config.yaml": "ranking: {half_life_days: 8, decay_floor: 0.5}\n"})
     with KnowledgeBase.open(folder, home, environ={}) as kb:
-        assert (kb.settings.ranking.half_life_days, kb.settings.ranking.decay_floor) == (7.0, 0.5)
-        assert kb.warnings == (f"{folder / config}: unknown setting colour",)
+        assert (kb.vault.settings.ranking.half_life_days, kb.vault.settings.ranking.decay_floor) == (7.0, 0.5)
+        assert kb.vault.warnings == (f"{folder / config}: unknown setting colour",)
 
 
 def test_an_index_of_a_vault_is_where_the_user_wants_it(vault: MakeVault, home: Path, tmp_path: Path) -> None:
@@ -231,8 +231,8 @@ def test_an_index_of_a_vault_is_where_the_user_wants_it(vault: MakeVault, home: 
     write_files(home, {"config.yaml": f"index: {{path: '{tmp_path / 'machines'}'}}\n"})
     with KnowledgeBase.open(folder, home, environ={}) as kb:
         assert [hit.path for hit in kb.search("walrus").hits] == ["a.md"]
-        assert kb.machine.parent == tmp_path / "machines"
-        assert kb.machine.name.startswith("vault-")
+        assert kb.vault.machine.parent == tmp_path / "machines"
+        assert kb.vault.machine.name.startswith("vault-")
     assert sorted(os.listdir(folder)) == ["a.md"], "nothing is written into the vault"
 
 

@@ -48,13 +48,13 @@ def test_the_catalogue_of_the_seed(tmp_path: Path, folder: Path, open_kb: Open) 
     """S0-51."""
     (tmp_path / "skills.yaml").write_text(CATALOGUE)
     kb = open_kb(folder)
-    report = kb.skills_import(tmp_path / "skills.yaml")
+    report = kb.skills.import_(tmp_path / "skills.yaml")
     assert [(one.name, one.id, one.action) for one in report.skills] == [
         ("Review a migration", "skill_1", "created"),
         ("Only a chance", "skill_2", "created"),
     ]
     assert [(problem.line, "name" in problem.message) for problem in report.problems] == [(18, True)]
-    ranked = {one.id: one for one in kb.skills_rank("mean")}
+    ranked = {one.id: one for one in kb.skills.rank("mean")}
     assert (ranked["skill_1"].alpha, ranked["skill_1"].beta, ranked["skill_1"].created_by) == (8, 2, "agent-7")
     assert (ranked["skill_2"].success_count, ranked["skill_2"].failure_count) == (3, 2)
     assert (
@@ -65,7 +65,7 @@ def test_the_catalogue_of_the_seed(tmp_path: Path, folder: Path, open_kb: Open) 
     assert head.keys().isdisjoint({"alpha", "beta", "template"})
     assert head["created_at"] == "2026-01-15T10:00:00Z"
     before = notes_of(folder)
-    again = kb.skills_import(tmp_path / "skills.yaml")
+    again = kb.skills.import_(tmp_path / "skills.yaml")
     assert again.run.run is None
     assert {one.action for one in again.skills} == {"known"}
     assert notes_of(folder) == before
@@ -78,32 +78,32 @@ def test_two_catalogues_that_number_alike(tmp_path: Path, folder: Path, open_kb:
     )
     kb = open_kb(folder)
     for name in ("a.yaml", "b.yaml", "b.yaml", "a.yaml"):
-        kb.skills_import(tmp_path / name)
-    assert {one.name: (one.id, one.success_count) for one in kb.skills_rank("mean")} == {
+        kb.skills.import_(tmp_path / name)
+    assert {one.name: (one.id, one.success_count) for one in kb.skills.rank("mean")} == {
         "Review": ("skill_1", 2),
         "Deploy": ("deploy", 0),
         "Test": ("test", 0),
     }
     file = folder / "memory/skills/review.md"
     file.write_text(file.read_text().replace("name: Review", "name: Look again"))
-    assert kb.skills_import(tmp_path / "a.yaml").skills[0].action == "known"
+    assert kb.skills.import_(tmp_path / "a.yaml").skills[0].action == "known"
 
 
 def test_a_second_import_loses_no_outcome_and_no_edit(tmp_path: Path, folder: Path, open_kb: Open) -> None:
     (tmp_path / "s.yaml").write_text("- {id: a, name: A, template: old, success_count: 3, failure_count: 1}\n")
     kb = open_kb(folder)
-    kb.skills_import(tmp_path / "s.yaml")
+    kb.skills.import_(tmp_path / "s.yaml")
     for _ in range(2):
-        kb.skills_feedback("a", "success")
-    kb.skills_create("A", template="mine")
+        kb.skills.feedback("a", "success")
+    kb.skills.create("A", template="mine")
     (tmp_path / "s.yaml").write_text("- {id: a, name: A, template: theirs, success_count: 4, failure_count: 6}\n")
-    report = kb.skills_import(tmp_path / "s.yaml")
+    report = kb.skills.import_(tmp_path / "s.yaml")
     assert [(one.action, "--update" in one.message) for one in report.skills] == [("updated", True)]
-    [one] = kb.skills_rank("mean")
+    [one] = kb.skills.rank("mean")
     assert (one.success_count, one.failure_count, parse_skill(one.text).template) == (5, 6, "mine")
-    kb.skills_import(tmp_path / "s.yaml", update=True)
-    assert parse_skill(kb.skills_rank("mean")[0].text).template == "theirs"
-    assert kb.skills_import(tmp_path / "s.yaml", update=True).run.run is None
+    kb.skills.import_(tmp_path / "s.yaml", update=True)
+    assert parse_skill(kb.skills.rank("mean")[0].text).template == "theirs"
+    assert kb.skills.import_(tmp_path / "s.yaml", update=True).run.run is None
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def claude(tmp_path: Path) -> Path:
 
 def test_folders_with_a_skill_file(claude: Path, folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    report = kb.skills_import(claude)
+    report = kb.skills.import_(claude)
     assert [(one.name, one.action) for one in report.skills] == [
         ("bare", "created"),
         ("loose", "created"),
@@ -202,23 +202,23 @@ def test_folders_with_a_skill_file(claude: Path, folder: Path, open_kb: Open) ->
     )
     assert head["bundled_files"] == ["references/fields.md", "scripts/fill.py"]
     assert sorted(path.name for path in (folder / "memory/skills").iterdir()) == ["bare.md", "loose.md", "pdf-forms.md"]
-    assert {one.name: one.description for one in kb.skills_rank()}["loose"] == "Use when: it is loose"
-    assert kb.skills_import(claude).run.run is None
-    assert [one.id for one in kb.skills_search("fill a form").skills] == ["pdf-forms"]
+    assert {one.name: one.description for one in kb.skills.rank()}["loose"] == "Use when: it is loose"
+    assert kb.skills.import_(claude).run.run is None
+    assert [one.id for one in kb.skills.search("fill a form").skills] == ["pdf-forms"]
 
 
 def test_a_skill_file_goes_round(claude: Path, tmp_path: Path, folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.skills_import(claude, with_files=True)
-    report = kb.skills_export(tmp_path / "out", with_files=True)
+    kb.skills.import_(claude, with_files=True)
+    report = kb.skills.export(tmp_path / "out", with_files=True)
     assert {one.action for one in report.files} == {"written"}
     for name in ("references/fields.md", "scripts/fill.py"):
         assert (tmp_path / "out/pdf-forms" / name).read_bytes() == (claude / "pdf-forms" / name).read_bytes()
     out, source = ((path / "pdf-forms/SKILL.md").read_text() for path in (tmp_path / "out", claude))
     assert yaml.safe_load(out.split("---\n")[1]) == yaml.safe_load(source.split("---\n")[1])
     assert out.split("---\n", 2)[2] == source.split("---\n", 2)[2]
-    assert {one.action for one in kb.skills_export(tmp_path / "out", with_files=True).files} == {"unchanged"}
-    again = kb.skills_import(tmp_path / "out", with_files=True, update=True)
+    assert {one.action for one in kb.skills.export(tmp_path / "out", with_files=True).files} == {"unchanged"}
+    again = kb.skills.import_(tmp_path / "out", with_files=True, update=True)
     assert again.run.run is None
 
 
@@ -228,11 +228,11 @@ def test_an_export_leaves_what_others_wrote(tmp_path: Path, folder: Path, open_k
     target = tmp_path / "out/ship-it/SKILL.md"
     target.parent.mkdir(parents=True)
     target.write_text("mine")
-    assert [one.action for one in kb.skills_export(tmp_path / "out").files] == ["left"]
+    assert [one.action for one in kb.skills.export(tmp_path / "out").files] == ["left"]
     assert target.read_text() == "mine"
-    assert [one.action for one in kb.skills_export(tmp_path / "out", force=True, dry_run=True).files] == ["written"]
+    assert [one.action for one in kb.skills.export(tmp_path / "out", force=True, dry_run=True).files] == ["written"]
     assert target.read_text() == "mine"
-    kb.skills_export(tmp_path / "out", ["ship IT"], force=True)
+    kb.skills.export(tmp_path / "out", ["ship IT"], force=True)
     assert target.read_text().startswith("---\nname: ship-it\n")
 
 
@@ -241,20 +241,20 @@ def test_skills_move_whole_to_another_vault(
     target: str, tmp_path: Path, folder: Path, open_kb: Open, claude: Path
 ) -> None:
     kb = open_kb(folder)
-    kb.skills_create(
+    kb.skills.create(
         "Größe: prüfen!", "Wie groß?", steps=["Messen.", "Run:\n```sh\nls\n```"], tags=["maß"], created_by="Ana"
     )
-    kb.skills_create("Prompt", template="Say {this}\n\nand --- that")
-    kb.skills_import(claude)
+    kb.skills.create("Prompt", template="Say {this}\n\nand --- that")
+    kb.skills.import_(claude)
     for outcome in ("success", "success", "failure"):
-        kb.skills_feedback("Prompt", outcome)
-    kb.skills_export(tmp_path / target)
+        kb.skills.feedback("Prompt", outcome)
+    kb.skills.export(tmp_path / target)
     other = tmp_path / "other"
     (other / "memory").mkdir(parents=True)
     (other / "memory/config.yaml").write_text("")
     there = open_kb(other)
-    there.skills_import(tmp_path / target)
-    mine, theirs = ({one.name: one for one in one_kb.skills_rank("mean")} for one_kb in (kb, there))
+    there.skills.import_(tmp_path / target)
+    mine, theirs = ({one.name: one for one in one_kb.skills.rank("mean")} for one_kb in (kb, there))
     assert mine.keys() == theirs.keys()
     for name, one in mine.items():
         assert (theirs[name].text, theirs[name].tags, theirs[name].alpha, theirs[name].beta) == (
@@ -272,11 +272,11 @@ def test_skills_move_whole_to_another_vault(
 def test_files_that_hold_a_secret_or_are_changed_are_not_copied(claude: Path, folder: Path, open_kb: Open) -> None:
     (claude / "pdf-forms/scripts/key.py").write_text("KEY = 'ghp_" + "a1b2" * 9 + "'\n")
     kb = open_kb(folder)
-    report = kb.skills_import(claude, with_files=True)
+    report = kb.skills.import_(claude, with_files=True)
     assert ["GitHub token" in problem.message for problem in report.problems] == [True]
     assert not (folder / "memory/skills/pdf-forms/scripts/key.py").exists()
     (folder / "memory/skills/pdf-forms/scripts/fill.py").write_text("mine\n")
-    report = kb.skills_import(claude, with_files=True)
+    report = kb.skills.import_(claude, with_files=True)
     assert sum("--update" in problem.message for problem in report.problems) == 1
     assert (folder / "memory/skills/pdf-forms/scripts/fill.py").read_text() == "mine\n"
 
@@ -293,13 +293,13 @@ def test_an_import_takes_what_it_can(tmp_path: Path, folder: Path, open_kb: Open
     kb.forget("c")
     (source / "c").mkdir()
     (source / "c/SKILL.md").write_text("---\nname: C\n---\nOne.\n")
-    report = kb.skills_import(source)
+    report = kb.skills.import_(source)
     assert [(one.name, one.action) for one in report.skills] == [("A", "refused"), ("B", "created"), ("C", "forgotten")]
     assert ["skills.yaml:" in problem.message for problem in report.problems] == [True]
     with pytest.raises(UnreadableInput):
-        kb.skills_import(tmp_path / "nowhere.yaml")
+        kb.skills.import_(tmp_path / "nowhere.yaml")
     with pytest.raises(UnreadableInput, match="no skills"):
-        kb.skills_import(claude_less(tmp_path))
+        kb.skills.import_(claude_less(tmp_path))
 
 
 def claude_less(tmp_path: Path) -> Path:

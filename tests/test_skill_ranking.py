@@ -105,7 +105,7 @@ SKILLS = CONFIG | {
 
 
 def test_a_search_finds_live_skills_that_fit(vault: MakeVault, open_kb: Open) -> None:
-    result = open_kb(vault(SKILLS)).skills_search("rerun the flaky test", seed=1)
+    result = open_kb(vault(SKILLS)).skills.search("rerun the flaky test", seed=1)
     assert [one.id for one in result.skills] == ["flaky"]
     assert (result.skills[0].alpha, result.skills[0].beta, result.mode) == (8, 2, "text")
     assert 0 < (result.skills[0].score or 0) < 1
@@ -116,23 +116,23 @@ def test_a_sample_orders_what_fits(folder: Path, open_kb: Open) -> None:
     for name in ("Deploy by hand", "Deploy by robot", "Deploy by night"):
         kb.procedure(name, ["Deploy the service."])
     for _ in range(12):
-        kb.skills_feedback("Deploy by robot", "success")
-        kb.skills_feedback("Deploy by hand", "failure")
-    orders = [[one.name for one in kb.skills_search("deploy service", seed=seed).skills] for seed in range(12)]
+        kb.skills.feedback("Deploy by robot", "success")
+        kb.skills.feedback("Deploy by hand", "failure")
+    orders = [[one.name for one in kb.skills.search("deploy service", seed=seed).skills] for seed in range(12)]
     assert sum(order[0] == "Deploy by robot" for order in orders) >= 8
-    assert kb.skills_search("deploy service", seed=3) == kb.skills_search("deploy service", seed=3)
-    assert len(kb.skills_search("deploy service", limit=2).skills) == 2
+    assert kb.skills.search("deploy service", seed=3) == kb.skills.search("deploy service", seed=3)
+    assert len(kb.skills.search("deploy service", limit=2).skills) == 2
 
 
 def test_without_a_query_all_compete(vault: MakeVault, open_kb: Open) -> None:
-    assert {one.id for one in open_kb(vault(SKILLS)).skills_search().skills} == {"flaky", "ship"}
+    assert {one.id for one in open_kb(vault(SKILLS)).skills.search().skills} == {"flaky", "ship"}
 
 
 def test_the_whole_text_of_a_long_skill(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     steps = [f"Step {number}: " + "word " * 30 for number in range(40)]
     kb.procedure("Long", steps)
-    found = kb.skills_search("long word").skills[0]
+    found = kb.skills.search("long word").skills[0]
     assert parse_skill(found.text).steps == tuple(step.strip() for step in steps)
 
 
@@ -141,17 +141,17 @@ def test_feedback(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(SKILLS)
     kb = open_kb(folder)
     before = (folder / "memory/skills/flaky.md").read_text()
-    kb.skills_feedback("flaky TEST", "success")
-    kb.skills_feedback("fla", "failure")
+    kb.skills.feedback("flaky TEST", "success")
+    kb.skills.feedback("fla", "failure")
     assert (folder / "memory/skills/flaky.md").read_text() == before.replace(
         "success_count: 7", "success_count: 8"
     ).replace("failure_count: 1", "failure_count: 2")
-    kb.skills_feedback("ship", "success")
-    assert [(one.alpha, one.beta) for one in kb.skills_rank("mean")] == [(9, 3), (2, 1)]
+    kb.skills.feedback("ship", "success")
+    assert [(one.alpha, one.beta) for one in kb.skills.rank("mean")] == [(9, 3), (2, 1)]
     with pytest.raises(UnknownEntry):
-        kb.skills_feedback("gone", "success")
+        kb.skills.feedback("gone", "success")
     with pytest.raises(UsageError, match="mixed"):
-        kb.skills_feedback("ship", "mixed")
+        kb.skills.feedback("ship", "mixed")
 
 
 def test_a_beginning_that_fits_two_is_asked_back(folder: Path, open_kb: Open) -> None:
@@ -159,4 +159,4 @@ def test_a_beginning_that_fits_two_is_asked_back(folder: Path, open_kb: Open) ->
     for name in ("Deploy a", "Deploy b"):
         kb.procedure(name, ["One."])
     with pytest.raises(AmbiguousId):
-        kb.skills_feedback("deploy", "success")
+        kb.skills.feedback("deploy", "success")

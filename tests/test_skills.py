@@ -23,7 +23,7 @@ CONFIG = {"memory/config.yaml": ""}
 
 def test_a_new_skill(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    made = kb.skills_create(
+    made = kb.skills.create(
         "Ship it",
         "Every Monday.",
         steps=["Tag.", "Push."],
@@ -64,7 +64,7 @@ def test_an_existing_name_is_brought_up_to_date(vault: MakeVault, open_kb: Open)
     expected = expected.replace("# Skill: Ship it\r\n", "# Skill: Ship it\r\n\r\nWhen it is due\r\n")
     assert (folder / "memory/many.md").read_bytes() == expected.encode()
     assert kb.procedure("ship it", ["New."], "When it is due").action == "unchanged"
-    ranked = kb.skills_rank("mean")
+    ranked = kb.skills.rank("mean")
     assert [(one.name, one.success_count, one.mean) for one in ranked] == [("Ship it", 7, 0.8)]
     kb.undo()
     assert (folder / "memory/many.md").read_bytes() == text.encode()
@@ -76,8 +76,8 @@ def test_the_same_name_in_another_scope_is_another_skill(folder: Path, open_kb: 
     kb.procedure("Ship it", ["Project."])
     made = kb.procedure("Ship it", ["Job."], job="api")
     assert (made.action, made.id, made.path) == ("created", "ship-it", "memory/jobs/api/skills/ship-it.md")
-    assert [one.path for one in kb.skills_rank("mean")] == ["memory/jobs/api/skills/ship-it.md"]
-    assert kb.skills_feedback("ship it", "success").path == "memory/jobs/api/skills/ship-it.md"
+    assert [one.path for one in kb.skills.rank("mean")] == ["memory/jobs/api/skills/ship-it.md"]
+    assert kb.skills.feedback("ship it", "success").path == "memory/jobs/api/skills/ship-it.md"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_credentials_are_refused(where: str, folder: Path, open_kb: Open) -> Non
     secret = "ghp_" + "a1b2" * 9
     value: object = secret if where in ("description", "template", "created_by") else [secret]
     with pytest.raises(SecretRefused):
-        open_kb(folder).skills_create("Ship", **{where: value})  # type: ignore[arg-type]
+        open_kb(folder).skills.create("Ship", **{where: value})  # type: ignore[arg-type]
     assert not (folder / "memory/skills").exists()
 
 
@@ -138,7 +138,7 @@ def test_what_was_forgotten_does_not_come_back_by_itself(erase: bool, folder: Pa
     with pytest.raises(Forgotten):
         kb.procedure("ship IT", ["One."])
     assert kb.procedure("Ship it", ["One."], force=True).id == "ship-it-2"
-    assert [one.id for one in kb.skills_rank()] == ["ship-it-2"]
+    assert [one.id for one in kb.skills.rank()] == ["ship-it-2"]
 
 
 def test_a_dry_run_writes_nothing(folder: Path, open_kb: Open) -> None:
@@ -148,7 +148,7 @@ def test_a_dry_run_writes_nothing(folder: Path, open_kb: Open) -> None:
     kb.procedure("Ship", ["One."])
     before = notes_of(folder)
     assert "+1. Two." in kb.procedure("Ship", ["Two."], dry_run=True).run.diff
-    assert "+success_count: 1" in kb.skills_feedback("Ship", "success", dry_run=True).run.diff
+    assert "+success_count: 1" in kb.skills.feedback("Ship", "success", dry_run=True).run.diff
     assert notes_of(folder) == before
 
 

@@ -33,13 +33,13 @@ def open_tense(vault: MakeVault, open_kb: Open, *more: tuple[str, str]) -> Knowl
 
 
 def waiting(kb: KnowledgeBase) -> set[str]:
-    return {one.id for one in kb.review_list()}
+    return {one.id for one in kb.review.list()}
 
 
 def test_rejecting_one_settles_the_other(vault: MakeVault, open_kb: Open) -> None:
     kb = open_tense(vault, open_kb)
     assert waiting(kb) == {"always", "never"}
-    kb.review_reject("never")
+    kb.review.reject("never")
     assert waiting(kb) == set()
     assert (kb.show("always").metadata["importance"], kb.show("always").metadata["flags"]) == (0.5, [])
     assert kb.contradictions(resolve=True).run.changes == ()
@@ -49,25 +49,25 @@ def test_approving_one_gives_its_importance_back_and_leaves_the_other_to_be_judg
     vault: MakeVault, open_kb: Open
 ) -> None:
     kb = open_tense(vault, open_kb)
-    kb.review_approve("always")
+    kb.review.approve("always")
     assert kb.show("always").metadata["importance"] == 0.5
     assert waiting(kb) == {"never"}
-    kb.review_reject("never")
+    kb.review.reject("never")
     assert kb.show("always").metadata["importance"] == 0.5
 
 
 def test_what_stands_against_another_live_entry_too_still_waits(vault: MakeVault, open_kb: Open) -> None:
     kb = open_tense(vault, open_kb, ("not", "Do not deploy on Tuesdays, after the train leaves."))
-    kb.review_reject("never")
+    kb.review.reject("never")
     assert "always" in waiting(kb)
-    kb.review_reject("not")
+    kb.review.reject("not")
     assert (waiting(kb), kb.show("always").metadata["importance"]) == (set(), 0.5)
 
 
 def test_undo_brings_both_sides_back(vault: MakeVault, open_kb: Open) -> None:
     kb = open_tense(vault, open_kb)
     before = kb.show("always").metadata
-    kb.review_reject("never")
+    kb.review.reject("never")
     kb.undo()
     assert kb.show("always").metadata == before
     assert waiting(kb) == {"always", "never"}

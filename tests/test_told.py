@@ -20,8 +20,8 @@ SAID = ("Mend the release script.", "Always sign the release commits.")
 def ended(folder: Path, open_kb: Open, session: str = "s1") -> KnowledgeBase:
     """Return a vault in which a session was ended."""
     kb = open_kb(folder)
-    kb.session_append([Event(ts=format_time(NOW), session=session, role="user", content=text) for text in SAID])
-    kb.session_end(session, outcome="success")
+    kb.sessions.append([Event(ts=format_time(NOW), session=session, role="user", content=text) for text in SAID])
+    kb.sessions.end(session, outcome="success")
     return kb
 
 
@@ -66,10 +66,10 @@ def test_a_transcript_counts_the_same_the_second_time(folder: Path, open_kb: Ope
     ]
     file = write_files(tmp_path, {"t.jsonl": "".join(json.dumps(row) + "\n" for row in rows[:2])}) / "t.jsonl"
     kb = open_kb(folder)
-    (first,) = kb.session_import(file)
+    (first,) = kb.sessions.import_(file)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (second,) = kb.session_import(file)
-    assert (first.added, first.known) == (len(list(kb.session_replay("t"))) - 1, 0)
+    (second,) = kb.sessions.import_(file)
+    assert (first.added, first.known) == (len(list(kb.sessions.replay("t"))) - 1, 0)
     assert (second.added, second.known) == (1, first.added)
 
 
@@ -79,34 +79,34 @@ def test_a_session_that_was_begun_here_does_not_count_the_transcript_s_start(
     row = {"type": "user", "sessionId": "t", "uuid": "1", "message": {"role": "user", "content": "Word."}}
     file = write_files(tmp_path, {"t.jsonl": json.dumps(row) + "\n"}) / "t.jsonl"
     kb = open_kb(folder)
-    kb.session_start("t")
-    assert [(one.added, one.known) for _ in range(2) for one in kb.session_import(file)] == [(1, 0), (0, 1)]
+    kb.sessions.start("t")
+    assert [(one.added, one.known) for _ in range(2) for one in kb.sessions.import_(file)] == [(1, 0), (0, 1)]
 
 
 def test_an_undo_of_a_session_is_previewed_as_what_it_does(folder: Path, open_kb: Open, run: Run) -> None:
     kb = ended(folder, open_kb)
-    made = sorted(change.path for step in kb._decisions.runs() for change in step.decisions)
+    made = sorted(change.path for step in kb.writer.journal.runs() for change in step.decisions)
     done = run("--vault", folder, "undo", "--session", "s1", "--dry-run")
     assert (
         sorted(line.split()[2].rstrip(":") for line in done.stderr.splitlines() if line.startswith("would remove "))
         == made
     )
     assert "-Always sign the release commits." in done.stdout
-    assert {memory.status for memory in kb._memories()} == {"active"}
+    assert {memory.status for memory in kb.store.all()} == {"active"}
     (report,) = kb.undo_session("s1", dry_run=True)
     assert [(change.action, change.path) for change in report.changes] == [
         ("remove", path) for path in dict.fromkeys(c.path for c in report.changes)
     ]
     kb.undo_session("s1")
-    assert kb._memories() == ()
+    assert kb.store.all() == ()
     assert "taken back already" in run("--vault", folder, "undo", "--session", "s1", "--dry-run").stderr
 
 
 def test_a_preview_takes_runs_back_one_after_the_other(folder: Path, open_kb: Open) -> None:
     """A file that two runs of a session wrote is back at its beginning, and one that a person edited is left."""
     kb = ended(folder, open_kb)
-    kb.session_append([Event(ts=format_time(NOW), session="s1", role="user", content="Now its changelog, please.")])
-    kb.session_end("s1", outcome="failure")
+    kb.sessions.append([Event(ts=format_time(NOW), session="s1", role="user", content="Now its changelog, please.")])
+    kb.sessions.end("s1", outcome="failure")
     (learning,) = (folder / "memory/learnings").glob("*.md")
     learning.write_text(learning.read_text() + "\nMine.\n")
     (report,) = kb.undo_session("s1", dry_run=True)
@@ -130,23 +130,23 @@ def test_the_runs_of_one_session_are_listed_alone(folder: Path, open_kb: Open, r
 
 def test_what_was_taken_back_stays_away_and_says_how_it_comes_again(folder: Path, open_kb: Open, run: Run) -> None:
     kb = ended(folder, open_kb)
-    before = {memory.id for memory in kb._memories()}
+    before = {memory.id for memory in kb.store.all()}
     kb.undo_session("s1")
     at = ("--vault", folder)
     assert "--again" in run(*at, "reflect", "s1").stderr
     ends = run(*at, "session", "end", "s1").stdout
     assert "1 left out that was taken back or deleted before; `memory-kb reflect s1 --again`" in ends
-    assert kb._memories() == ()
+    assert kb.store.all() == ()
     assert run(*at, "reflect", "s1", "--again").stdout.startswith("created ")
-    assert {memory.id for memory in kb._memories()} < before
+    assert {memory.id for memory in kb.store.all()} < before
 
 
 def test_what_a_person_forgot_stays_away_even_when_asked_again(folder: Path, open_kb: Open) -> None:
     kb = ended(folder, open_kb)
-    (learning,) = [memory.id for memory in kb._memories() if memory.kind == "policy"]
+    (learning,) = [memory.id for memory in kb.store.all() if memory.kind == "policy"]
     kb.forget(learning)
     kb.capture(session="s1")
-    assert {memory.status for memory in kb._memories() if memory.kind == "policy"} == {"retired"}
+    assert {memory.status for memory in kb.store.all() if memory.kind == "policy"} == {"retired"}
 
 
 def test_a_message_with_a_credential_teaches_nothing_though_that_was_taken_out(folder: Path, open_kb: Open) -> None:
@@ -156,8 +156,8 @@ def test_a_message_with_a_credential_teaches_nothing_though_that_was_taken_out(f
         "Always use my key for the staging plan: AWS_ACCESS_KEY_ID=AKIAX7EXAMPLEKEY4QZ2",
         "Never apply to production by hand.",
     )
-    kb.session_append([Event(ts=format_time(NOW), session="s1", role="user", content=text) for text in said])
-    kb.session_end("s1", outcome="success")
+    kb.sessions.append([Event(ts=format_time(NOW), session="s1", role="user", content=text) for text in said])
+    kb.sessions.end("s1", outcome="success")
     texts = [kb.show(entry.id).text or "" for entry in kb.list(kind=["policy", "preference", "fact"])]
     assert any("Never apply to production" in text for text in texts)
     assert not any("AWS_ACCESS_KEY_ID" in text or "staging plan" in text for text in texts)

@@ -43,7 +43,7 @@ Thanks.
 
 def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
-    (report,) = kb.session_import(write(tmp_path / "any-name.jsonl", CLAUDE), job="api")
+    (report,) = kb.sessions.import_(write(tmp_path / "any-name.jsonl", CLAUDE), job="api")
     assert (report.format, report.session, report.added, report.ignored, report.injected) == (
         "claude-code",
         "c1",
@@ -104,17 +104,17 @@ def test_the_reason_of_a_refusal_is_what_the_person_said(open_kb: Open, folder: 
     ]
     records += result("t4", "Bash", f"Exit code 1\n{refused}")
     kb = open_kb(folder)
-    kb.session_import(write(tmp_path / "c.jsonl", records))
+    kb.sessions.import_(write(tmp_path / "c.jsonl", records))
     assert [(event.seq, event.content) for event in replay(kb, "c1") if event.type == "message"] == [
         (4, "Never push from here.")
     ]
-    (again,) = kb.session_import(tmp_path / "c.jsonl")
+    (again,) = kb.sessions.import_(tmp_path / "c.jsonl")
     assert again.added == 0
 
 
 def test_a_rollout_of_codex(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
-    (report,) = kb.session_import(write(tmp_path / "rollout-2026-03-02-x1.jsonl", CODEX))
+    (report,) = kb.sessions.import_(write(tmp_path / "rollout-2026-03-02-x1.jsonl", CODEX))
     assert (report.format, report.session, report.added, report.ignored) == ("codex", "x1", 15, 5)
     events = replay(kb, "x1")
     assert [short(event) for event in events] == [
@@ -148,7 +148,7 @@ def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path
         {"record_type": "state"},
         said("user", "Hello.")["payload"],
     ]
-    (report,) = kb.session_import(write(tmp_path / "old.jsonl", old))
+    (report,) = kb.sessions.import_(write(tmp_path / "old.jsonl", old))
     assert (report.session, report.added) == ("x0", 2)
     assert replay(kb, "x0")[1].ts == "2025-06-01T10:00:00.000Z"
 
@@ -171,7 +171,7 @@ def test_a_transcript_of_tool_records_at_the_top(open_kb: Open, folder: Path, tm
             "tool_output": {"output": "x = 1"},
         },
     ]
-    (report,) = kb.session_import(write(tmp_path / "ses_1.jsonl", records))
+    (report,) = kb.sessions.import_(write(tmp_path / "ses_1.jsonl", records))
     assert (report.session, report.format, report.added) == ("ses_1", "claude-code", 4)
     assert [(event.tool, event.content) for event in replay(kb, "ses_1")[2:]] == [("Read", None), ("Read", "x = 1")]
 
@@ -180,7 +180,7 @@ def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path)
     kb = open_kb(folder)
     chat = tmp_path / "chat.md"
     chat.write_text(CHAT, encoding="utf-8")
-    (report,) = kb.session_import(chat)
+    (report,) = kb.sessions.import_(chat)
     assert report.session.startswith("chat-where-do-sessions-live-")
     assert [(event.role, event.content) for event in replay(kb, report.session)[1:]] == [
         ("user", "Where do sessions live?\n\n```\n## Assistant\nUser: not a turn\n```"),
@@ -188,7 +188,7 @@ def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path)
         ("user", "Thanks."),
     ]
     assert replay(kb, report.session)[2].ts == "2026-03-03T10:00:00.000Z"
-    (other,) = kb.session_import(chat, session="talk")
+    (other,) = kb.sessions.import_(chat, session="talk")
     assert (other.session, other.added) == ("talk", 4)
 
 

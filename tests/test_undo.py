@@ -44,7 +44,7 @@ def test_undo_restores_every_byte_and_undoing_that_too(scene: Scene) -> None:
         (place / "home").mkdir(exist_ok=True)
         with open_at(place) as kb:
             before = tree(place)
-            done = kb.run_plan("test", scene.plan)
+            done = kb.writer.run("test", scene.plan)
             after = tree(place)
             assert (done.run is None) == (before == after)
             undone = kb.undo()
@@ -64,22 +64,22 @@ def test_each_undo_goes_one_run_further_back(place: Path) -> None:
     states = [tree(place)]
     with open_at(place) as kb:
         for number in range(3):
-            kb.run_plan(f"step{number}", [set_fields(kb.note(SINGLE), "one", {"count": number}, "Counted.")])
+            kb.writer.run(f"step{number}", [set_fields(kb.writer.read(SINGLE), "one", {"count": number}, "Counted.")])
             states.append(tree(place))
         for state in reversed(states[:-1]):
             kb.undo()
             assert tree(place) == state
         assert kb.undo().run is None
         assert [run.verb for run in kb.runs()] == ["undo"] * 3 + ["step2", "step1", "step0"]
-        kb.run_plan("more", [set_fields(kb.note(SINGLE), "one", {"count": 9}, "Counted.")])
+        kb.writer.run("more", [set_fields(kb.writer.read(SINGLE), "one", {"count": 9}, "Counted.")])
         kb.undo()
         assert tree(place) == states[0]
 
 
 def test_a_named_run_is_taken_back_whatever_came_after(place: Path) -> None:
     with open_at(place) as kb:
-        first = kb.run_plan("first", [set_fields(kb.note(SINGLE), "one", {"status": "retired"}, "Over.")])
-        kb.run_plan("second", [remove(kb.note(MANY), "Not needed.")])
+        first = kb.writer.run("first", [set_fields(kb.writer.read(SINGLE), "one", {"status": "retired"}, "Over.")])
+        kb.writer.run("second", [remove(kb.writer.read(MANY), "Not needed.")])
         assert first.run
         assert kb.undo(first.run[:5]).conflicts == ()
         assert (place / "vault" / SINGLE).read_bytes() == ONE
@@ -91,8 +91,8 @@ def test_a_named_run_is_taken_back_whatever_came_after(place: Path) -> None:
 
 def test_a_file_that_a_later_run_changed_names_that_run(place: Path) -> None:
     with open_at(place) as kb:
-        first = kb.run_plan("first", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x")])
-        second = kb.run_plan("second", [set_fields(kb.note(SINGLE), "one", {"b": 1}, "x")])
+        first = kb.writer.run("first", [set_fields(kb.writer.read(SINGLE), "one", {"a": 1}, "x")])
+        second = kb.writer.run("second", [set_fields(kb.writer.read(SINGLE), "one", {"b": 1}, "x")])
         report = kb.undo(first.run)
         assert report.run is None
         assert [conflict.message for conflict in report.conflicts] == [
@@ -103,8 +103,12 @@ def test_a_file_that_a_later_run_changed_names_that_run(place: Path) -> None:
 def test_what_a_person_has_edited_since_is_left(place: Path) -> None:
     theirs = b"A person wrote this.\n"
     with open_at(place) as kb:
-        kb.run_plan(
-            "test", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x"), set_fields(kb.note(MANY), "b", {"a": 1}, "x")]
+        kb.writer.run(
+            "test",
+            [
+                set_fields(kb.writer.read(SINGLE), "one", {"a": 1}, "x"),
+                set_fields(kb.writer.read(MANY), "b", {"a": 1}, "x"),
+            ],
         )
         (place / "vault" / SINGLE).write_bytes(theirs)
         report = kb.undo()
@@ -118,10 +122,10 @@ def test_what_a_person_has_edited_since_is_left(place: Path) -> None:
 def test_an_edit_that_an_undo_brought_back_is_a_person_s(place: Path) -> None:
     theirs = b"A person wrote this.\n"
     with open_at(place) as kb:
-        kb.run_plan("first", [create_file("memory/new.md", "Numbats.\n", "x")])
+        kb.writer.run("first", [create_file("memory/new.md", "Numbats.\n", "x")])
         (place / "vault/memory/new.md").write_bytes(theirs)
         for _ in range(2):
-            kb.run_plan("later", [remove(kb.note("memory/new.md"), "x")])
+            kb.writer.run("later", [remove(kb.writer.read("memory/new.md"), "x")])
             kb.undo()
         report = kb.undo()
         assert [conflict.message for conflict in report.conflicts] == [
@@ -132,8 +136,8 @@ def test_an_edit_that_an_undo_brought_back_is_a_person_s(place: Path) -> None:
 
 def test_what_stands_again_names_the_run_that_wrote_it(place: Path) -> None:
     with open_at(place) as kb:
-        first = kb.run_plan("first", [set_fields(kb.note(SINGLE), "one", {"a": 1}, "x")])
-        second = kb.run_plan("second", [set_fields(kb.note(SINGLE), "one", {"b": 1}, "x")])
+        first = kb.writer.run("first", [set_fields(kb.writer.read(SINGLE), "one", {"a": 1}, "x")])
+        second = kb.writer.run("second", [set_fields(kb.writer.read(SINGLE), "one", {"b": 1}, "x")])
         undone = kb.undo()
         kb.undo(undone.run)
         report = kb.undo(first.run)
@@ -147,9 +151,12 @@ def test_what_stands_again_names_the_run_that_wrote_it(place: Path) -> None:
 
 def test_a_moved_file_that_was_edited_stays_where_it_is(place: Path) -> None:
     with open_at(place) as kb:
-        kb.run_plan(
+        kb.writer.run(
             "test",
-            [move(kb.note(SINGLE), "memory/archive/one.md", "Old."), set_fields(kb.note(MANY), "b", {"a": 1}, "x")],
+            [
+                move(kb.writer.read(SINGLE), "memory/archive/one.md", "Old."),
+                set_fields(kb.writer.read(MANY), "b", {"a": 1}, "x"),
+            ],
         )
         moved = place / "vault/memory/archive/one.md"
         moved.write_bytes(ONE + b"More.\n")
@@ -162,7 +169,7 @@ def test_a_moved_file_that_was_edited_stays_where_it_is(place: Path) -> None:
 
 def test_a_name_that_is_taken_again_is_left(place: Path) -> None:
     with open_at(place) as kb:
-        kb.run_plan("test", [remove(kb.note(SINGLE), "x")])
+        kb.writer.run("test", [remove(kb.writer.read(SINGLE), "x")])
         (place / "vault" / SINGLE).write_bytes(b"New and theirs.\n")
         assert len(kb.undo().conflicts) == 1
         assert (place / "vault" / SINGLE).read_bytes() == b"New and theirs.\n"
@@ -175,7 +182,7 @@ def test_folders_it_made_go_unless_something_else_is_in_them(place: Path) -> Non
             create_file("memory/x/b.md", "B.\n", "x"),
             create_file("memory/z/c.md", "C.\n", "x"),
         ]
-        kb.run_plan("test", plan)
+        kb.writer.run("test", plan)
         (place / "vault/memory/z/theirs.txt").write_bytes(b"")
         kb.undo()
     assert not (place / "vault/memory/x").exists()
@@ -188,7 +195,7 @@ def test_modes_come_back(place: Path) -> None:
     (place / "vault" / MANY).chmod(0o600)
     before = tree(place)
     with open_at(place) as kb:
-        kb.run_plan("test", [move(kb.note(SINGLE), "memory/n.md", "x"), remove(kb.note(MANY), "x")])
+        kb.writer.run("test", [move(kb.writer.read(SINGLE), "memory/n.md", "x"), remove(kb.writer.read(MANY), "x")])
         assert (place / "vault/memory/n.md").stat().st_mode & 0o777 == 0o640
         kb.undo()
     assert tree(place) == before
@@ -197,7 +204,7 @@ def test_modes_come_back(place: Path) -> None:
 def test_a_run_that_is_not_there(place: Path) -> None:
     with open_at(place) as kb:
         for number in range(20):
-            kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"n": number}, "x")])
+            kb.writer.run("test", [set_fields(kb.writer.read(SINGLE), "one", {"n": number}, "x")])
         for wanted in ("zzz", ""):
             with pytest.raises(UnknownRun):
                 kb.undo(wanted)
@@ -210,11 +217,11 @@ def test_a_run_that_is_not_there(place: Path) -> None:
 
 def test_a_log_with_damaged_lines_still_tells_the_rest(place: Path) -> None:
     with open_at(place) as kb:
-        kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"n": 1}, "x")])
-        log = kb.machine / "log/decisions.jsonl"
+        kb.writer.run("test", [set_fields(kb.writer.read(SINGLE), "one", {"n": 1}, "x")])
+        log = kb.vault.machine / "log/decisions.jsonl"
         log.write_bytes(b"\xff\xfe not json\n[1]\n" + log.read_bytes() + b"{torn")
-        assert kb.killed_run() == ()
-        kb.run_plan("test", [set_fields(kb.note(SINGLE), "one", {"n": 2}, "x")])
+        assert kb.writer.killed_run() == ()
+        kb.writer.run("test", [set_fields(kb.writer.read(SINGLE), "one", {"n": 2}, "x")])
         kb.undo()
         kb.undo()
     assert (place / "vault" / SINGLE).read_bytes() == ONE

@@ -27,7 +27,7 @@ def test_an_instruction_from_outside_waits(folder: Path, open_kb: Open, kind: st
     learned = kb.learn(ORDER, kind=kind, source=OUTSIDE, tags=["upload"], priority="critical")
     assert (learned.action, learned.is_waiting) == ("created", True)
     assert learned.path.startswith("memory/review/")
-    assert [item.id for item in kb.review_list()] == [learned.id]
+    assert [item.id for item in kb.review.list()] == [learned.id]
     for labels in ([], ["upload"]):
         assert "evil" not in kb.context("upload the deploy key", labels=labels).text
 
@@ -36,10 +36,10 @@ def test_an_instruction_from_outside_waits(folder: Path, open_kb: Open, kind: st
 def test_an_approved_one_is_in_use(folder: Path, open_kb: Open, kind: str) -> None:
     kb = open_kb(folder)
     learned = kb.learn(ORDER, kind=kind, source=OUTSIDE, tags=["upload"], priority="critical")
-    kb.review_approve(learned.id)
+    kb.review.approve(learned.id)
     assert "evil" in kb.context("upload the deploy key").text
     assert "Unverified" not in kb.context("upload the deploy key").text
-    assert not kb.review_list()
+    assert not kb.review.list()
     assert kb.show(learned.id).path.startswith(("memory/learnings/", "memory/rules/", "memory/skills/"))
 
 
@@ -59,13 +59,13 @@ def test_one_that_was_in_use_already_waits_too(vault: MakeVault, open_kb: Open, 
     kb = open_kb(vault({"memory/config.yaml": "", "memory/learnings/x.md": text, "memory/learnings/f.md": fact}))
     for labels in ([], ["upload"]):
         assert "evil" not in kb.context("upload the deploy key", labels=labels, files=["a.py"]).text
-    assert [(item.id, item.reason) for item in kb.review_list()] == [
+    assert [(item.id, item.reason) for item in kb.review.list()] == [
         ("x", f"It comes from outside and nobody has verified it ({OUTSIDE}).")
     ]
-    assert not kb.rules_select(["upload"]).text
-    kb.review_approve("x")
+    assert not kb.rules.select(["upload"]).text
+    kb.review.approve("x")
     assert "evil" in kb.context("upload the deploy key").text
-    assert not kb.review_list()
+    assert not kb.review.list()
 
 
 @pytest.mark.parametrize("kind", TELLING)
@@ -89,7 +89,7 @@ def test_a_claim_from_outside_is_quoted(folder: Path, open_kb: Open, kind: str) 
 
 def test_an_approved_claim_is_one_of_ours(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.review_approve(kb.learn("The upload API takes 5 MB.", source=OUTSIDE).id)
+    kb.review.approve(kb.learn("The upload API takes 5 MB.", source=OUTSIDE).id)
     assert "- [fact] The upload API takes 5 MB." in kb.context("upload something").text
 
 
@@ -114,7 +114,7 @@ def test_a_proposal_is_counted_not_doubled(folder: Path, open_kb: Open) -> None:
 
 def test_a_rejected_one_does_not_come_back(folder: Path, open_kb: Open, run: Run) -> None:
     kb = open_kb(folder)
-    kb.review_reject(kb.learn(ORDER, kind="policy", source=OUTSIDE).id)
+    kb.review.reject(kb.learn(ORDER, kind="policy", source=OUTSIDE).id)
     done = run("--vault", folder, "learn", ORDER, "--kind", "policy", "--source", OUTSIDE)
     assert done.returncode != 0
     assert "evil" not in kb.context("upload the deploy key").text
@@ -125,7 +125,7 @@ def test_it_hides_no_rule_of_a_wider_scope(vault: MakeVault, open_kb: Open, home
     kb = open_kb(vault({"memory/config.yaml": "", "memory/rules/x.md": poison}))
     (home / "rules").mkdir(parents=True)
     (home / "rules/y.md").write_text(entry("Uploads are resumed.", id="same", kind="rule", tags="[upload]"))
-    assert kb.rules_select(["upload"]).rules[0].text == "Uploads are resumed."
+    assert kb.rules.select(["upload"]).rules[0].text == "Uploads are resumed."
 
 
 def test_three_jobs_do_not_launder_it(vault: MakeVault, open_kb: Open) -> None:
@@ -152,7 +152,7 @@ def test_what_a_person_imports_is_in_use(folder: Path, tmp_path: Path, open_kb: 
     )
     kb.import_(notes, format="basic-memory")
     assert {one.metadata.get("source") for one in kb.list()} == {OUTSIDE}
-    assert not kb.review_list()
+    assert not kb.review.list()
     text = kb.context("resume small uploads").text
     assert "Small uploads first" in text
     assert "Unverified" not in text

@@ -26,13 +26,17 @@ def test_a_vault_cannot_raise_a_limit_past_its_maximum(
 ) -> None:
     write_files(folder, {"memory/config.yaml": f"{group}:\n  {name}: {asked}\n"})
     kb = open_kb(folder)
-    assert getattr(getattr(kb.settings, group), name) == most
-    assert any(f"{group}.{name} is {most:,} here" in warning for warning in kb.warnings)
+    assert getattr(getattr(kb.vault.settings, group), name) == most
+    assert any(f"{group}.{name} is {most:,} here" in warning for warning in kb.vault.warnings)
     write_files(home, {"config.yaml": f"{group}:\n  {name}: {most * 2}\n"})
-    assert getattr(getattr(open_kb(folder).settings, group), name) == most * 2
+    assert getattr(getattr(open_kb(folder).vault.settings, group), name) == most * 2
 
 
 def test_a_vault_may_still_lower_and_raise_within_it(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/config.yaml": "index:\n  max_file_bytes: 9000000\ncontext:\n  max_chars: 500\n"})
     kb = open_kb(folder)
-    assert (kb.settings.index.max_file_bytes, kb.settings.context.max_chars, kb.warnings) == (9_000_000, 500, ())
+    assert (kb.vault.settings.index.max_file_bytes, kb.vault.settings.context.max_chars, kb.vault.warnings) == (
+        9_000_000,
+        500,
+        (),
+    )

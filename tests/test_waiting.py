@@ -27,7 +27,7 @@ def notes(count: int) -> Files:
 def indexing(kb: KnowledgeBase) -> Iterator[None]:
     """Be the process that indexes, which nobody here may wait for."""
     started = time.monotonic()
-    with hold_lock(kb.machine / "index.lock", 1):
+    with hold_lock(kb.vault.machine / "index.lock", 1):
         yield
     assert time.monotonic() - started < 5
 
@@ -106,7 +106,7 @@ def test_a_first_index_that_is_interrupted_goes_on_where_it_was(
     found = kb.search("gateway", limit=500, sync=False)
     assert 100 < len(found.hits) < 300
     assert found.degraded == ("the first indexing has not ended yet; some notes are not searched",)
-    with hold_lock(kb.machine / "index.lock", 1):
+    with hold_lock(kb.vault.machine / "index.lock", 1):
         found = kb.search("gateway", limit=500)
         assert found.freshness.pending == 300 - len(found.hits)
         assert kb.learn(LESSON).action == "created"

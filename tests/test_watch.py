@@ -313,7 +313,7 @@ def test_an_index_that_is_lost_comes_back(
     folder = vault({f"{inner}notes/a.md": "zebra\n", **({} if is_plain else {"memory/.memory-kb/x": ""})})
     kb = open_kb(folder)
     with Watching(kb, poll=means) as watching:
-        harm(kb.machine)
+        harm(kb.vault.machine)
         (folder / f"{inner}notes/b.md").write_text("zebra\n")
         watching.finds(f"{inner}notes/a.md", f"{inner}notes/b.md", word="zebra")
         (folder / f"{inner}notes/c.md").write_text("zebra\n")
@@ -359,7 +359,7 @@ def test_a_full_disk_is_told_once_and_tried_again(
     folder = vault({"memory/a.md": "zebra\n"})
     with Watching(open_kb(folder)) as watching:
         with monkeypatch.context() as patched:
-            patched.setattr("memory_kb.index.keeper.IndexKeeper.sync", full)
+            patched.setattr("memory_kb.index.keeper.VaultIndex.sync", full)
             (folder / "memory/b.md").write_text("zebra\n")
             eventually(lambda: len(watching.notices) == 2)
             time.sleep(1.5)
@@ -371,7 +371,7 @@ def test_a_lock_held_by_another_process_is_waited_for(vault: MakeVault, open_kb:
     folder = vault({"memory/a.md": "zebra\n"})
     kb = open_kb(folder)
     with Watching(kb) as watching:
-        with hold_lock(kb.machine / "index.lock", 5):
+        with hold_lock(kb.vault.machine / "index.lock", 5):
             (folder / "memory/b.md").write_text("zebra\n")
             time.sleep(1.5)
         watching.finds("memory/a.md", "memory/b.md", word="zebra")

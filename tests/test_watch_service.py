@@ -110,7 +110,7 @@ def test_the_regions_of_a_scope_are_all_but_other_jobs(
         if file.path.count("/") < 3 or file.path[:12] != "memory/jobs/" or file.path.startswith(mine)
     ]
     assert sorted(file for region in regions for file in walk_region(kb.vault, region, (), [])) == sorted(wanted)
-    assert sorted(known.path for region in regions for known in kb._keeper.index.known_in(region)) == sorted(
+    assert sorted(known.path for region in regions for known in kb.index.index.known_in(region)) == sorted(
         file.path for file in wanted
     )
 
@@ -127,12 +127,12 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
         before = file.stat().st_mtime_ns
         other.write_text(f"after {minutes}\n")
         os.utime(other, (time.time() - 60 * minutes,) * 2)
-        report = kb._keeper.sync(Reach((Region("memory/b/", str(other.parent)),)))
+        report = kb.index.sync(Reach((Region("memory/b/", str(other.parent)),)))
         assert (report.changed, report.added, report.removed) == (1, 0, 0)
         file.write_text("camel\n")
         os.utime(file, ns=(before, before))
-        with kb._keeper.index.snapshot():
-            assert needs_writing(kb.vault, kb._keeper.index, kb.settings)
+        with kb.index.index.snapshot():
+            assert needs_writing(kb.vault, kb.index.index, kb.vault.settings)
         assert [hit.path for hit in kb.search("camel").hits] == ["memory/a/a.md"]
 
 

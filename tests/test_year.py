@@ -56,6 +56,6 @@ def test_ending_every_session_again_changes_nothing(year: Year) -> None:
     before = entries_of(year.folder)
     with year.open(SESSIONS - 1) as kb:
         for number in range(max(0, SESSIONS - 3), SESSIONS):
-            written = kb.session_end(year.name(number))
+            written = kb.sessions.end(year.name(number))
             assert [step for step in written.steps if step.runs] == []
     assert entries_of(year.folder) == before

@@ -194,7 +194,7 @@ def write(file: Path, records: Iterable[Record]) -> Path:
 
 def replay(kb: KnowledgeBase, session: str) -> list[Event]:
     """Return the events of a session."""
-    return list(kb.session_replay(session))
+    return list(kb.sessions.replay(session))
 
 
 def short(event: Event) -> tuple[str, str | None, str]:

@@ -70,7 +70,7 @@ class Watching:
 
     def look_for(self, word: str) -> list[str] | None:
         """Return the files that have a word in the index as it is now, None if there is no index."""
-        database = f"file:{self.kb.machine / '.memory.db'}?mode=ro"
+        database = f"file:{self.kb.vault.machine / '.memory.db'}?mode=ro"
         try:
             with closing(sqlite3.connect(database, uri=True)) as connection:
                 return [path for (path,) in connection.execute(_WITH_WORD, (word,))]

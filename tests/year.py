@@ -112,18 +112,18 @@ class Year:
         """Let one session happen and end."""
         rng, job, session = self._rng, self.job(number), self.name(number)
         service = rng.choice(SERVICES)
-        kb.session_start(session, job=job, task=f"t{number}", agent="coder")
+        kb.sessions.start(session, job=job, task=f"t{number}", agent="coder")
         kb.context(
             f"change the {rng.choice(PARTS)} of the {service} service", labels=[service], agent="coder", session=session
         )
         for _ in range(3):
             kb.search(f"{rng.choice(SERVICES)} {rng.choice(PARTS)}")
-        kb.session_append(self._events(service), session=session)
+        kb.sessions.append(self._events(service), session=session)
         for _ in range(self.entries // self.sessions):
             self._learn(kb, job)
         if number % 5 == 0:
             self._move(kb, service)
-        return kb.session_end(session, outcome=rng.choice(("success", "success", "success", "mixed", "failure")))
+        return kb.sessions.end(session, outcome=rng.choice(("success", "success", "success", "mixed", "failure")))
 
     def _learn(self, kb: KnowledgeBase, job: str) -> None:
         rng = self._rng

@@ -90,10 +90,10 @@ def answer(arguments: Sequence[str]) -> None:
             raise
         if found is None:
             return
-        from memory_kb.verbs.hooked import HookedVault
+        from memory_kb.kb import KnowledgeBase
 
-        with HookedVault.open(found.folder, words.home) as kb:
-            machine = kb.machine
+        with KnowledgeBase.open(found.folder, words.home) as kb:
+            machine = kb.vault.machine
             done = kb.hook(words.event, call, agent)
         if done.output:
             sys.stdout.write(done.output)
@@ -164,7 +164,7 @@ def _finish(words: Words, sessions: Sequence[str]) -> None:
             try:
                 kb.hook_finish([session])
             except Exception as exc:  # noqa: BLE001 - the others are ended all the same
-                _log(kb.machine / "log", f"ending {session[:128]}: {type(exc).__name__}: {exc}")
+                _log(kb.vault.machine / "log", f"ending {session[:128]}: {type(exc).__name__}: {exc}")
 
 
 def _spare_folder(environ: Mapping[str, str], home: str | None = None) -> Path | None:

@@ -18,9 +18,7 @@ from memory_kb.errors import MemoryKBError, explain_refusal
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
     from memory_kb.reports import WrittenRun
-    from memory_kb.verbs.opened import OpenVault
 
-    _V = TypeVar("_V", bound=OpenVault)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -119,16 +117,9 @@ class Options:
         """Open the vault and pass on what its configuration warns of."""
         from memory_kb.kb import KnowledgeBase
 
-        return self.open_part(KnowledgeBase)
-
-    def open_part(self, part: type[_V]) -> _V:
-        """Open the vault for the verbs of one part of the knowledge base.
-
-        Whoever runs often starts faster without the others.
-        """
-        kb = part.open(self.vault, self.home)
-        kb.on_written = self.written.append
-        for warning in kb.warnings:
+        kb = KnowledgeBase.open(self.vault, self.home)
+        kb.writer.on_written = self.written.append
+        for warning in kb.vault.warnings:
             say(f"warning: {warning}")
         return kb
 

@@ -151,7 +151,7 @@ def list_verb(options: Options, /, since: datetime | None, **more: Any) -> None:
     memory-kb diary list --tag deploy --min-quality 0.8
     """
     with options.open() as kb:
-        entries = kb.diary_list(**_chosen(since, more))
+        entries = kb.diary.list(**_chosen(since, more))
     if options.as_json:
         print_json({"entries": [dataclasses.asdict(entry) for entry in entries]})
         return
@@ -184,5 +184,5 @@ def export_verb(options: Options, /, since: datetime | None, jsonl: bool, **more
     memory-kb diary export --jsonl > diary.jsonl
     """
     with options.open() as kb:
-        for entry in kb.diary_export(**_chosen(since, more)):
+        for entry in kb.diary.export(**_chosen(since, more)):
             click.echo(json.dumps(entry, ensure_ascii=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))

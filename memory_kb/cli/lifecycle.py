@@ -70,7 +70,7 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change,
 def show_verb(options: Options, /, job: str | None) -> None:
     """Print the stage that was last entered."""
     with options.open() as kb:
-        stage = kb.stage_show(job)
+        stage = kb.stage.show(job)
     if options.as_json:
         print_json({"stage": stage})
     else:
@@ -88,7 +88,7 @@ def detect_verb(options: Options, /, job: str | None, dry_run: bool) -> int:
     Only learnings of domain `task` are retired, only those of the stage that ended, and none that is pinned.
     """
     with options.open() as kb:
-        report = kb.stage_detect(job, dry_run=dry_run)
+        report = kb.stage.detect(job, dry_run=dry_run)
     return _print_stage(options, report, dry_run=dry_run)
 
 
@@ -101,7 +101,7 @@ def detect_verb(options: Options, /, job: str | None, dry_run: bool) -> int:
 def set_verb(options: Options, /, stage: str, job: str | None, dry_run: bool) -> int:
     """Enter STAGE: specification, planning, design, implementation, review or maintenance."""
     with options.open() as kb:
-        report = kb.stage_set(stage, job, dry_run=dry_run)
+        report = kb.stage.set(stage, job, dry_run=dry_run)
     return _print_stage(options, report, dry_run=dry_run)
 
 
@@ -114,7 +114,7 @@ def set_verb(options: Options, /, stage: str, job: str | None, dry_run: bool) ->
 def retire_verb(options: Options, /, stage: str, job: str | None, dry_run: bool) -> int:
     """Retire what was learned for STAGE, without entering another."""
     with options.open() as kb:
-        report = kb.stage_retire(stage, job, dry_run=dry_run)
+        report = kb.stage.retire(stage, job, dry_run=dry_run)
     return finish_run(options, report, dry_run=dry_run, nothing=f"Nothing live was learned for the stage {stage}.")
 
 

@@ -23,19 +23,16 @@ from memory_kb.cli.output import (
 )
 from memory_kb.errors import UsageError
 from memory_kb.model import SearchResult
-from memory_kb.verbs.opened import OpenVault
-from memory_kb.verbs.reading import Reading
-from memory_kb.verbs.searching import Searching
 from memory_kb.words import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
     from memory_kb.notes.entryhistory import Version
     from memory_kb.reports import EntryView, LinkReport
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 #: The word for `--kind` that searches the logs of past sessions instead of the notes.
 SESSION = "session"
-_V = TypeVar("_V", bound=OpenVault)
 
 
 class _Day(click.ParamType[Any]):
@@ -125,7 +122,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         raise UsageError("--agent and --outcome go with --kind session alone", "leave out the other kinds")
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
-    with _open_at(options, as_of, Searching) as kb, FileProgress() as progress:
+    with _open_at(options, as_of) as kb, FileProgress() as progress:
         result = kb.search(text, sync=not no_sync or as_of is not None, progress=progress, **chosen)
     if options.as_json:
         print_json(search_as_json(result))
@@ -140,20 +137,19 @@ def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) ->
     known = ("limit", "job", "task", "agent", "outcome")
     since = chosen["since"].isoformat() if chosen["since"] else None
     with options.open() as kb:
-        found = kb.session_search(query, since=since, **{name: chosen[name] for name in known})
+        found = kb.sessions.search(query, since=since, **{name: chosen[name] for name in known})
     print_sessions_found(options, found)
 
 
 @contextlib.contextmanager
-def _open_at(options: Options, revision: str | None, part: type[_V]) -> Iterator[_V]:
+def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
     """Open the vault for some verbs, as it is now or as it was at a revision."""
     if revision is None:
-        with options.open_part(part) as kb:
+        with options.open() as kb:
             yield kb
         return
     with options.open() as whole, whole.at(revision) as past:
-        assert isinstance(past, part)
-        for warning in past.warnings:
+        for warning in past.vault.warnings:
             say(f"warning: at {revision}, {one_line(warning)}")
         yield past
 
@@ -206,7 +202,7 @@ def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> 
     memory-kb why-not "flaky tests" 69712e00
     memory-kb why-not deploy memory/rules/deploy.md --kind rule
     """
-    with options.open_part(Searching) as kb:
+    with options.open() as kb:
         answer = kb.why_not(query, entry, **chosen)
     if options.as_json:
         print_json(dataclasses.asdict(answer))
@@ -241,7 +237,7 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool)
         with options.open() as whole:
             _print_history(options, whole.history(entry))
         return
-    with _open_at(options, as_of, Reading) as kb:
+    with _open_at(options, as_of) as kb:
         shown = kb.show(entry)
     if options.as_json:
         print_json(dataclasses.asdict(shown))
@@ -273,7 +269,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb list --kind rule --scope global
     memory-kb list --status retired --json
     """
-    with options.open_part(Reading) as kb:
+    with options.open() as kb:
         entries = kb.list(**chosen)
     if options.as_json:
         print_json({"entries": [_without_text(entry) for entry in entries]})
@@ -300,7 +296,7 @@ def links_verb(options: Options, /, entry: str) -> None:
     \b
     memory-kb links 69712e00
     """
-    with options.open_part(Reading) as kb:
+    with options.open() as kb:
         report = kb.links(entry)
     if options.as_json:
         print_json(_links_as_json(report))
@@ -345,7 +341,7 @@ def stats_verb(options: Options) -> None:
     \b
     memory-kb stats --json
     """
-    with options.open_part(Reading) as kb:
+    with options.open() as kb:
         stats = kb.stats()
     if options.as_json:
         print_json(dataclasses.asdict(stats))

@@ -74,7 +74,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
 
 def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool = False) -> None:
     with options.open() as kb:
-        items = kb.review_list(**chosen)
+        items = kb.review.list(**chosen)
     if options.as_json:
         print_json({"items": [dataclasses.asdict(item) for item in items]})
         return
@@ -109,7 +109,7 @@ def show_verb(options: Options, /, entry: str) -> None:
     memory-kb review show 69712e00
     """
     with options.open() as kb:
-        view = kb.review_show(entry)
+        view = kb.review.show(entry)
     if options.as_json:
         print_json(
             dataclasses.asdict(view.item) | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True)}
@@ -133,7 +133,7 @@ def scan_verb(options: Options, /, dry_run: bool) -> int:
     memory-kb review scan --dry-run
     """
     with options.open() as kb:
-        report = kb.review_scan(dry_run=dry_run)
+        report = kb.review.scan(dry_run=dry_run)
     for refusal in report.refused:
         say(f"not proposed: {refusal}")
     told = {"proposed": list(report.proposed), "refused": list(report.refused)}
@@ -158,7 +158,7 @@ def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | 
     memory-kb review approve --all-from 0b1c42
     """
     with options.open() as kb:
-        run = kb.review_approve(*entries, *_named(kb, all_from), dry_run=dry_run)
+        run = kb.review.approve(*entries, *_named(kb, all_from), dry_run=dry_run)
     return end_writing(options, run, {}, dry_run=dry_run)
 
 
@@ -170,7 +170,7 @@ def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
     """
     if session is None:
         return ()
-    found = tuple(item.id for item in kb.review_list(session=session) if item.status == "proposed")
+    found = tuple(item.id for item in kb.review.list(session=session) if item.status == "proposed")
     if not found:
         raise UsageError(f"nothing waits that comes from {session}", "`memory-kb review` shows what waits")
     return found
@@ -191,7 +191,7 @@ def edit_verb(options: Options, /, entry: str, text: str | None, dry_run: bool) 
     with options.open() as kb:
         if text is None:
             text = click.edit(kb.source(entry).body)
-        run = kb.review_edit(entry, text, dry_run=dry_run) if text is not None else RunReport(None, "review edit")
+        run = kb.review.edit(entry, text, dry_run=dry_run) if text is not None else RunReport(None, "review edit")
     return end_writing(options, run, {}, dry_run=dry_run)
 
 
@@ -208,7 +208,7 @@ def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int, dry_ru
     memory-kb review snooze 69712e00 --days 30
     """
     with options.open() as kb:
-        run = kb.review_snooze(*entries, days=days, dry_run=dry_run)
+        run = kb.review.snooze(*entries, days=days, dry_run=dry_run)
     return end_writing(options, run, {}, dry_run=dry_run)
 
 
@@ -228,7 +228,7 @@ def reject_verb(
     memory-kb review reject 69712e00 --reason "only true for the old parser"
     """
     with options.open() as kb:
-        run = kb.review_reject(*entries, *_named(kb, all_from), reason=reason, dry_run=dry_run)
+        run = kb.review.reject(*entries, *_named(kb, all_from), reason=reason, dry_run=dry_run)
     return end_writing(options, run, {}, dry_run=dry_run)
 
 

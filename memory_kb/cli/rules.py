@@ -47,7 +47,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb rules list --tag sse
     """
     with options.open() as kb:
-        rules = kb.rules_list(**{name: value for name, value in chosen.items() if value})
+        rules = kb.rules.list(**{name: value for name, value in chosen.items() if value})
     if options.as_json:
         print_json({"rules": [_rule_as_json(rule) for rule in rules]})
         return
@@ -88,7 +88,7 @@ def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
     memory-kb rules select --label streaming --label sse --type bug
     """
     with options.open() as kb:
-        selection = kb.rules_select(type=type_, **chosen)
+        selection = kb.rules.select(type=type_, **chosen)
     if options.as_json:
         rules, pitfalls = (
             [_rule_as_json(rule) for rule in listed] for listed in (selection.rules, selection.anti_patterns)
@@ -117,7 +117,7 @@ def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | No
     memory-kb rules feedback 69712e00 failure --reason "broke the release build"
     """
     with options.open() as kb:
-        run = kb.rules_feedback(rule, outcome, reason=reason, dry_run=dry_run)
+        run = kb.rules.feedback(rule, outcome, reason=reason, dry_run=dry_run)
     return end_writing(options, run, {}, dry_run=dry_run)
 
 
@@ -141,7 +141,7 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
     memory-kb rules import ~/.cass-memory/playbook.yaml --scope global --dry-run
     """
     with options.open() as kb:
-        report = kb.rules_import(source, dry_run=dry_run, **chosen)
+        report = kb.rules.import_(source, dry_run=dry_run, **chosen)
     if not options.as_json:
         print_problems(report.problems)
         for one in report.rules:
@@ -182,9 +182,9 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
     words: dict[str, Any] = {name: value for name, value in (("scope", scope), ("tag", tag)) if value}
     with options.open() as kb:
         if is_yaml and not options.as_json:
-            click.echo(kb.rules_export(**words), nl=False)
+            click.echo(kb.rules.export(**words), nl=False)
             return
-        rules = kb.rules_list(**words)
+        rules = kb.rules.list(**words)
     if options.as_json:
         print_json({"rules": [_rule_as_json(rule) for rule in rules]})
     elif rules:

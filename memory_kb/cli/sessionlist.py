@@ -37,7 +37,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb session list --job api --limit 100 --json
     """
     with options.open() as kb:
-        found = kb.session_list(**chosen)
+        found = kb.sessions.list(**chosen)
     if options.as_json:
         listed = [dataclasses.asdict(one) for one in found.sessions]
         print_json({"sessions": listed, "total": found.total, "degraded": list(found.degraded)})

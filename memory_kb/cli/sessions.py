@@ -55,7 +55,7 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     memory-kb session start 0b1c42 --agent coder --job api --task login
     """
     with options.open() as kb:
-        written = kb.session_start(session, cwd=_working_folder(), **chosen)
+        written = kb.sessions.start(session, cwd=_working_folder(), **chosen)
     if options.as_json:
         print_json(dataclasses.asdict(written))
     else:
@@ -117,7 +117,7 @@ def append_verb(
         else (_with(event, usual) for event in _read_events(problems, doubts))
     )
     with options.open() as kb:
-        written = kb.session_append(events, session=session)
+        written = kb.sessions.append(events, session=session)
     if problems and not written.written:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}; nothing was written", _ONE_A_LINE)
     _print_written(options, written, problems, doubts)
@@ -251,7 +251,7 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
         folder = kb.vault.folder
         waiting = "another end of this session is at work; waiting for it …"
         try:
-            written = kb.session_end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
+            written = kb.sessions.end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
         except KeyboardInterrupt:
             say(
                 f"Interrupted: `memory-kb session end {session}` again does what is left."
@@ -324,7 +324,7 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
     """
     problems: list[Problem] = []
     with options.open() as kb:
-        for event in kb.session_replay(
+        for event in kb.sessions.replay(
             session,
             EventFilter(types, agent),
             on_problem=lambda line, why: problems.append(Problem(session, line, why)),
@@ -382,7 +382,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, .
     memory-kb session search --type tool_result --agent coder
     """
     with options.open() as kb:
-        result = kb.session_search(" ".join(query), type=types, **chosen)
+        result = kb.sessions.search(" ".join(query), type=types, **chosen)
     print_sessions_found(options, result)
 
 
@@ -442,7 +442,7 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     with options.open() as kb:
         for source in sources:
             try:
-                made += kb.session_import(source, **chosen)
+                made += kb.sessions.import_(source, **chosen)
             except UnreadableInput as exc:
                 if len(sources) == 1:
                     raise

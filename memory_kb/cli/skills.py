@@ -74,7 +74,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> N
     memory-kb skills search "cut a release" --seed 1 --json
     """
     with options.open() as kb:
-        result = kb.skills_search(" ".join(query), **chosen)
+        result = kb.skills.search(" ".join(query), **chosen)
     if options.as_json:
         print_json(dataclasses.asdict(result))
         return
@@ -103,7 +103,7 @@ def rank_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb skills rank --by ucb
     """
     with options.open() as kb:
-        skills = kb.skills_rank(chosen.pop("by"), **chosen)
+        skills = kb.skills.rank(chosen.pop("by"), **chosen)
     if options.as_json:
         print_json({"skills": [dataclasses.asdict(skill) for skill in skills]})
     else:
@@ -159,7 +159,7 @@ def create_verb(options: Options, /, name: str, template: str | None, dry_run: b
     if template == "-":
         template = _read_stdin().rstrip("\n")
     with options.open() as kb:
-        written = kb.skills_create(name, told.pop("description"), template=template, dry_run=dry_run, **told)
+        written = kb.skills.create(name, told.pop("description"), template=template, dry_run=dry_run, **told)
     return _finish(options, written, dry_run=dry_run)
 
 
@@ -216,7 +216,7 @@ def feedback_verb(options: Options, /, skill: str, outcome: str, dry_run: bool) 
     memory-kb skills feedback release-train success
     """
     with options.open() as kb:
-        written = kb.skills_feedback(skill, outcome, dry_run=dry_run)
+        written = kb.skills.feedback(skill, outcome, dry_run=dry_run)
     return _finish(options, written, dry_run=dry_run)
 
 
@@ -248,7 +248,7 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
     memory-kb skills import ~/.claude/skills --with-files
     """
     with options.open() as kb:
-        report = kb.skills_import(source, dry_run=dry_run, **chosen)
+        report = kb.skills.import_(source, dry_run=dry_run, **chosen)
     if options.as_json:
         listed = {
             "skills": [one._asdict() for one in report.skills],
@@ -285,7 +285,7 @@ def export_verb(options: Options, /, target: str, names: tuple[str, ...], dry_ru
     if not target.strip():
         raise UsageError("there is no place to write to", "try: memory-kb skills export skills.yaml")
     with options.open() as kb:
-        report = kb.skills_export(target, names, dry_run=dry_run, **chosen)
+        report = kb.skills.export(target, names, dry_run=dry_run, **chosen)
     left = any(one.action == "left" for one in report.files)
     if options.as_json:
         print_json(

@@ -36,7 +36,7 @@ def install_command(options: Options, /, uninstall: bool, dry_run: bool) -> None
     memory-kb git install --uninstall --dry-run
     """
     with options.open() as kb:
-        setup = kb.git_install(uninstall=uninstall, dry_run=dry_run)
+        setup = kb.git.install(uninstall=uninstall, dry_run=dry_run)
     if options.as_json:
         print_json({"done": setup.done, "attributes": setup.attributes, "driver": setup.driver, "dry_run": dry_run})
         return

@@ -83,7 +83,7 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_
         for name, value in chosen.items()
     }
     with options.open() as kb:
-        done = kb.ledger_set(agent, told=_read_object(json_file) if json_file else None, dry_run=dry_run, **told)
+        done = kb.ledgers.set(agent, told=_read_object(json_file) if json_file else None, dry_run=dry_run, **told)
     place = {"id": done.ledger.id, "path": done.ledger.path, "action": done.action, "notices": list(done.notices)}
     return _finish(
         options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}", dry_run=dry_run
@@ -134,7 +134,7 @@ def _read_file(file: Path) -> bytes:
 def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     """Print where AGENT stands."""
     with options.open() as kb:
-        ledger = kb.ledger_show(agent, **chosen)
+        ledger = kb.ledgers.show(agent, **chosen)
     if options.as_json:
         print_json(_ledger_as_json(ledger))
         return
@@ -165,7 +165,7 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
 def list_ledgers_verb(options: Options, /, **chosen: Any) -> None:
     """List the ledgers of all agents."""
     with options.open() as kb:
-        ledgers = kb.ledger_list(**chosen)
+        ledgers = kb.ledgers.list(**chosen)
     if options.as_json:
         print_json({"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]})
         return
@@ -216,7 +216,7 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, dry_run: bo
     memory-kb handoff create --from coder --to tester --done "Added the endpoint." --artifact src/users.py --known-issue "No paging."
     """
     with options.open() as kb:
-        made = kb.handoff_create(from_agent, to_agent, dry_run=dry_run, **chosen)
+        made = kb.handoffs.create(from_agent, to_agent, dry_run=dry_run, **chosen)
     place = {"path": made.handoff.path, "action": made.action, "notices": list(made.notices)}
     line = f"{made.action} {one_line(made.handoff.path)}  {made.handoff.id}"
     return _finish(options, made, made.handoff.as_mapping | place, line, dry_run=dry_run)
@@ -231,7 +231,7 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, dry_run: bo
 def show_handoff_verb(options: Options, /, handoff: str, **chosen: Any) -> None:
     """Print a handoff, named by its id or its number."""
     with options.open() as kb:
-        found = kb.handoff_show(handoff, **chosen)
+        found = kb.handoffs.show(handoff, **chosen)
     _print_handoff(options, found)
 
 
@@ -244,7 +244,7 @@ def show_handoff_verb(options: Options, /, handoff: str, **chosen: Any) -> None:
 def latest_verb(options: Options, /, **chosen: Any) -> None:
     """Print the newest handoff."""
     with options.open() as kb:
-        found = kb.handoff_latest(**chosen)
+        found = kb.handoffs.latest(**chosen)
     if found:
         _print_handoff(options, found)
     elif options.as_json:
@@ -266,7 +266,7 @@ def _no_handoff(to: str | None) -> str:
 def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     with options.open() as kb:
-        found = kb.handoff_list(**chosen)
+        found = kb.handoffs.list(**chosen)
     if options.as_json:
         print_json({"handoffs": [one.as_mapping | {"scope": one.scope, "path": one.path} for one in found]})
         return
@@ -325,7 +325,7 @@ def continuity_verb() -> None:
 def show_continuity_verb(options: Options, /, job: str | None) -> None:
     """Print CONTINUITY.md."""
     with options.open() as kb:
-        view = kb.continuity_show(job)
+        view = kb.continuity.show(job)
     if options.as_json:
         print_json({"path": view.path, "text": view.text, "problem": view.problem})
         return
@@ -352,7 +352,7 @@ def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run
     memory-kb continuity refresh --task "fix the flaky upload test" --job api
     """
     with options.open() as kb:
-        report = kb.continuity_refresh(task, job=job, dry_run=dry_run)
+        report = kb.continuity.refresh(task, job=job, dry_run=dry_run)
     told = {
         "path": report.path,
         "relevant": list(report.relevant),

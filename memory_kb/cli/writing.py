@@ -12,7 +12,7 @@ from memory_kb.cli.app import Options, shared_options
 from memory_kb.cli.output import print_json, say, tell_id
 from memory_kb.cli.runs import end_run, print_preview, run_as_json
 from memory_kb.errors import UsageError
-from memory_kb.verbs.learning import MAX_TEXT, Learning
+from memory_kb.verbs.learning import MAX_TEXT
 from memory_kb.words import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
 
@@ -111,7 +111,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
         words = sys.stdin.buffer.read(4 * MAX_TEXT + 1).decode("utf-8", "surrogateescape") if sys.stdin else ""
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
-    with options.open_part(Learning) as kb:
+    with options.open() as kb:
         learned = kb.learn(words, dry_run=dry_run, **chosen)
     assert learned.run
     told = {"id": learned.id, "path": learned.path, "action": learned.action}
@@ -143,7 +143,7 @@ def forget_verb(options: Options, /, entry: str, delete: bool, dry_run: bool) ->
     memory-kb forget 69712e00
     memory-kb forget 69712e00 --delete
     """
-    with options.open_part(Learning) as kb:
+    with options.open() as kb:
         forgotten = kb.forget(entry, delete=delete, dry_run=dry_run)
     assert forgotten.run
     told = {"id": forgotten.id, "path": forgotten.path, "action": "deleted" if delete else "retired"}

@@ -5,12 +5,12 @@ It is repaired when it is broken.
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.comparing import needs_writing
@@ -30,14 +30,15 @@ from memory_kb.index.watcher_lock import has_watcher
 from memory_kb.locks import hold_lock
 from memory_kb.model import Problem, Region
 from memory_kb.notes.listings import Listings
-from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Vault
+from memory_kb.notes.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, working_folder
 from memory_kb.notes.walk import EVERYWHERE, UNLISTED, Reach
-from memory_kb.settings import Settings
 
 if TYPE_CHECKING:
+    from memory_kb.filters import FilterWords
     from memory_kb.index.indexer import Progress
-    from memory_kb.model import SyncReport
-    from memory_kb.notes.trust import Seal
+    from memory_kb.index.semantics import Semantics
+    from memory_kb.model import Filters, Location, SyncReport
+    from memory_kb.ports import Embedder
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there:
 #: the less it would miss, the sooner it does.
@@ -84,27 +85,37 @@ def _tell_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
     return (f"{folders[0]}{more} cannot be listed; notes in there are not searched",)
 
 
-class IndexKeeper:
+class VaultIndex:
     """The holder of a vault's index, which it hands out ready for use.
 
     What had to be mended on the way is told by `take_notices`.
     """
 
-    def __init__(self, vault: Vault, machine: Path, settings: Settings, seal: Seal | None = None) -> None:
-        self._vault, self._settings = vault, settings
+    def __init__(
+        self,
+        vault: Vault,
+        *,
+        trusts_watcher: bool = False,
+        time_limit: float | None = None,
+        choose: Callable[[], Embedder | None] | None = None,
+    ) -> None:
+        self._vault, self._settings = vault, vault.settings
+        machine = vault.machine
+        seal = vault.seal
+        self._choose = choose
         self._file = machine / DATABASE
         self._lock = machine / LOCK
-        self._mark = seal.sign(b"index") if seal else None
+        self._mark = seal.sign(b"index") if seal.key else None
         self._opened: SqliteIndex | None = None
         self._notices: tuple[str, ...] = ()
         self._settled = self._depth = 0
         #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
-        self.time_limit: float | None = None
+        self._time_limit = time_limit
         self._opened_as: tuple[int, int] | None = None
         #: Everywhere, where folders that have not changed since the last look are not listed again.
         self._again = Reach(listings=Listings())
         #: Whether reading does without a look at the files while a watcher runs.
-        self.trusts_watcher = False
+        self.trusts_watcher = trusts_watcher
 
     @property
     def index(self) -> SqliteIndex:
@@ -131,6 +142,55 @@ class IndexKeeper:
         if self._opened:
             self._opened.close()
             self._opened = None
+        if "semantics" in self.__dict__:
+            self.semantics.close()
+
+    @functools.cached_property
+    def semantics(self) -> Semantics:
+        """The embedding models of this vault and their vectors."""
+        from memory_kb.index.semantics import Semantics, open_semantics
+
+        return (
+            Semantics(self._choose, lambda _: None, self._file.parent) if self._choose else open_semantics(self._vault)
+        )
+
+    @property
+    def may_embed(self) -> bool:
+        """Whether the settings allow an embedding model."""
+        return self._settings.embeddings.provider != "none"
+
+    @property
+    def generation(self) -> int:
+        """The number of the index's state; it grows with every change, and is 0 before the first."""
+        return self.use(lambda index: index.generation)
+
+    def read(self, work: Callable[[SqliteIndex], _T], around: Location | None = None) -> _T:
+        """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones."""
+
+        def read(index: SqliteIndex) -> _T:
+            self.refresh(regions=self._vault.regions_of(around) if around else None)
+            with index.snapshot():
+                return work(index)
+
+        return self.use(read)
+
+    def filters(self, **words: Unpack[FilterWords]) -> Filters:
+        """Return filters from the words of a caller, the file among them as a path within the project.
+
+        Raises:
+            UsageError: a word is not one of the format's, or a task is named without its job.
+        """
+        from memory_kb.filters import make_filters
+        from memory_kb.model import NOWHERE
+
+        chosen = make_filters(**words)
+        return chosen if chosen.file is None else chosen._replace(file=self.place_file(chosen.file) or NOWHERE)
+
+    def place_file(self, file: str) -> str | None:
+        """Return a file's path relative to the project, None for one outside."""
+        from memory_kb.notes.projectpaths import locate
+
+        return locate(file, self._vault.project, working_folder())
 
     def take_notices(self) -> tuple[str, ...]:
         """Return what was mended since the last call."""
@@ -315,10 +375,10 @@ class IndexKeeper:
     @contextmanager
     def _limited(self, progress: Progress | None) -> Iterator[Progress | None]:
         """Let an indexing end with `_OutOfTime` when the time limit is reached."""
-        if self.time_limit is None:
+        if self._time_limit is None:
             yield progress
             return
-        end = time.monotonic() + self.time_limit
+        end = time.monotonic() + self._time_limit
 
         def check(done: int) -> None:
             if time.monotonic() > end:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memory_kb.index.cache import Passage
     from memory_kb.index.embedding import EmbeddingReport, Estimate, Progress
     from memory_kb.index.vectors import Shelf, VectorStore
+    from memory_kb.notes.vault import Vault
     from memory_kb.ports import Vectors
 
 #: A search embeds this many missing texts by itself; more are left to `index`.
@@ -194,3 +195,15 @@ class Semantics:
                 self._questions.popitem(last=False)
         self._questions.move_to_end(key)
         return self._questions[key]
+
+
+def open_semantics(vault: Vault) -> Semantics:
+    """Return the embedding models that the settings ask for, with their vectors in the machine folder."""
+    from memory_kb.providers import choosing
+
+    chosen, environ = vault.settings.embeddings, vault.environ
+    return Semantics(
+        lambda: choosing.choose_embedder(chosen, environ),
+        lambda space: choosing.choose_embedder_for(space, chosen, environ),
+        vault.machine,
+    )

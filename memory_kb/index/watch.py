@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.confirmation import confirm, prepare_questions
 from memory_kb.index.file_events import Changes, Observer
-from memory_kb.index.keeper import IndexKeeper, count_files
+from memory_kb.index.keeper import VaultIndex, count_files
 from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock
 from memory_kb.model import Problem, SyncReport
 from memory_kb.notes.machine import prepare_machine
@@ -63,7 +63,7 @@ class Watched(NamedTuple):
     vault: Vault
     settings: Settings
     machine: Path
-    keeper: IndexKeeper
+    keeper: VaultIndex
     steps: tuple[Step, ...] = ()
 
 

@@ -69,7 +69,7 @@ class VaultIdentity:
         self._vault, self._find = vault, find
         roots = [root.folder for root in vault.roots]
         self._folders = [asked, *map(str, (vault.folder, *roots, machine, machine / ".memory.db"))]
-        self._files = [str(vault.home / "config.yaml"), str((vault.memory or vault.machine) / "config.yaml")]
+        self._files = [str(vault.home / "config.yaml"), str(vault.config_file)]
         # A folder of this name makes a plain folder a vault.
         self._hints = [] if vault.memory else [str(vault.folder / "memory")]
         self._known, self._hinted = self._read(), self._read_hints()
@@ -80,7 +80,7 @@ class VaultIdentity:
         if (self._read(), hinted) == (self._known, self._hinted):
             return False
         try:
-            is_other = self._find() != self._vault or self._read() != self._known
+            is_other = _places(self._find()) != _places(self._vault) or self._read() != self._known
         except VaultNotFound:
             return True
         self._hinted = hinted
@@ -92,6 +92,10 @@ class VaultIdentity:
 
     def _read_hints(self) -> object:
         return [_state(hint) for hint in self._hints]
+
+
+def _places(vault: Vault) -> tuple[Path | None, ...]:
+    return vault.folder, vault.memory, vault.home, vault.home_note
 
 
 def _state(place: str) -> tuple[int, ...] | None:

@@ -70,7 +70,7 @@ class Desk:
         """Find the vault; tell whether there is one."""
         if self.vault is None:
             try:
-                self.vault, self._ignore = await self.ask(lambda kb: (kb.vault, kb.settings.ignore))
+                self.vault, self._ignore = await self.ask(lambda kb: (kb.vault, kb.vault.settings.ignore))
             except MemoryKBError as exc:
                 self._say(f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
                 return False

@@ -59,7 +59,7 @@ def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
 
 
 def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    chosen = kb.rules_select(given.get("labels", ()), given.get("type"))
+    chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
     names = ("id", "kind", "text", "confidence", "maturity", "score")
     lists = {"rules": chosen.rules, "anti_patterns": chosen.anti_patterns}
     data: dict[str, Any] = {
@@ -78,18 +78,18 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
 
 
 def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    run = kb.rules_feedback(
+    run = kb.rules.feedback(
         given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False)
     )
     return answers.tell_run(run, "Counted.", "Nothing changed.")
 
 
 def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    return answers.tell_run(kb.skills_feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
+    return answers.tell_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
 
 def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
-    items = kb.review_list()
+    items = kb.review.list()
     names = ("id", "kind", "status", "title", "path", "flags", "proposes", "of", "reason", "approving", "rejecting")
     data = {"items": [{name: getattr(one, name) for name in names} for one in items[:100]], "total": len(items)}
     lines = "\n".join(
@@ -105,25 +105,25 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
 
 def _review_approve(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     return answers.tell_run(
-        kb.review_approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before."
+        kb.review.approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before."
     )
 
 
 def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    run = kb.review_reject(*given["ids"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
+    run = kb.review.reject(*given["ids"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
     return answers.tell_run(run, "Rejected.", "They were rejected before.")
 
 
 def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     chosen = {name: given[name] for name in (*_HANDED, "job", "task_id") if given.get(name)}
-    made = kb.handoff_create(given.get("from_agent") or caller.agent, given["to_agent"], **chosen)
+    made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **chosen)
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
     told = f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{notes}"
     return Answer(told, _handoff_values(made.handoff) | {"action": made.action})
 
 
 def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    handoff = kb.handoff_latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
+    handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
         return Answer("There is no handoff.", {"id": None})
     lists = {
@@ -148,7 +148,7 @@ def _handoff_values(handoff: Any) -> dict[str, Any]:
 
 def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
-    made = kb.ledger_set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
+    made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
     return Answer(
         f"{made.ledger.id}: {made.action}.{notes}",
@@ -157,7 +157,7 @@ def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
 
 
 def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
-    values = kb.ledger_show(given.get("agent") or caller.agent).as_mapping
+    values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
     told = (
         {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
         | values["state"]
@@ -184,12 +184,12 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     name, agent = given.get("event"), given.get("agent") or caller.agent
     role = None if name else given.get("role", "assistant")
     event = Event(type="event" if name else "message", event=name, role=role, content=given["text"], agent=agent)
-    written = kb.session_append([event], session=given.get("session") or caller.session)
+    written = kb.sessions.append([event], session=given.get("session") or caller.session)
     return Answer(f"{written.action}: event {written.seq} of session {written.session}.", _written_values(written))
 
 
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
-    written = kb.session_end(
+    written = kb.sessions.end(
         given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary")
     )
     steps = answers.tell_steps([step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts])

@@ -100,7 +100,7 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
     filters: dict[str, Any] = {
         name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")
     }
-    found = kb.session_search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
+    found = kb.sessions.search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
     names = ("session", "seq", "ts", "type", "role", "tool", "ok")
     data = {"hits": [{name: getattr(hit, name) for name in names} for hit in found.hits], "degraded": found.degraded}
     lines = "\n".join(

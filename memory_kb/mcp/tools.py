@@ -57,7 +57,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
         chosen["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
     claim = Claim(given["text"], scope=level or "project", **{name: chosen[name] for name in _JUDGED if name in chosen})
-    trust = judge_claim(claim, typed_lately(kb.machine))
+    trust = judge_claim(claim, typed_lately(kb.vault.machine))
     chosen["source"] = trust.source
     if claim.kind == "rule" and trust.source != EXPLICIT:
         verdict = kb.weigh_rule(claim.text, scope=claim.scope, job=given.get("job"), task=given.get("task"))
@@ -66,7 +66,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
                 f"the rule is not stored: {verdict.reason}", "say when it holds and what to do, or leave it"
             )
         if verdict.existing:
-            run = kb.rules_feedback(verdict.existing.id, "success", reason="An agent found nearly the same.")
+            run = kb.rules.feedback(verdict.existing.id, "success", reason="An agent found nearly the same.")
             return answers.tell_learned(Learned(verdict.existing.id, verdict.existing.path, "reinforced", run))
         chosen["confidence"] = verdict.confidence
     learned = kb.learn(
@@ -125,7 +125,7 @@ def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
 def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     names = ("template", "steps", "tags")
     chosen = {name: given[name] for name in names if given.get(name)}
-    return _tell_skill(kb.skills_create(given["name"], given["description"], created_by=caller.agent, **chosen))
+    return _tell_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **chosen))
 
 
 def _tell_skill(done: Any) -> Answer:
@@ -136,7 +136,7 @@ def _tell_skill(done: Any) -> Answer:
 
 
 def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
-    found = kb.skills_search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
+    found = kb.skills.search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     names = ("id", "name", "description", "tags", "success_count", "failure_count", "path")
     data = {
         "skills": [{name: getattr(one, name) for name in names} for one in found.skills],

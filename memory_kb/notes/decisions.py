@@ -22,8 +22,8 @@ from memory_kb.notes.creations import Creations, made_by, read_creations
 from memory_kb.notes.jsonlines import append, parse
 from memory_kb.notes.plans import hash_of
 from memory_kb.notes.sheets import Splice
-from memory_kb.notes.trust import Seal
 from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.trust import Seal
 
 #: More bytes than this are kept beside the log.
 _INLINE = 4_096

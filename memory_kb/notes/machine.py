@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.locks import hold_lock
-from memory_kb.notes.trust import SIGNATURE, Seal, Secret, load_secret, write_plain
 from memory_kb.notes.vault import MACHINE, PLAIN_MARK, Vault
 from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.trust import SIGNATURE, Seal, Secret, load_secret, write_plain
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
 #: How a machine folder is called that was not made here.

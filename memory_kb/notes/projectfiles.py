@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory_kb.notes.githistory import History
+    from memory_kb.notes.vault import Vault
 
 #: A larger file is not looked into.
 MAX_BYTES = 2_000_000
@@ -137,3 +138,8 @@ class ProjectFiles:
         """Return what a file said at a commit."""
         data = self._git.blob(commit, path, MAX_BYTES)
         return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
+    """Return the files around a vault's notes, for what these cite; git gets so many seconds for all questions."""
+    return ProjectFiles(vault.project, vault.environ, seconds)

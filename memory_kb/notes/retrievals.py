@@ -8,10 +8,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from memory_kb.notes import jsonlines
+from memory_kb.notes.events import format_time
 from memory_kb.plainfiles import make_folder
+
+if TYPE_CHECKING:
+    from memory_kb.notes.vault import Vault
 
 _NAME = "retrievals.jsonl"
 #: Longer queries are cut; the log is for counting, not for reading again.
@@ -138,3 +142,21 @@ def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
 
     texts = {name: text for name, text in retrieval._asdict().items() if isinstance(text, str) and text}
     return {name: redact(text[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY] for name, text in texts.items()}
+
+
+class Shown(TypedDict, total=False):
+    """Who was shown some entries, and why."""
+
+    query: str | None
+    session: str | None
+    agent: str | None
+    task: str | None
+    injected: bool
+
+
+def log_shown(vault: Vault, verb: str, ids: Iterable[str], **about: Unpack[Shown]) -> None:
+    """Log which entries were shown, so that the end of the session can credit those that were used."""
+    shown = tuple(dict.fromkeys(ids))
+    if shown:
+        about["session"] = about.get("session") or vault.session
+        RetrievalLog(vault.machine / "log").append(Retrieval(format_time(vault.clock()), verb, shown, **about))

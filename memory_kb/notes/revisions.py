@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) 
     prune(machine, keep=place)
     notes = place / "notes"
     inside = notes / "memory" if vault.memory else None
-    return Past(vault._replace(folder=notes, memory=inside, machine=place / "machine"), place / "machine")
+    return Past(replace(vault, folder=notes, memory=inside, machine=place / "machine"), place / "machine")
 
 
 def settings_file(repository: Repository, revision: str, vault: Vault, past: Past) -> Path:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.model import Location, Region
+from memory_kb.settings import Settings
+from memory_kb.trust import NO_SEAL, Seal
 
 MACHINE = ".memory-kb"
 GLOBAL_PREFIX = "~global/"
@@ -35,14 +39,27 @@ class Root(NamedTuple):
     top_notes: tuple[Path, ...] = ()
 
 
-class Vault(NamedTuple):
-    """A project's vault and the global home that is searched with it.
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Vault:
+    """A project's vault and the global home that is searched with it, its settings and its clock.
 
     Attributes:
         folder: what `--vault` names; paths in output are relative to it.
         memory: `folder/memory`, or None for a plain folder of notes.
         home: the global home, which need not exist.
         machine: the folder of what belongs to this machine alone.
+        home_note: `~/MEMORY.md`, where the home is the default one.
+        seal: marks the runs and the index that this machine made.
+        settings: what the configuration files and the environment say.
+        warnings: what is wrong with the configuration files.
+        environ: the environment that settings and keys are read from.
+        clock: returns the present moment, with a time zone.
+        cited: the folder of the files that notes cite; None for `folder`.
+        named: the folder and the home as the caller named them, to open the vault again.
     """
 
     folder: Path
@@ -50,6 +67,40 @@ class Vault(NamedTuple):
     home: Path
     machine: Path
     home_note: Path | None = None
+    seal: Seal = NO_SEAL
+    settings: Settings = field(default_factory=Settings)
+    warnings: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    clock: Callable[[], datetime] = _utc_now
+    cited: Path | None = None
+    named: tuple[str, str | None] = ("", None)
+
+    @property
+    def config_file(self) -> Path:
+        """The configuration file of the vault itself, which need not exist."""
+        return (self.memory or self.folder / MACHINE) / "config.yaml"
+
+    @property
+    def project(self) -> Path:
+        """The folder of the files that notes cite; a vault of the past cites those of today."""
+        return self.cited or self.folder
+
+    @property
+    def session(self) -> str | None:
+        """The session that the caller is in, if the environment names it."""
+        return self.environ.get("MEMORY_KB_SESSION") or None
+
+    def today(self) -> date:
+        """Return the present day in UTC."""
+        return self.clock().astimezone(UTC).date()
+
+    def timestamp(self) -> str:
+        """Return the present moment as logs store it."""
+        return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def folder_of(self, place: Location) -> str:
+        """Return the folder of a scope as a path in output, with a slash at its end."""
+        return self.show(self.scope_folder(place.scope, place.job, place.task) / "x").removesuffix("x")
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -264,3 +315,11 @@ def default_status(path: str, *, is_memory: bool) -> str:
     if not is_memory and not path.startswith(GLOBAL_PREFIX):
         return "active"
     return next((_STATUS_FOLDERS[part] for part in path.split("/")[:-1] if part in _STATUS_FOLDERS), "active")
+
+
+def working_folder() -> Path:
+    """Return the working folder, or the root where it was deleted under us."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)

@@ -82,7 +82,7 @@ class Lane:
         if kb is None:
             return ()
         named = {
-            str(kb.machine): ".memory-kb",
+            str(kb.vault.machine): ".memory-kb",
             str(kb.vault.home): "~global",
             str(kb.vault.folder): "the vault",
             os.path.expanduser("~"): "~",
@@ -133,9 +133,8 @@ class Lanes:
 
 def _sign(kb: KnowledgeBase) -> _Signature:
     """Return what tells that a vault is another than it was: its folders and its configuration."""
-    memory = kb.vault.memory
-    configured = (kb.vault.home / "config.yaml", (memory or kb.vault.machine) / "config.yaml")
-    return (_stat(kb.machine, with_time=False), *(_stat(file, with_time=True) for file in configured))
+    configured = (kb.vault.home / "config.yaml", kb.vault.config_file)
+    return (_stat(kb.vault.machine, with_time=False), *(_stat(file, with_time=True) for file in configured))
 
 
 def _stat(path: Path, *, with_time: bool) -> tuple[int, int, int] | None:

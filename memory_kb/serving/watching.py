@@ -57,7 +57,7 @@ class Watcher:
     def _watch_when_free(self) -> None:
         """Watch until told to stop, unless another server does."""
         try:
-            with self._address.open() as kb, hold_lock(kb.machine / _LOCK, 0.0):
+            with self._address.open() as kb, hold_lock(kb.vault.machine / _LOCK, 0.0):
                 kb.watch(self._on_batch, on_notice=self._say, stop=self._stop)
         except VaultBusy:
             pass

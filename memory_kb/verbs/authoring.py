@@ -8,16 +8,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.verbs.examining import Drafts, Examining
+from memory_kb.notes.projectfiles import project_files
+from memory_kb.verbs.examining import Drafts
 
 if TYPE_CHECKING:
     from memory_kb.index.catalog import Catalog
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.renaming import Renaming
     from memory_kb.notes.composing import Composition
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.ports import StoredEntry
     from memory_kb.reports import RunReport
+    from memory_kb.verbs.examining import Examination
+    from memory_kb.verbs.reviewing import Review
+    from memory_kb.verbs.rules import Rules
 
 #: What can be done to an entry by hand: in words, and what each is called here.
 ACTIONS = ("retire", "approve", "promote", "merge")
@@ -68,8 +76,26 @@ class _Usage(NamedTuple):
     outcomes: Mapping[str, Counter[str]]
 
 
-class Authoring(Examining):
+class Drafting:
     """The verb rename, and what the language server asks."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        store: EntryStore,
+        examination: Examination,
+        review: Review,
+        rules: Rules,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._examination = examination
+        self._review = review
+        self._rules = rules
 
     _usage: _Usage | None = None
 
@@ -82,7 +108,11 @@ class Authoring(Examining):
         from memory_kb.learning.freshness.claims import assess
         from memory_kb.retrieval.scoring import decay, prominence
 
-        memory, ranking, today = self._at(path, entry_id, drafts or {}), self.settings.ranking, self._today()
+        memory, ranking, today = (
+            self._at(path, entry_id, drafts or {}),
+            self._vault.settings.ranking,
+            self._vault.today(),
+        )
         age = max(0, (today - memory.seen).days) if memory.seen else 0
         usage = self._read_usage()
         has_claims = not memory.metadata.keys().isdisjoint(("cites", "valid_until"))
@@ -102,7 +132,7 @@ class Authoring(Examining):
             shown=usage.shown[memory.id],
             last_shown=usage.last.get(memory.id),
             outcomes=tuple(usage.outcomes.get(memory.id, Counter()).items()),
-            claims=assess(memory, self._project_files(5.0), today).verdict if has_claims else None,
+            claims=assess(memory, project_files(self._vault, 5.0), today).verdict if has_claims else None,
             tags=memory.tags,
             text=memory.text,
         )
@@ -111,7 +141,7 @@ class Authoring(Examining):
         from memory_kb.notes.outcomes import OutcomeLog
         from memory_kb.notes.retrievals import RetrievalLog
 
-        retrievals, outcomes = RetrievalLog(self.machine / "log"), OutcomeLog(self.machine / "log")
+        retrievals, outcomes = RetrievalLog(self._vault.machine / "log"), OutcomeLog(self._vault.machine / "log")
         state = tuple(log.file.stat().st_size if log.file.exists() else 0 for log in (retrievals, outcomes))
         if self._usage is None or self._usage.state != state:
             shown: Counter[str] = Counter()
@@ -145,17 +175,17 @@ class Authoring(Examining):
         """
         if title and file:
             raise UsageError("one thing is renamed at a time", "leave out --title or --file")
-        found, way = self._find(wanted), "file" if file else "title" if title else "id"
+        found, way = self._rules.find(wanted), "file" if file else "title" if title else "id"
         return self._carry_out_whole_files(
             lambda: self._plan_renaming(Named(found.path, found.id, way), new, {}), dry_run=dry_run
         )
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
-            return self.run_plan("rename", plan(), dry_run=True)
-        with self._writing():
-            self.recover()
-            return self.run_plan("rename", plan())
+            return self._writer.run("rename", plan(), dry_run=True)
+        with self._writer.lock():
+            self._writer.recover()
+            return self._writer.run("rename", plan())
 
     def propose_renaming(self, named: Named, new: str, drafts: Drafts) -> Composition:
         """Return what renaming an entry would make of the files, with the drafts in their places.
@@ -170,7 +200,7 @@ class Authoring(Examining):
         from memory_kb.notes.sheets import find_entry
 
         path, entry_id = named.path, named.id
-        note = self._draft_note(path, drafts)
+        note = self._examination.draft_note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
         body = note.text[entry.body.start : entry.body.end]
         way = way_of(entry, body, named.way)
@@ -178,7 +208,7 @@ class Authoring(Examining):
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
             raise UsageError(f"{path} is called so by the format", "give it a title")
-        catalog = self.catalog(drafts)
+        catalog = self._examination.catalog(drafts)
         mine = self._at(path, entry_id, drafts)
         stem = path.rpartition("/")[2].removesuffix(".md")
         old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(
@@ -201,7 +231,7 @@ class Authoring(Examining):
         kept = catalog.kept_names(path, entry_id, way)
         return plan_renaming(
             renaming,
-            [self._draft_note(one, drafts) for one in paths],
+            [self._examination.draft_note(one, drafts) for one in paths],
             leads_to,
             lambda target: target.casefold() in kept,
         )
@@ -254,24 +284,27 @@ class Authoring(Examining):
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
         from memory_kb.learning.rules.review import plan_approval
 
-        ground = self._ground()
+        ground = self._review.ground()
         return plan_approval(
             [memory],
-            replace(ground, read=lambda path: self._draft_note(path, drafts) if path in drafts else ground.read(path)),
+            replace(
+                ground,
+                read=lambda path: self._examination.draft_note(path, drafts) if path in drafts else ground.read(path),
+            ),
         )
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         from memory_kb.learning.intake import plan_intake
         from memory_kb.learning.upkeep.promote import offer_by_hand
 
-        offer = offer_by_hand(memory, self._clock())
+        offer = offer_by_hand(memory, self._vault.clock())
         if offer is None:
             raise UsageError(
                 f"{memory.id} cannot be promoted from {memory.place.scope}",
                 "only live entries rise, and the home is the top",
             )
-        intake = self._reading(
-            lambda index: plan_intake([offer], index, self._folder_of, self._clock(), self._was_made)
+        intake = self._index.read(
+            lambda index: plan_intake([offer], index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
         )
         (taken,) = intake.taken
         if taken.action not in ("created", "reinforced"):
@@ -288,18 +321,18 @@ class Authoring(Examining):
         from memory_kb.learning.upkeep.merging import by_rank, merge
         from memory_kb.notes.sheets import find_entry
 
-        found = self.catalog(drafts).ids.get(other, ())
+        found = self._examination.catalog(drafts).ids.get(other, ())
         if not found or (other, found[0].source) == (memory.id, memory.path):
             raise UnknownEntry(other)
         primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])
-        taken = {one.path for one in self._memories(EVERYTHING)}
-        month = f"{self._today():%Y-%m}"
+        taken = {one.path for one in self._store.all(EVERYTHING)}
+        month = f"{self._vault.today():%Y-%m}"
 
         def archive(one: Memory) -> str:
-            return free_path(f"{self._folder_of(one.place)}archive/{month}/{one.path.rpartition('/')[2]}", taken)
+            return free_path(f"{self._vault.folder_of(one.place)}archive/{month}/{one.path.rpartition('/')[2]}", taken)
 
         def body_of(one: Memory) -> str:
-            text = self._draft_note(one.path, drafts).text
+            text = self._examination.draft_note(one.path, drafts).text
             body = find_entry(text, one.path, one.id).body
             return text[body.start : body.end]
 
@@ -316,9 +349,9 @@ class Authoring(Examining):
         from memory_kb.learning.memories import make_memory
 
         if path in drafts:
-            stored = read_unsaved(path, drafts[path], is_memory=self.vault.memory is not None)
+            stored = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
         else:
-            stored = self._reading(lambda index: list(index.memories(EVERYTHING, path)))
+            stored = self._index.read(lambda index: list(index.memories(EVERYTHING, path)))
         found = next((one for one in stored if one.entry.entry_id == entry_id), None)
         if found is None:
             raise UnknownEntry(entry_id)
@@ -330,7 +363,7 @@ class Authoring(Examining):
         from memory_kb.notes.plans import encode
 
         files = {
-            path: encode(drafts[path]) if path in drafts else read_if_there(path, self.vault.resolve(path))
+            path: encode(drafts[path]) if path in drafts else read_if_there(path, self._vault.resolve(path))
             for path in paths_of(plan)
         }
         return compose(plan, files)

@@ -9,10 +9,10 @@ from memory_kb.text import as_read
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memory
-    from memory_kb.verbs.running import Running
+    from memory_kb.notes.writer import Writer
 
 
-def read_body(kb: Running, memory: Memory) -> str:
+def read_body(writer: Writer, memory: Memory) -> str:
     """Return what stands below an entry's frontmatter.
 
     Raises:
@@ -21,18 +21,18 @@ def read_body(kb: Running, memory: Memory) -> str:
     """
     from memory_kb.notes.sheets import find_entry
 
-    note = kb.note(memory.path)
+    note = writer.read(memory.path)
     entry = find_entry(note.text, note.path, memory.id)
     return note.text[entry.body.start : entry.body.end]
 
 
-def whole_text(kb: Running, memory: Memory) -> str:
+def whole_text(writer: Writer, memory: Memory) -> str:
     """Return an entry's text in one piece; as it was indexed where the file does not have it now."""
     from memory_kb.index.chunking import SECTION
 
     if len(memory.text) < SECTION.whole:
         return memory.text
     try:
-        return as_read(read_body(kb, memory).strip())
+        return as_read(read_body(writer, memory).strip())
     except MemoryKBError:
         return memory.text

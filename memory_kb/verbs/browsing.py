@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.filters import FilterWords
-from memory_kb.verbs.versioning import Versioning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date, datetime
 
     from memory_kb.index.browsing import Browsed, LinkMap
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.notes.entryhistory import Version
+    from memory_kb.notes.vault import Vault
+    from memory_kb.verbs.reading import Reading
+    from memory_kb.verbs.undoing import Undo
+    from memory_kb.verbs.versioning import Git
 
 #: Commits that a page looks through, and lines that it shows of one difference.
 _MOST_COMMITS, _MOST_LINES = 100, 200
@@ -90,16 +94,23 @@ class Upkeep(NamedTuple):
     last: tuple[tuple[str, datetime], ...]
 
 
-class Browsing(Versioning):
+class Browsing:
     """Looking around: a page of entries, the map of links, changes of an entry, sessions, upkeep."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, git: Git, reading: Reading, undo: Undo) -> None:
+        self._vault = vault
+        self._index = index
+        self._git = git
+        self._reading = reading
+        self._undo = undo
 
     def today(self) -> date:
         """Return the day by which ages are counted."""
-        return self._clock().date()
+        return self._vault.clock().date()
 
     def trust_watcher(self, *, is_trusted: bool = True) -> None:
         """From now on read without a look at the files while a watcher keeps the index, or with one again."""
-        self._keeper.trusts_watcher = is_trusted
+        self._index.trusts_watcher = is_trusted
 
     def browse(
         self, *, order: str = "newest", offset: int = 0, limit: int = 50, **filters: Unpack[FilterWords]
@@ -113,14 +124,14 @@ class Browsing(Versioning):
 
         if order not in browsing.ORDERS:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
-        chosen = self._filters(**filters)
-        return self._reading(lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit)))
+        chosen = self._index.filters(**filters)
+        return self._index.read(lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit)))
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
         from memory_kb.index.browsing import map_links
 
-        return self._reading(map_links)
+        return self._index.read(map_links)
 
     def changes_of(self, wanted: str) -> tuple[ChangeMade, ...]:
         """Return what runs changed in an entry, newest first; what is done to its whole file counts.
@@ -131,8 +142,8 @@ class Browsing(Versioning):
         """
         from memory_kb.notes.undoing import undone_by
 
-        entry = self.show(wanted)
-        runs = self._done()
+        entry = self._reading.show(wanted)
+        runs = self._undo.done_runs()
         undone = undone_by(run.head for run in runs)
         found = (
             ChangeMade(
@@ -154,7 +165,7 @@ class Browsing(Versioning):
         """
         made = self.changes_of(wanted)
         try:
-            versions = self.history(wanted, most=_MOST_COMMITS)
+            versions = self._git.history(wanted, most=_MOST_COMMITS)
         except (NoRepository, GitFailed):
             versions = ()
         return order_past(made, versions)
@@ -164,7 +175,7 @@ class Browsing(Versioning):
         from memory_kb.notes.maintenance import MaintenanceLog
         from memory_kb.providers.spending import SpendLog
 
-        llm, logs = self.settings.llm, self.machine / "log"
-        spent = SpendLog(logs / "spend.jsonl", llm.daily_spend, self._clock).spent_today()
+        llm, logs = self._vault.settings.llm, self._vault.machine / "log"
+        spent = SpendLog(logs / "spend.jsonl", llm.daily_spend, self._vault.clock).spent_today()
         last = sorted(MaintenanceLog(logs).last().items(), key=lambda one: one[1], reverse=True)
         return Upkeep(spent, llm.daily_spend, llm.provider, tuple(last))

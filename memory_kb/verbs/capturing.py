@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import UsageError
 from memory_kb.filters import make_place
 from memory_kb.notes.events import Event
-from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
     from memory_kb.learning.capture import Captured, CaptureReport, Heard
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.intake import Taken
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
 
 
-class Capturing(Keeping):
+class Captures:
     """The verb capture."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
 
     def capture(
         self,
@@ -50,18 +57,18 @@ class Capturing(Keeping):
         from memory_kb.learning.logs.sessions import check_id
 
         place = make_place("project", job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
         heard = tuple(hear(events))
         offers = offer_statements(
-            heard, self._clock(), place, origin, propose=self.settings.learning.capture == "propose"
+            heard, self._vault.clock(), place, origin, propose=self._vault.settings.learning.capture == "propose"
         )
-        with nullcontext() if dry_run else self._writing(place.scope):
-            intake, run = self._take_in("capture", offers, dry_run=dry_run)
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
+            intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
         return CaptureReport(_report(heard, intake.taken), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
@@ -72,7 +79,7 @@ class Capturing(Keeping):
             raise UsageError(
                 "there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."'
             )
-        files = SessionFiles(self.machine)
+        files = SessionFiles(self._vault.machine)
         return files.read(find_id(session, files.ids()))
 
 

@@ -6,23 +6,32 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.verbs.indexing import Indexing
-from memory_kb.verbs.rules import Rules
+from memory_kb.notes.projectfiles import project_files
 
 if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.freshness.citations import Citation, Reference
     from memory_kb.learning.freshness.claims import CitedReport, ClaimsReport
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Problem
     from memory_kb.notes.plans import Change
     from memory_kb.notes.projectfiles import ProjectFiles
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import RunReport
+    from memory_kb.verbs.rules import Rules
 
 _CITES, _LAST_DAY = "cites", "valid_until"
 
 
-class Claims(Rules, Indexing):
+class Citations:
     """The verbs cite and verify, and what `lint` says of claims."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, rules: Rules) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+        self._rules = rules
 
     def cite(
         self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False
@@ -49,7 +58,7 @@ class Claims(Rules, Indexing):
         from memory_kb.learning.freshness.claims import CitedReport, plan_citing
         from memory_kb.learning.freshness.verdicts import Unrecordable, record
 
-        found, project = self._find(wanted), self._project_files()
+        found, project = self._rules.find(wanted), project_files(self._vault)
         if found.place.scope == "global":
             raise UsageError(
                 f"{found.id} is global and cannot cite the files of one project",
@@ -76,7 +85,7 @@ class Claims(Rules, Indexing):
         def plan(memories: Sequence[Memory]) -> Sequence[Change]:
             return [change for one in _same([found], memories) if (change := plan_citing(one, citations))]
 
-        run = self._carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
+        run = self._store.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
         left = () if from_text else tuple(one.reference.text for one in suggested)
         return CitedReport(
             found.id,
@@ -109,20 +118,20 @@ class Claims(Rules, Indexing):
             raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")
         if update and flag:
             raise UsageError("an update leaves nothing to flag", "give --update or --flag")
-        project, today, chosen = self._project_files(), self._today(), list(map(self._find, wanted))
+        project, today, chosen = project_files(self._vault), self._vault.today(), list(map(self._rules.find, wanted))
         memories = [one for one in (chosen or self._claiming(_CITES)) if one.is_live or chosen]
         run, notices = RunReport(None, "verify"), tuple[str, ...]()
         if update:
             renewal = plan_renewal(memories, project, today)
             notices = renewal.notices
-            run = self._carry_out(
+            run = self._store.carry_out(
                 "verify",
-                lambda fresh: plan_renewal(_same(memories, fresh), self._project_files(), today).changes,
+                lambda fresh: plan_renewal(_same(memories, fresh), project_files(self._vault), today).changes,
                 renewal.changes,
                 dry_run=dry_run,
             )
         elif flag:
-            run = self._carry_out(
+            run = self._store.carry_out(
                 "verify",
                 lambda fresh: plan_flags(_same(memories, fresh), lambda one: assess(one, project, today)),
                 dry_run=dry_run,
@@ -134,16 +143,15 @@ class Claims(Rules, Indexing):
         )
         return ClaimsReport(claims, run, notices)
 
-    def _verify_claims(self, *, dry_run: bool = False) -> RunReport:
+    def verify_claims(self, *, dry_run: bool = False) -> RunReport:
         """Put the claims that drifted or are gone in the review queue, as a step of maintenance."""
         return self.verify(flag=True, dry_run=dry_run).run
 
-    def _further_problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         from memory_kb.learning.freshness.claims import assess, complain
         from memory_kb.model import Problem
 
-        yield from super()._further_problems()
-        project, today = self._project_files(), self._today()
+        project, today = project_files(self._vault), self._vault.today()
         for memory in self._claiming(_CITES, _LAST_DAY):
             if memory.is_live:
                 for message in complain(memory, assess(memory, project, today)):
@@ -154,7 +162,7 @@ class Claims(Rules, Indexing):
         from memory_kb.notes.sheets import find_entry
 
         try:
-            text = self.note(memory.path).text
+            text = self._writer.read(memory.path).text
             place = claim_span(text, find_entry(text, memory.path, memory.id), message).start
         except (MemoryKBError, OSError):
             return memory.line
@@ -190,7 +198,7 @@ class Claims(Rules, Indexing):
 
     def _claiming(self, *words: str) -> list[Memory]:
         """Return the entries whose frontmatter has one of these fields."""
-        return [memory for memory in self._memories() if any(word in memory.metadata for word in words)]
+        return [memory for memory in self._store.all() if any(word in memory.metadata for word in words)]
 
 
 def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:

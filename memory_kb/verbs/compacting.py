@@ -8,28 +8,39 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
 from memory_kb.filters import EVERYTHING, make_place
 from memory_kb.notes.fields import parse_date
-from memory_kb.verbs.keeping import Keeping
 from memory_kb.words import SCOPE_ALIASES, SCOPES
 
 if TYPE_CHECKING:
     from datetime import date
 
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.upkeep.causes import LlmClassifier
     from memory_kb.learning.upkeep.compact import Compaction, CompactReport, Meanings, Surroundings
     from memory_kb.learning.upkeep.contradict import Contradiction, ContradictionsReport, ContradictionView
     from memory_kb.model import Location
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.ports import StoredEntry
+    from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
 
 #: What is compacted when nobody says what (S3-53): not the tasks, which end soon.
 _USUAL = ("job", "project", "global")
 
 
-class Compacting(Keeping):
+class Compactor:
     """The verbs compact and contradictions."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._models = models
 
     def compact(
         self,
@@ -97,14 +108,14 @@ class Compacting(Keeping):
         classify, notice = self._classifier()
         found: list[tuple[Contradiction, ...]] = []
 
-        taken_in = self._taken_in(since) if since else frozenset[str]()
+        taken_in = self._store.taken_in(since) if since else frozenset[str]()
 
         def is_new(memory: Memory) -> bool:
             made = parse_date(memory.created_at)
             return since is not None and (made is None or made >= since or memory.id in taken_in)
 
         def plan() -> tuple[Change, ...]:
-            found.append(find_contradictions(self._memories(), classify, is_new if since else None))
+            found.append(find_contradictions(self._store.all(), classify, is_new if since else None))
             return plan_resolutions(found[-1])
 
         if resolve:
@@ -120,10 +131,10 @@ class Compacting(Keeping):
         """Return the language model as a classifier, or None and why there is none."""
         from memory_kb.learning.upkeep.causes import LlmClassifier
 
-        if self.settings.llm.provider in ("none", "offline"):
+        if self._vault.settings.llm.provider in ("none", "offline"):
             return None, ""
         try:
-            llm = self._llm
+            llm = self._models.llm
         except ProviderFailed as exc:
             return None, f"{explain_failure(exc)}; the rule decided"
         return (LlmClassifier(llm), "") if llm else (None, "")
@@ -135,10 +146,10 @@ class Compacting(Keeping):
         the rest of what it belongs to stays the same; else all of that is left for the next run.
         """
         if dry_run:
-            return self.run_plan(verb, plan(), dry_run=True)
-        with self._writing():
+            return self._writer.run(verb, plan(), dry_run=True)
+        with self._writer.lock():
             planned = plan()
-            return self.run_plan(verb, planned, replan=lambda path: replan_whole(path, planned, plan()))
+            return self._writer.run(verb, planned, replan=lambda path: replan_whole(path, planned, plan()))
 
     def _surroundings(self, meanings: Meanings | None) -> Surroundings:
         from memory_kb.learning.upkeep.compact import Surroundings
@@ -147,7 +158,7 @@ class Compacting(Keeping):
 
         def note_of(path: str) -> NoteText:
             try:
-                return self.note(path)
+                return self._writer.read(path)
             except UnreadableInput:  # gone since it was indexed: what is planned for it no longer fits
                 return NoteText(path, b"")
 
@@ -159,7 +170,7 @@ class Compacting(Keeping):
                 return memory.text
             return text[body.start : body.end]
 
-        return Surroundings(self._clock(), self._folder_of, note_of, body_of, meanings)
+        return Surroundings(self._vault.clock(), self._vault.folder_of, note_of, body_of, meanings)
 
     def _memories_with_meanings(
         self, is_meant: Callable[[Location], bool]
@@ -167,12 +178,14 @@ class Compacting(Keeping):
         """Return the entries at the places meant, and their vectors where there are any."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            stored, memories = self._entries.read(index, EVERYTHING)
+            stored, memories = self._store.cache.read(index, EVERYTHING)
             meant = [place for place, memory in enumerate(memories) if is_meant(memory.place)]
-            meanings = _read_meanings(index, [stored[place].entry for place in meant]) if self._may_embed else None
+            meanings = (
+                _read_meanings(index, [stored[place].entry for place in meant]) if self._index.may_embed else None
+            )
             return tuple(memories[place] for place in meant), meanings
 
-        return self._reading(read)
+        return self._index.read(read)
 
 
 def replan_whole(path: str, planned: Sequence[Change], fresh: Sequence[Change]) -> list[Change]:

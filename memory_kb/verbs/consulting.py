@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import MemoryKBError, ProviderFailed, explain_failure
 from memory_kb.filters import EVERYTHING
 from memory_kb.learning.extraction.scopereports import Dropped, ExtractionReport, Kept, ScopeReport, Used, add_up
-from memory_kb.verbs.lifecycle import Lifecycle
-from memory_kb.verbs.weighing import Weighing
 
 if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.extraction.asking import Question
     from memory_kb.learning.extraction.extract import Finished
     from memory_kb.learning.extraction.scopes import Scope
     from memory_kb.learning.intake import Offer, Taken
     from memory_kb.learning.memories import Memory
     from memory_kb.notes.extractions import Mark
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.ports import Llm
     from memory_kb.providers.metering import Meter
     from memory_kb.reports import RunReport
+    from memory_kb.verbs.sessions import Sessions
+    from memory_kb.verbs.weighing import SessionEvidence
 
 NO_MODEL = "no language model is configured"
 
@@ -52,10 +55,19 @@ class _Consulted:
     marks: tuple[Mark, ...] = ()
 
 
-class Consulting(Weighing, Lifecycle):
+class Consultation:
     """Asking a model about a session, scope by scope."""
 
-    def _extract(self, session: Finished, scopes: Sequence[Scope], *, again: bool, dry_run: bool) -> ExtractionReport:
+    def __init__(
+        self, vault: Vault, writer: Writer, store: EntryStore, evidence: SessionEvidence, sessions: Sessions
+    ) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+        self._evidence = evidence
+        self._sessions = sessions
+
+    def extract(self, session: Finished, scopes: Sequence[Scope], *, again: bool, dry_run: bool) -> ExtractionReport:
         door = self._open_door(again=again, dry_run=dry_run)
         reports: list[ScopeReport] = []
         runs: list[RunReport] = []
@@ -74,13 +86,13 @@ class Consulting(Weighing, Lifecycle):
         from memory_kb.providers.choosing import choose_llm
         from memory_kb.providers.metering import Meter
 
-        chosen = self.settings.llm
-        meter = Meter(self.machine / "log" / "spend.jsonl", chosen.daily_spend, chosen.daily_runs)
-        done = frozenset[str]() if again else ExtractionLog(self.machine / "log").done()
+        chosen = self._vault.settings.llm
+        meter = Meter(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, chosen.daily_runs)
+        done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
         if chosen.provider in ("none", "offline"):
             return _Door(None, NO_MODEL, meter, done, again, dry_run)
         try:
-            return _Door(choose_llm(chosen, self._environ, meter), NO_MODEL, meter, done, again, dry_run)
+            return _Door(choose_llm(chosen, self._vault.environ, meter), NO_MODEL, meter, done, again, dry_run)
         except ProviderFailed as exc:
             return _Door(None, explain_failure(exc), meter, done, again, dry_run)
 
@@ -96,9 +108,9 @@ class Consulting(Weighing, Lifecycle):
             self._mark(consulted)
             return [one.report for one in consulted], None
         try:
-            with self._writing(*{offer.place.scope for offer in offers}):
-                intake, run = self._take_in(
-                    "extract", offers, again=door.again, dry_run=door.dry_run, gate=self._gate_for(offers)
+            with self._writer.lock(*{offer.place.scope for offer in offers}):
+                intake, run = self._store.take_in(
+                    "extract", offers, again=door.again, dry_run=door.dry_run, gate=self._evidence.gate_for(offers)
                 )
         except MemoryKBError as exc:
             failed = [
@@ -122,7 +134,7 @@ class Consulting(Weighing, Lifecycle):
                 levels |= {place_for(scope, session).scope, scope.sources or "project"}
             except NothingToAsk:
                 continue
-        return self._memories(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
+        return self._store.all(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
 
     def _consult(self, scope: Scope, session: Finished, memories: Sequence[Memory], door: _Door) -> _Consulted:
         """Ask a model about one scope; whatever goes wrong stays with this scope."""
@@ -148,7 +160,9 @@ class Consulting(Weighing, Lifecycle):
         from memory_kb.text import count_tokens
 
         return Used(
-            *estimate(self.settings.llm, count_tokens(question.prompt) + count_tokens(json.dumps(question.schema)))
+            *estimate(
+                self._vault.settings.llm, count_tokens(question.prompt) + count_tokens(json.dumps(question.schema))
+            )
         )
 
     def _put(self, scope: Scope, questions: Sequence[Question], session: Finished, door: _Door) -> _Consulted:
@@ -169,11 +183,20 @@ class Consulting(Weighing, Lifecycle):
                 problems.append(_explain(exc))
                 continue
             dropped.update(sifted.dropped)
-            offers += make_offers(question, sifted.found, session, self._clock())
+            offers += make_offers(question, sifted.found, session, self._vault.clock())
             outcome, seq = "done" if sifted.found else "quiet", session.conversation.seq
             counts = len(sifted.found), len(sifted.dropped)
             marks.append(
-                Mark(session.id, scope.name, question.step.name, seq, question.digest, self._now(), outcome, *counts)
+                Mark(
+                    session.id,
+                    scope.name,
+                    question.step.name,
+                    seq,
+                    question.digest,
+                    self._vault.timestamp(),
+                    outcome,
+                    *counts,
+                )
             )
         reasons = tuple(Dropped(reason, count) for reason, count in sorted(dropped.items()))
         outcome = "failed" if problems else "done" if offers else "quiet"
@@ -189,13 +212,13 @@ class Consulting(Weighing, Lifecycle):
         from memory_kb.learning.moments import with_times
 
         offers = [offer for one in consulted for offer in one.offers]
-        dated = iter(with_times(offers, self.session_replay(session.id), session.conversation.day or None))
+        dated = iter(with_times(offers, self._sessions.replay(session.id), session.conversation.day or None))
         return [replace(one, offers=tuple(next(dated) for _ in one.offers)) for one in consulted]
 
     def _mark(self, consulted: Sequence[_Consulted]) -> None:
         from memory_kb.notes.extractions import ExtractionLog
 
-        ExtractionLog(self.machine / "log").add(mark for one in consulted for mark in one.marks)
+        ExtractionLog(self._vault.machine / "log").add(mark for one in consulted for mark in one.marks)
 
 
 def _tell(taken: Taken) -> Kept:

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.filters import make_place
-from memory_kb.verbs.continuing import Continuing
+from memory_kb.notes.projectfiles import project_files
+from memory_kb.notes.retrievals import log_shown
 
 if TYPE_CHECKING:
     from memory_kb.context.building import Context
     from memory_kb.context.gathering import Material, Wanted
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.freshness.standings import Standing
     from memory_kb.learning.memories import Memory
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
+    from memory_kb.providers.models import Models
+    from memory_kb.verbs.continuing import Continuity
+    from memory_kb.verbs.searching import Searching
 
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.
 _CANDIDATES = 40
@@ -27,8 +34,24 @@ _GIT_SECONDS = 1.0
 _PATIENCE = 0.2
 
 
-class Contexts(Continuing):
+class Contexts:
     """The verb context."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        models: Models,
+        continuity: Continuity,
+        searching: Searching,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._models = models
+        self._continuity = continuity
+        self._searching = searching
 
     def context(
         self,
@@ -66,25 +89,32 @@ class Contexts(Continuing):
                 "there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"'
             )
         place = make_place("project", job, task_id if job else None)
-        located = tuple(path for file in files if (path := self._place_file(file)))
+        located = tuple(path for file in files if (path := self._index.place_file(file)))
         if files and not located and not task.strip():
             raise UsageError(
                 "the files are outside the project, and there is no task", "say in words what is to be done"
             )
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
-        material, degraded = self._keeper.use(lambda index: self._gather(index, wanted))
-        today = self._clock().date()
-        counter = self._counter
+        material, degraded = self.gather(wanted)
+        today = self._vault.clock().date()
+        counter = self._models.counter
         context = build_fresh_context(
-            material, wanted.labels, today, self.settings.context, self._make_assessor(today), counter.count
+            material, wanted.labels, today, self._vault.settings.context, self._make_assessor(today), counter.count
         )
-        self._log_retrieval(
-            "context", context.ids, query=task, session=session, agent=agent, task=task_id or task, injected=True
+        log_shown(
+            self._vault,
+            "context",
+            context.ids,
+            query=task,
+            session=session,
+            agent=agent,
+            task=task_id or task,
+            injected=True,
         )
         unwritten = self._keep_up(task, job) if session else ()
         uncounted = (counter.notice,) if counter.notice else ()
         return replace(
-            context, degraded=(*self._keeper.take_notices(), *degraded, *context.degraded, *uncounted, *unwritten)
+            context, degraded=(*self._index.take_notices(), *degraded, *context.degraded, *uncounted, *unwritten)
         )
 
     def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
@@ -92,21 +122,21 @@ class Contexts(Continuing):
 
         A plain folder of notes is only read.
         """
-        if not self.vault.memory or not task.strip():
+        if not self._vault.memory or not task.strip():
             return ()
-        path, note = self._continuity(job)
+        path, note = self._continuity.read(job)
         if note is None:
             return ()
         try:
-            with self._writing(patience=_PATIENCE):
-                run = self.continuity_refresh(task, job=job, only_if_there=True).run
+            with self._writer.lock(patience=_PATIENCE):
+                run = self._continuity.refresh(task, job=job, only_if_there=True).run
         except (MemoryKBError, OSError) as exc:
             return (f"{path} was left as it is: {exc}",)
         return tuple(f"{path} was left as it is: {conflict.message}" for conflict in run.conflicts)
 
     def _make_assessor(self, today: date) -> Callable[[Memory], Standing]:
         """Return what tells how an entry stands; the project is looked at when the first one asks."""
-        project = functools.cache(self._project_files)
+        project = functools.cache(functools.partial(project_files, self._vault))
 
         def assess_one(memory: Memory) -> Standing:
             from memory_kb.learning.freshness.claims import assess
@@ -115,6 +145,10 @@ class Contexts(Continuing):
 
         return assess_one
 
+    def gather(self, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
+        """Return what the sections of a context are made of, and what was missing."""
+        return self._index.use(lambda index: self._gather(index, wanted))
+
     def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
         """Read from the index what the sections of a context are made of."""
         from memory_kb.context.gathering import Gathering
@@ -122,12 +156,14 @@ class Contexts(Continuing):
         from memory_kb.model import Filters
         from memory_kb.retrieval.finding import Request
 
-        _, degraded = self._keeper.refresh()
-        request, unnamed = self._construct(
+        _, degraded = self._index.refresh()
+        request, unnamed = self._searching.construct(
             Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
         )
-        question, reasons = self._ask(index, request)
+        question, reasons = self._searching.ask(index, request)
         with index.snapshot():
             faults = tell_faults(index.faults(Filters(job=wanted.place.job, task=wanted.place.task)))
-            material = Gathering(index, wanted, request, self.settings.ranking, self._clock().date(), question).read()
+            material = Gathering(
+                index, wanted, request, self._vault.settings.ranking, self._vault.clock().date(), question
+            ).read()
         return material, (*degraded, *unnamed, *reasons, *faults)

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.filters import EVERYTHING, make_filters, make_place
-from memory_kb.verbs.keeping import Keeping
-from memory_kb.verbs.searching import Searching
+from memory_kb.notes.retrievals import log_shown
 from memory_kb.words import KINDS, LIVE_STATUSES, WORKING_KINDS
 
 if TYPE_CHECKING:
     from datetime import date
 
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.notes.continuity import ContinuityReport, ContinuityView, Reminder
     from memory_kb.notes.plans import Change, NoteText
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
+    from memory_kb.verbs.searching import Searching
 
 #: What one section holds at most (S2-31), and the characters of a file that stand for the task.
 _LINES, _OWN_WORDS = 5, 600
@@ -23,10 +26,16 @@ _LINES, _OWN_WORDS = 5, 600
 _PASSAGES = 4
 
 
-class Continuing(Keeping, Searching):
+class Continuity:
     """The verbs continuity show and continuity refresh."""
 
-    def continuity_show(self, job: str | None = None) -> ContinuityView:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, searching: Searching) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._searching = searching
+
+    def show(self, job: str | None = None) -> ContinuityView:
         """Return CONTINUITY.md of the project, or of one of its jobs.
 
         Raises:
@@ -34,12 +43,12 @@ class Continuing(Keeping, Searching):
         """
         from memory_kb.notes.continuity import ContinuityView, find_damage
 
-        path, note = self._continuity(job)
+        path, note = self.read(job)
         damage = find_damage(note.text) if note else None
         text = note.data.decode("utf-8", "replace") if note else None
         return ContinuityView(path, text, f"{path}:{damage.line}: {damage.message}" if damage else None)
 
-    def continuity_refresh(
+    def refresh(
         self, task: str | None = None, *, job: str | None = None, only_if_there: bool = False, dry_run: bool = False
     ) -> ContinuityReport:
         """Bring the two sections of CONTINUITY.md up to date: what fits the task, and what to avoid.
@@ -60,7 +69,7 @@ class Continuing(Keeping, Searching):
         from memory_kb.notes.continuity import ContinuityReport, own_words, plan_continuity
         from memory_kb.reports import RunReport
 
-        path, note = self._continuity(job)
+        path, note = self.read(job)
         words = (task or "").strip() or (own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else "")
         if only_if_there and (note is None or not words):
             return ContinuityReport(path, (), (), RunReport(None, "continuity"))
@@ -73,34 +82,34 @@ class Continuing(Keeping, Searching):
         avoid, _ = self._remind(["pitfall"], words, job)
 
         def plan(_: str) -> list[Change]:
-            change = plan_continuity(path, self._continuity(job)[1], relevant, avoid)
+            change = plan_continuity(path, self.read(job)[1], relevant, avoid)
             return [change] if change else []
 
         planned = plan(path)
         run = (
-            self.run_plan("continuity", planned, replan=plan, dry_run=dry_run)
+            self._writer.run("continuity", planned, replan=plan, dry_run=dry_run)
             if planned
             else RunReport(None, "continuity")
         )
         if run.conflicts and run.conflicts[0].code != "changed":
             raise CannotSplice(run.conflicts[0].message)
         if not (dry_run or only_if_there):
-            self._log_retrieval("continuity", (one.id for one in (*relevant, *avoid)), query=words, injected=True)
+            log_shown(self._vault, "continuity", (one.id for one in (*relevant, *avoid)), query=words, injected=True)
         return ContinuityReport(path, tuple(one.id for one in relevant), tuple(one.id for one in avoid), run, unsure)
 
-    def _continuity(self, job: str | None) -> tuple[str, NoteText | None]:
+    def read(self, job: str | None) -> tuple[str, NoteText | None]:
         """Return the path of CONTINUITY.md, and the file where there is one."""
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.continuity import CONTINUITY
         from memory_kb.notes.plans import NoteText
 
         place = make_place("project", job, None)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
-        path = f"{self._folder_of(place)}{CONTINUITY}"
-        data = read_if_there(path, self.vault.resolve(path))
+        path = f"{self._vault.folder_of(place)}{CONTINUITY}"
+        data = read_if_there(path, self._vault.resolve(path))
         return path, None if data is None else NoteText(path, data)
 
     def _remind(self, kinds: list[str], words: str, job: str | None) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
@@ -110,12 +119,12 @@ class Continuing(Keeping, Searching):
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
         def remind(index: SqliteIndex) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
-            result = self._search(index, request, sync=True, progress=None)
+            result = self._searching.answer(index, request, sync=True, progress=None)
             found = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith("CONTINUITY.md"))
-            reminders = (_make_reminder(index, *named, self._clock().date()) for named in found)
+            reminders = (_make_reminder(index, *named, self._vault.clock().date()) for named in found)
             return tuple(one for one in reminders if one)[:_LINES], result.degraded
 
-        return self._keeper.use(remind)
+        return self._index.use(remind)
 
 
 def _make_reminder(index: SqliteIndex, entry_id: str, path: str, today: date) -> Reminder | None:

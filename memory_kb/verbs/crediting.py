@@ -12,13 +12,17 @@ from memory_kb.filters import EVERYTHING
 from memory_kb.verbs.rules import Rules, read_outcome
 
 if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.rules.outcomes import Account, OutcomeReport
     from memory_kb.learning.rules.outcomes import Crediting as Plan
     from memory_kb.learning.rules.sessionshare import Candidate, Showing
     from memory_kb.notes.outcomes import Outcome
     from memory_kb.notes.retrievals import Retrieval
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import RunReport
+    from memory_kb.verbs.rules import Rules
 
 #: How long after a session of hooks an outcome may still be told of it, in other words than those of its prompts.
 _LATE = timedelta(days=1)
@@ -26,8 +30,14 @@ _LATE = timedelta(days=1)
 _MARKED = "marked"
 
 
-class Crediting(Rules):
+class Outcomes:
     """The verb outcome, and what a session's end makes of what hooks showed."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, rules: Rules) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+        self._rules = rules
 
     def outcome(
         self,
@@ -71,9 +81,9 @@ class Crediting(Rules):
 
         word = read_outcome(outcome)
         agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text
-        with self._planning(dry_run=dry_run):
+        with self._store.planning(dry_run=dry_run):
             if not dry_run:
-                self.recover()
+                self._writer.recover()
             showing = self._find_showing(self._retrievals(session), agent, task, session, task_id)
             if showing is None:
                 where = f" in session {session}" if session else ""
@@ -87,7 +97,7 @@ class Crediting(Rules):
             notice=f"Nothing was shown for this task by name; this is what hooks showed in session {showing.session}.",
         )
 
-    def _credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
+    def credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Credit what was shown in a session that is over; without an outcome only what its agents said of entries."""
         by_name, shares = self._showings_of(session)
         runs = (
@@ -95,15 +105,15 @@ class Crediting(Rules):
             if word
             else []
         )
-        with self._planning(dry_run=dry_run):
+        with self._store.planning(dry_run=dry_run):
             runs += [self._count(one, word, (), session, dry_run=dry_run).run for one in shares] if word else []
             runs += [self._count_marks(one, session, dry_run=dry_run) for one in (*by_name, *shares)]
         return tuple(runs)
 
-    def _reconsider_session(self, session: str, word: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
+    def reconsider_session(self, session: str, word: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Settle what a session credited again, where it is now said to have gone otherwise."""
         by_name, shares = self._showings_of(session)
-        with self._planning(dry_run=dry_run):
+        with self._store.planning(dry_run=dry_run):
             return tuple(self._reconsider(one, word, session, dry_run=dry_run) for one in (*by_name, *shares))
 
     def _showings_of(self, session: str) -> tuple[tuple[Showing, ...], tuple[Showing, ...]]:
@@ -127,8 +137,8 @@ class Crediting(Rules):
         told = [one for one in self._find_told(showing) if one.outcome != _MARKED]
         if not told:
             return RunReport(None, "outcome")
-        today, reason = self._today(), f"{showing.agent} on {showing.task}: {word}."
-        memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+        today, reason = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
+        memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
         former = find_former(told, self._undone(), memories, session, word)
         if not former:
             return RunReport(None, "outcome")
@@ -145,10 +155,10 @@ class Crediting(Rules):
         """Give an outcome to what was shown and did not get one yet; the vault's lock is held."""
         from memory_kb.learning.rules.outcomes import EVIDENCE_KINDS, OutcomeReport, find_credits, plan_outcome
 
-        agent, task, today = showing.agent, showing.task, self._today()
+        agent, task, today = showing.agent, showing.task, self._vault.today()
         reason = f"{agent} on {task}: {word}."
         account = self._hear(word, showing, used, session)
-        memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+        memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
         told = self._find_told(showing)
         known = {name for name, _ in find_credits(told, self._undone() if told else (), memories)}
         asked = dict.fromkeys((*account.used, *showing.shown.ids))
@@ -180,9 +190,9 @@ class Crediting(Rules):
         heard = self._hear(_MARKED, showing, (), session).marks
         if not heard:
             return RunReport(None, "outcome")
-        memories = self._memories(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+        memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
         marks = choose_new_marks(heard, find_credits(self._find_told(showing), (), memories))
-        account, today = Account(_MARKED, marks=marks), self._today()
+        account, today = Account(_MARKED, marks=marks), self._vault.today()
         reason = f"{showing.agent} said so in session {session}."
         plan = plan_outcome(memories, tuple(marks), account, today, reason)
         return self._write_credits(
@@ -196,7 +206,7 @@ class Crediting(Rules):
         """Return what was shown in a session, or all that was."""
         from memory_kb.notes.retrievals import RetrievalLog
 
-        return list(RetrievalLog(self.machine / "log").read(session))
+        return list(RetrievalLog(self._vault.machine / "log").read(session))
 
     def _find_showing(
         self, retrievals: Sequence[Retrieval], agent: str, task: str, session: str | None, task_id: str | None = None
@@ -225,16 +235,16 @@ class Crediting(Rules):
 
         if session:
             return session
-        held = self._session
+        held = self._vault.session
         if held and (
-            SessionFiles(self.machine).path(held).exists()
+            SessionFiles(self._vault.machine).path(held).exists()
             or any(one.session == held for one in retrievals if one.is_hooked)
         ):
             return held
         hooked = recognise(agent)
         if hooked is None:
             return None
-        return choose_session(task, self._candidates(retrievals, hooked), format_time(self._clock() - _LATE))
+        return choose_session(task, self._candidates(retrievals, hooked), format_time(self._vault.clock() - _LATE))
 
     def _candidates(self, retrievals: Sequence[Retrieval], hooked: str) -> Iterator[Candidate]:
         """Yield the sessions of an agent that run, and those in which its hooks showed something."""
@@ -254,7 +264,7 @@ class Crediting(Rules):
         from memory_kb.learning.rules.sessionshare import Candidate
         from memory_kb.notes.sessionlog import HOOKED, SessionFiles
 
-        files = SessionFiles(self.machine)
+        files = SessionFiles(self._vault.machine)
         try:
             names = sorted(os.listdir(files.folder / HOOKED))
         except OSError:
@@ -272,20 +282,20 @@ class Crediting(Rules):
         from memory_kb.learning.rules.sessionshare import find_told
         from memory_kb.notes.outcomes import OutcomeLog
 
-        return find_told(OutcomeLog(self.machine / "log").read_about(showing.task, showing.session), showing)
+        return find_told(OutcomeLog(self._vault.machine / "log").read_about(showing.task, showing.session), showing)
 
     def _hear(self, outcome: str, showing: Showing, used: Sequence[str], session: str | None) -> Account:
         """Return what is known of how a task went, by its sessions and by whoever tells."""
         from memory_kb.learning.rules.outcomes import Account, find_marks, resolve_marks
         from memory_kb.notes.sessionlog import SessionFiles
 
-        files, shown = SessionFiles(self.machine), showing.shown.ids
+        files, shown = SessionFiles(self._vault.machine), showing.shown.ids
         sessions: Iterable[str] = dict.fromkeys((*showing.shown.sessions, *([session] if session else [])))
         marks: dict[str, str] = {}
         for name in set(files.ids()).intersection(sessions):
             marks |= find_marks(files.read(name))
         names = (used,) if isinstance(used, str) else used
-        full = tuple(next((one for one in shown if one == name), None) or self._find(name).id for name in names)
+        full = tuple(next((one for one in shown if one == name), None) or self._rules.find(name).id for name in names)
         return Account(outcome, full, resolve_marks(marks, shown))
 
     def _begin(self, showing: Showing, word: str, session: str | None) -> Outcome:
@@ -293,7 +303,9 @@ class Crediting(Rules):
         from memory_kb.notes.events import format_time
         from memory_kb.notes.outcomes import Outcome
 
-        return Outcome(format_time(self._clock()), showing.agent, showing.task, word, {}, showing.session or session)
+        return Outcome(
+            format_time(self._vault.clock()), showing.agent, showing.task, word, {}, showing.session or session
+        )
 
     def _write_credits(
         self, plan: Plan, about: Outcome, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
@@ -305,12 +317,12 @@ class Crediting(Rules):
         if not plan.marks:
             return RunReport(None, "outcome")
         if dry_run:
-            return self.run_plan("outcome", plan.changes, dry_run=True)
-        log, begun = OutcomeLog(self.machine / "log"), replace(about, marks=plan.marks)
+            return self._writer.run("outcome", plan.changes, dry_run=True)
+        log, begun = OutcomeLog(self._vault.machine / "log"), replace(about, marks=plan.marks)
         log.append(begun)
         run, left = None, set[str | None](plan.marks)
         try:
-            run = self._carry_out("outcome", lambda memories: planner(memories).changes, plan.changes)
+            run = self._store.carry_out("outcome", lambda memories: planner(memories).changes, plan.changes)
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in plan.marks.items() if name not in left}
@@ -321,4 +333,4 @@ class Crediting(Rules):
         """Return the runs that were taken back."""
         from memory_kb.notes.undoing import undone_by
 
-        return frozenset(undone_by(self._decisions.undoings()))
+        return frozenset(undone_by(self._writer.journal.undoings()))

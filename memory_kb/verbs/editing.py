@@ -6,13 +6,14 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UsageError
-from memory_kb.verbs.reading import Reading
-from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
     from memory_kb.entry import Entry
     from memory_kb.notes.plans import Change, NoteText
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import EntryView, RunReport
+    from memory_kb.verbs.reading import Reading
 
 #: Longer entries are for an editor.
 MAX_CHARACTERS = 200_000
@@ -43,8 +44,13 @@ class Source(NamedTuple):
         return self.text[self.entry.body.start - self.entry.span.start :]
 
 
-class Editing(Reading, Running):
+class Editing:
     """The verbs source and edit."""
+
+    def __init__(self, vault: Vault, writer: Writer, reading: Reading) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._reading = reading
 
     def source(self, wanted: str) -> Source:
         """Return an entry as it stands in its file, with the hash that `edit` compares.
@@ -58,12 +64,12 @@ class Editing(Reading, Running):
         from memory_kb.notes.plans import encode, hash_of
         from memory_kb.notes.sheets import find_entry
 
-        view = self.show(wanted)
-        text = self.note(view.path).text
+        view = self._reading.show(wanted)
+        text = self._writer.read(view.path).text
         entry = find_entry(text, view.path, view.id)
         piece = text[entry.span.start : entry.span.end]
         return Source(
-            view, entry, piece, hash_of(encode(piece)), str(self.vault.resolve(view.path)), explain_uneditable(piece)
+            view, entry, piece, hash_of(encode(piece)), str(self._vault.resolve(view.path)), explain_uneditable(piece)
         )
 
     def edit(self, wanted: str, text: str, was: str, *, dry_run: bool = False) -> RunReport:
@@ -86,7 +92,7 @@ class Editing(Reading, Running):
         from memory_kb.notes.plans import encode, hash_of, replace_entry
         from memory_kb.notes.sheets import find_entry
 
-        view = self.show(wanted)
+        view = self._reading.show(wanted)
 
         def cut(note: NoteText) -> str:
             entry = find_entry(note.text, note.path, view.id)
@@ -95,7 +101,7 @@ class Editing(Reading, Running):
                 raise ChangedOnDisk(view.path)
             return piece
 
-        note = self.note(view.path)
+        note = self._writer.read(view.path)
         before = cut(note)
         reason = explain_uneditable(before) or explain_uneditable(text)
         if reason:
@@ -104,11 +110,11 @@ class Editing(Reading, Running):
         plan = [] if after == before else [replace_entry(note, view.id, after, "Edited by hand.")]
 
         def replan(_: str) -> list[Change]:
-            fresh = self.note(view.path)
+            fresh = self._writer.read(view.path)
             cut(fresh)
             return [replace_entry(fresh, view.id, after, "Edited by hand.")]
 
-        return self.run_plan("edit", plan, replan=replan, dry_run=dry_run)
+        return self._writer.run("edit", plan, replan=replan, dry_run=dry_run)
 
 
 def explain_uneditable(text: str) -> str | None:

@@ -1,66 +1,103 @@
-"""What follows the end of a session (requirements §6.7): thirteen stages, each by itself."""
+"""What follows the end of a session: five steps, each part of which fails by itself."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memory_kb.model import Location
 from memory_kb.notes.fields import parse_date
-from memory_kb.verbs.capturing import Capturing
-from memory_kb.verbs.extracting import Extracting
-from memory_kb.verbs.maintaining import Maintaining
-from memory_kb.verbs.reviewing import Reviewing
-from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
-from memory_kb.verbs.working import Working
+from memory_kb.verbs.stepping import Done, Step, merge_steps, run_steps, say_changes
 
 if TYPE_CHECKING:
     from datetime import date
 
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.notes.events import Event
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import RunReport, StepReport
+    from memory_kb.verbs.capturing import Captures
+    from memory_kb.verbs.compacting import Compactor
+    from memory_kb.verbs.continuing import Continuity
+    from memory_kb.verbs.crediting import Outcomes
+    from memory_kb.verbs.episodes import Episodes
+    from memory_kb.verbs.extracting import Extraction
+    from memory_kb.verbs.lifecycle import Lifecycle, Stages
+    from memory_kb.verbs.maintaining import Maintenance
+    from memory_kb.verbs.reviewing import Review
+    from memory_kb.verbs.sessions import Sessions
 
 _WERE = ("was", "were")
+#: The five steps of a session's end, each with its parts in the order in which they run.
+STEPS = {
+    "episode": ("index", "episodes", "stage"),
+    "capture": ("extraction", "capture"),
+    "credit": ("feedback", "reinforcement"),
+    "merge": ("contradictions", "compaction"),
+    "maintain": ("consolidation", "promotion", "anti-patterns", "continuity", "maintenance"),
+}
 
 
-class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
-    """The stages after a session."""
+class SessionEnd:
+    """The steps after a session."""
 
-    def _after_session(self, session: str, *, with_stages: bool) -> tuple[StepReport, ...]:
-        """Do what follows a session that is closed.
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        store: EntryStore,
+        captures: Captures,
+        compactor: Compactor,
+        continuity: Continuity,
+        episodes: Episodes,
+        extraction: Extraction,
+        lifecycle: Lifecycle,
+        stages: Stages,
+        maintenance: Maintenance,
+        outcomes: Outcomes,
+        review: Review,
+        sessions: Sessions,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._captures = captures
+        self._compactor = compactor
+        self._continuity = continuity
+        self._episodes = episodes
+        self._extraction = extraction
+        self._lifecycle = lifecycle
+        self._stages = stages
+        self._maintenance = maintenance
+        self._outcomes = outcomes
+        self._review = review
+        self._sessions = sessions
+
+    def run(self, session: str, end: Event | None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
+        """Do what follows a session that is closed, in five steps.
 
         Whatever is done already is not done again, so that a session may be ended again after an
-        interruption, or when it went on.
+        interruption, or when it went on. With `dry_run` nothing is written; `end` is then the event
+        that would be.
         """
-        if not with_stages:
-            return super()._after_session(session, with_stages=False)
         from memory_kb.reports import StepReport
 
-        mended = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in self.recover())
-        start, end = self._edges(session)
-        place = self._place_of_session(start)
-        with self._as_part_of(f"session {session}"), self._keeper.settled():
-            # The stages take theirs from all entries, which are read once.
-            self._memories()
-            return (*mended, *run_steps(self._stages(session, start, end, place)))
-
-    def _before_end(self, session: str, end: Event | None, *, with_stages: bool) -> tuple[StepReport, ...]:
-        if not with_stages:
-            return super()._before_end(session, end, with_stages=False)
+        sentences = () if dry_run else self._writer.recover()
+        mended = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
         start, last = self._edges(session)
         place = self._place_of_session(start)
-        self._coming, self._shown = end, set()
-        try:
-            with self._keeper.settled():
-                stages = self._stages(session, start, end or last, place, dry_run=True)
-                return run_steps(stage for stage in stages if stage[0] != "index")
-        finally:
-            self._coming = self._shown = None
+        with self._index.settled():
+            # The parts take theirs from all entries, which are read once.
+            self._store.all()
+            parts = self._parts(session, start, (end or last) if dry_run else last, place, dry_run=dry_run)
+            return (*mended, *merge_steps(run_steps(one for one in parts if not dry_run or one[0] != "index"), STEPS))
 
-    def _stages(
+    def _parts(
         self, session: str, start: Event | None, end: Event | None, place: Location, *, dry_run: bool = False
     ) -> Iterator[Step]:
         fresh: set[str] = set()
@@ -75,58 +112,42 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
 
             return do
 
-        yield "index", lambda: self._index_step(session)
+        yield "index", lambda: self._sessions.index_step(session)
         yield "episodes", lambda: self._episodes_step(session, dry_run=dry_run)
         yield "stage", lambda: self._stage_step(place.job, dry_run=dry_run)
         yield "extraction", lambda: self._extraction_step(session, dry_run=dry_run)
         yield "capture", lambda: self._capture_step(session, dry_run=dry_run)
         yield "feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)
-        yield "consolidation", noting("semantic", lambda: self._semantic_step(dry_run=dry_run))
-        yield (
-            "promotion",
-            noting("promote", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run)),
-        )
         yield "reinforcement", lambda: self._reinforcement_step(session, dry_run=dry_run)
         yield "contradictions", lambda: self._contradictions_step(_day_of(start), dry_run=dry_run)
-        yield "compaction", noting("dedup", lambda: self._dedup_step(dry_run=dry_run))
+        yield "compaction", noting("dedup", lambda: self._maintenance.dedup_step(dry_run=dry_run))
+        yield "consolidation", noting("semantic", lambda: self._maintenance.semantic_step(dry_run=dry_run))
+        yield (
+            "promotion",
+            noting(
+                "promote",
+                lambda: self._maintenance.run_of(self._lifecycle.promote, "promoted", "promoted", dry_run=dry_run),
+            ),
+        )
         yield "anti-patterns", lambda: self._scan_step(dry_run=dry_run)
         yield "continuity", lambda: self._continuity_step(place, dry_run=dry_run)
         yield "maintenance", lambda: self._maintenance_step(fresh, dry_run=dry_run)
 
-    @contextmanager
-    def _without_model(self) -> Iterator[None]:
-        """Ask no language model for a while."""
-        settings = self.settings
-        self.settings = replace(settings, llm=settings.llm._replace(provider="none"))
-        try:
-            yield
-        finally:
-            self.settings = settings
-
-    @contextmanager
-    def _as_part_of(self, occasion: str) -> Iterator[None]:
-        """Let all runs be part of one occasion, which `undo` can take back together."""
-        before, self._occasion = self._occasion, occasion
-        try:
-            yield
-        finally:
-            self._occasion = before
-
     def _edges(self, session: str) -> tuple[Event | None, Event | None]:
         """Return the first event of a session, and the last that says how it ended."""
-        with self._session_files.writing(session) as writer:
+        with self._sessions.files.writing(session) as writer:
             first, last = writer.first, writer.last
         return first, last if last is not None and last.event == "end" else None
 
     def _place_of_session(self, start: Event | None) -> Location:
         from memory_kb.filters import make_place
 
-        if start is None or not self.vault.memory or not start.job:
+        if start is None or not self._vault.memory or not start.job:
             return Location()
         return make_place("project", start.job, start.task)
 
     def _episodes_step(self, session: str, *, dry_run: bool) -> Done:
-        done = self.reflect(session, dry_run=dry_run)
+        done = self._episodes.reflect(session, dry_run=dry_run)
         counts = Counter(one.action for one in done.episodes)
         away = counts.pop("forgotten", 0)
         told = [f"{count} {word}" for word, count in counts.items()]
@@ -140,7 +161,10 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         return Done("; ".join((*told, *done.notices)), (done.run,), is_skipped=bool(away) and not done.run.changes)
 
     def _stage_step(self, job: str | None, *, dry_run: bool) -> Done:
-        reports = [self.stage_detect(dry_run=dry_run), *([self.stage_detect(job, dry_run=dry_run)] if job else [])]
+        reports = [
+            self._stages.detect(dry_run=dry_run),
+            *([self._stages.detect(job, dry_run=dry_run)] if job else []),
+        ]
         new = [
             f"{'' if report.before == 'unknown' else f'{report.before} is over, '}{report.stage} begins"
             for report in reports
@@ -152,15 +176,15 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
         from memory_kb.learning.hard_events import find_hard_events
 
         runs = []
-        if self.settings.learning.capture != "off":
-            runs.append(self.capture(session=session, dry_run=dry_run).run)
-        offers = find_hard_events(self._trace_session(session), Location())
+        if self._vault.settings.learning.capture != "off":
+            runs.append(self._captures.capture(session=session, dry_run=dry_run).run)
+        offers = find_hard_events(self._episodes.trace_session(session), Location())
         if offers:
-            runs.append(self._take_in("capture", offers, dry_run=dry_run)[1])
+            runs.append(self._store.take_in("capture", offers, dry_run=dry_run)[1])
         return Done(say_changes(runs, "learning kept or proposed", "learnings kept or proposed"), tuple(runs))
 
     def _extraction_step(self, session: str, *, dry_run: bool) -> Done:
-        done = self.extract(session, dry_run=dry_run)
+        done = self._extraction.extract(session, dry_run=dry_run)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
         counted = f"{kept} learning{'s' * (kept != 1)} kept" if kept else "nothing worth keeping"
         needy = sum(scope.outcome == "skipped" for scope in done.scopes)
@@ -184,37 +208,35 @@ class Ending(Capturing, Extracting, Maintaining, Reviewing, Working):
             if told in ("success", "failure", "mixed", "partial")
             else None
         )
-        again = self._reconsider_session(session, word, dry_run=dry_run) if word else ()
-        runs = self._credit_session(session, word, dry_run=dry_run)
+        again = self._outcomes.reconsider_session(session, word, dry_run=dry_run) if word else ()
+        runs = self._outcomes.credit_session(session, word, dry_run=dry_run)
         if word is None and not any(run.changes for run in runs):
             return Done("nobody said how it went", is_skipped=True)
         said_again = say_changes(again, "credited otherwise than before", "credited otherwise than before")
         return Done("; ".join(filter(None, (said_again, say_changes(runs, "credited", "credited")))), (*again, *runs))
 
     def _reinforcement_step(self, session: str, *, dry_run: bool) -> Done:
-        run = self.reinforce(session, dry_run=dry_run)
+        run = self._lifecycle.reinforce(session, dry_run=dry_run)
         return Done(say_changes([run], "entry counted", "entries counted"), (run,))
 
     def _contradictions_step(self, since: date | None, *, dry_run: bool) -> Done:
-        with self._without_model() if dry_run else nullcontext():
-            report = self.contradictions(resolve=True, since=since, dry_run=dry_run)
+        report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
         return Done(report.summary, (report.run,))
 
     def _scan_step(self, *, dry_run: bool) -> Done:
-        report = self.review_scan(dry_run=dry_run)
+        report = self._review.scan(dry_run=dry_run)
         return Done(say_changes([report.run], "proposal for review", "proposals for review"), (report.run,))
 
     def _continuity_step(self, place: Location, *, dry_run: bool) -> Done:
-        report = self.continuity_refresh(job=place.job, only_if_there=True, dry_run=dry_run)
+        report = self._continuity.refresh(job=place.job, only_if_there=True, dry_run=dry_run)
         return Done(report.path if report.run.changes else "", (report.run,))
 
     def _maintenance_step(self, fresh: Collection[str], *, dry_run: bool) -> Done:
-        if not self.is_maintenance_due():
+        if not self._maintenance.is_maintenance_due():
             return Done()
         # A preview of the contradictions would tell again what that stage told: nothing was resolved.
         fresh = {*fresh, "contradictions"} if dry_run else fresh
-        with self._without_model() if dry_run else nullcontext():
-            steps = self._maintain(fresh=fresh, dry_run=dry_run).steps
+        steps = self._maintenance.run_due(fresh=fresh, dry_run=dry_run).steps
         told = [
             f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
             for step in steps

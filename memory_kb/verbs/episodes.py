@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.filters import EVERYTHING, make_place
 from memory_kb.model import Location
-from memory_kb.verbs.weighing import Weighing
 from memory_kb.words import LIVE_STATUSES
 
 if TYPE_CHECKING:
@@ -20,23 +19,48 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.learning.episodic.account import Diary
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.episodic.account import Diary as DiaryText
     from memory_kb.learning.episodic.consolidate import Semantic
     from memory_kb.learning.episodic.diary import DiaryEntry, Reflected, Reflection
     from memory_kb.learning.episodic.patterns import Pattern
     from memory_kb.learning.memories import Memory
     from memory_kb.model import Trace
+    from memory_kb.notes.events import Event
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.ports import StoredEntry, Vectors
+    from memory_kb.providers.models import Models
     from memory_kb.reports import Learned, RunReport
+    from memory_kb.verbs.weighing import SessionEvidence
 
 _EPISODES = EVERYTHING._replace(kinds=("episode",))
 _READ = ("active", "compacted", "archived")
 
 
-class Episodes(Weighing):
-    """The verbs reflect, episode, diary list and diary export, and the steps that consolidate and age episodes."""
+class Episodes:
+    """Episodes of what sessions did, and rules from recurring ones."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        store: EntryStore,
+        models: Models,
+        evidence: SessionEvidence,
+        coming: Event | None = None,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._models = models
+        self._evidence = evidence
+        self._coming = coming
 
     def reflect(
         self,
@@ -64,27 +88,27 @@ class Episodes(Weighing):
         from memory_kb.learning.logs.sessions import find_id
         from memory_kb.notes.sessionlog import SessionFiles
 
-        files = SessionFiles(self.machine)
+        files = SessionFiles(self._vault.machine)
         session = find_id(session, files.ids())
-        traces = self._trace_session(session, on_problem)
+        traces = self.trace_session(session, on_problem)
         notices: list[str] = []
-        known = {memory.id: memory for memory in self._memories(_EPISODES)}
+        known = {memory.id: memory for memory in self._store.all(_EPISODES)}
         ask = not dry_run
         planned = [
             self._plan_episode(trace, known, notices if ask else None, is_first=number == 0, again=again)
             for number, trace in enumerate(traces)
         ]
-        run = self.run_plan("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
+        run = self._writer.run("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
         left = {conflict.path for conflict in run.conflicts}
         done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
         return Reflection(session, done, run, tuple(dict.fromkeys(notices)))
 
-    def _trace_session(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
+    def trace_session(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
         """Return the facts of a session, one trace for each task."""
         from memory_kb.notes.sessionlog import SessionFiles
         from memory_kb.sessions.trace import trace_session
 
-        events = SessionFiles(self.machine).read(session, on_problem)
+        events = SessionFiles(self._vault.machine).read(session, on_problem)
         return trace_session(session, chain(events, [self._coming] if self._coming else ()))
 
     def _plan_episode(
@@ -95,28 +119,28 @@ class Episodes(Weighing):
 
         if trace.is_empty:
             return Reflected(trace.session, "", "", "empty"), ()
-        now = self._clock()
-        place = replace(trace, job=None, task=None) if not self.vault.memory else trace
+        now = self._vault.clock()
+        place = replace(trace, job=None, task=None) if not self._vault.memory else trace
         episode = make_episode(place, now, is_first=is_first)
         there = known.get(episode.id)
-        was_made = there is None and not again and self._was_made(episode.id)
+        was_made = there is None and not again and self._store.was_made(episode.id)
         if was_made or (there and is_current(episode.seq, there)):
-            return plan_episode(episode, there, self._folder_of, now, was_made=was_made)
+            return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
         if notices is not None:
             episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
-        return plan_episode(episode, self._as_written(there) if there else None, self._folder_of, now)
+        return plan_episode(episode, self._as_written(there) if there else None, self._vault.folder_of, now)
 
-    def _ask_diary(self, trace: Trace, notices: list[str]) -> Diary | None:
+    def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryText | None:
         """Return the lists that need judgment as a language model fills them in, None where there is no model."""
         from memory_kb.learning.episodic.reflection import ask_diary
         from memory_kb.learning.extraction.conversation import read_conversation
         from memory_kb.notes.sessionlog import SessionFiles
 
-        if self._llm is None:
+        if self._models.llm is None:
             return None
-        talk = read_conversation(SessionFiles(self.machine).read(trace.session))
+        talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
         try:
-            return ask_diary(self._llm, trace, f"{talk.humans.text}\n{talk.execution.text}")
+            return ask_diary(self._models.llm, trace, f"{talk.humans.text}\n{talk.execution.text}")
         except ProviderFailed as exc:
             notices.append(f"{explain_failure(exc)}; the diary's lists are empty")
             return None
@@ -125,7 +149,7 @@ class Episodes(Weighing):
         """Return an entry with its text as it stands in the file now."""
         from memory_kb.notes.sheets import find_entry
 
-        note = self.note(memory.path)
+        note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
         return replace(memory, hash=note.hash, text=note.text[entry.body.start : entry.body.end])
 
@@ -154,23 +178,107 @@ class Episodes(Weighing):
         from memory_kb.reports import Learned, RunReport
 
         place = make_place("project", job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
-        now = self._clock()
+        now = self._vault.clock()
         entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
         draft = check_draft(made)
-        there = next((memory for memory in self._memories(_EPISODES) if memory.id == entry_id), None)
+        there = next((memory for memory in self._store.all(_EPISODES) if memory.id == entry_id), None)
         if there:
             return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
-        path = name_episode(draft.title or "", entry_id, self._folder_of(place))
-        run = self.run_plan(
+        path = name_episode(draft.title or "", entry_id, self._vault.folder_of(place))
+        run = self._writer.run(
             "episode", [plan_entry(draft, entry_id, path, now, "Told that it happened.")], dry_run=dry_run
         )
         return Learned(entry_id, path, "left" if run.conflicts else "created", run)
 
-    def diary_list(
+    def consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
+        """Make rules of what recurs in recent episodes, and pitfalls of their errors.
+
+        Done again over the same episodes nothing changes.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.episodic.consolidate import Semantic, plan_consolidation
+        from memory_kb.learning.episodic.patterns import WINDOW_DAYS, cluster_episodes
+        from memory_kb.learning.episodic.reflection import word_pattern
+        from memory_kb.learning.intake import plan_intake
+
+        notices: list[str] = []
+        memories, rows, row_of = self._episodes_with_meanings()
+
+        def word(pattern: Pattern) -> str | None:
+            try:
+                return word_pattern(self._models.llm, pattern) if self._models.llm is not None and not dry_run else None
+            except ProviderFailed as exc:
+                notices.append(f"{explain_failure(exc)}; patterns are in the words of the episodes")
+                return None
+
+        taken_in = self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS))
+        planned = plan_consolidation(
+            memories,
+            self._vault.clock(),
+            lambda episodes: cluster_episodes(episodes, rows, row_of),
+            was_made=self._store.was_made,
+            word=word,
+            weigh=self._evidence.session_evidence,
+            taken_in=taken_in,
+        )
+        offers = (
+            planned.offers
+            if self._vault.memory
+            else tuple(replace(offer, place=Location()) for offer in planned.offers)
+        )
+        intake = self._index.read(
+            lambda index: plan_intake(offers, index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
+        )
+        run = self._writer.run("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
+        return Semantic(
+            intake.taken,
+            tuple(change.entry_id or "" for change in planned.changes),
+            planned.dropped,
+            run,
+            tuple(dict.fromkeys(notices)),
+        )
+
+    def age_episodes(self, *, dry_run: bool = False) -> RunReport:
+        """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.episodic.ageing import NEW_DAYS, plan_ageing
+
+        now, taken_in = self._vault.clock(), self._store.taken_in(self._vault.today() - timedelta(days=NEW_DAYS))
+
+        return self._store.carry_out(
+            "age",
+            lambda memories: plan_ageing(memories, self._vault.folder_of, self._as_written, now, taken_in),
+            dry_run=dry_run,
+        )
+
+    def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
+        """Return all entries, and for the episodes whose text has vectors their mean."""
+
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
+            stored, memories = self._store.cache.read(index, EVERYTHING)
+            wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
+            rows, row_of = _mean_vectors(index, wanted) if self._index.may_embed and wanted else (None, {})
+            return memories, rows, row_of
+
+        return self._index.read(read)
+
+
+class Diary:
+    """The episodes, as a diary."""
+
+    def __init__(self, store: EntryStore) -> None:
+        self._store = store
+
+    def list(
         self,
         *,
         tag: Sequence[str] = (),
@@ -201,90 +309,17 @@ class Episodes(Weighing):
                 raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
         tags = (tag,) if isinstance(tag, str) else tuple(tag)
         wanted = DiaryFilter(tags, states, min_quality, since.isoformat() if since else None, agent)
-        entries = (read_diary(memory) for memory in self._memories(_EPISODES._replace(statuses=_READ)))
+        entries = (read_diary(memory) for memory in self._store.all(_EPISODES._replace(statuses=_READ)))
         return tuple(sorted(filter(wanted.has, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
-    def diary_export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
+    def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
         """Yield the diary for other tools, the oldest first,.
 
         The filters are those of `diary_list`.
         """
         from memory_kb.learning.episodic.diary import export_diary
 
-        return (export_diary(entry) for entry in reversed(self.diary_list(**wanted)))
-
-    def _consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
-        """Make rules of what recurs in recent episodes, and pitfalls of their errors.
-
-        Done again over the same episodes nothing changes.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
-        """
-        from memory_kb.learning.episodic.consolidate import Semantic, plan_consolidation
-        from memory_kb.learning.episodic.patterns import WINDOW_DAYS, cluster_episodes
-        from memory_kb.learning.episodic.reflection import word_pattern
-        from memory_kb.learning.intake import plan_intake
-
-        notices: list[str] = []
-        memories, rows, row_of = self._episodes_with_meanings()
-
-        def word(pattern: Pattern) -> str | None:
-            try:
-                return word_pattern(self._llm, pattern) if self._llm is not None and not dry_run else None
-            except ProviderFailed as exc:
-                notices.append(f"{explain_failure(exc)}; patterns are in the words of the episodes")
-                return None
-
-        taken_in = self._taken_in(self._today() - timedelta(days=WINDOW_DAYS))
-        planned = plan_consolidation(
-            memories,
-            self._clock(),
-            lambda episodes: cluster_episodes(episodes, rows, row_of),
-            was_made=self._was_made,
-            word=word,
-            weigh=self._session_evidence,
-            taken_in=taken_in,
-        )
-        offers = (
-            planned.offers if self.vault.memory else tuple(replace(offer, place=Location()) for offer in planned.offers)
-        )
-        intake = self._reading(lambda index: plan_intake(offers, index, self._folder_of, self._clock(), self._was_made))
-        run = self.run_plan("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
-        return Semantic(
-            intake.taken,
-            tuple(change.entry_id or "" for change in planned.changes),
-            planned.dropped,
-            run,
-            tuple(dict.fromkeys(notices)),
-        )
-
-    def _age_episodes(self, *, dry_run: bool = False) -> RunReport:
-        """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
-        """
-        from memory_kb.learning.episodic.ageing import NEW_DAYS, plan_ageing
-
-        now, taken_in = self._clock(), self._taken_in(self._today() - timedelta(days=NEW_DAYS))
-
-        return self._carry_out(
-            "age",
-            lambda memories: plan_ageing(memories, self._folder_of, self._as_written, now, taken_in),
-            dry_run=dry_run,
-        )
-
-    def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
-        """Return all entries, and for the episodes whose text has vectors their mean."""
-
-        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
-            stored, memories = self._entries.read(index, EVERYTHING)
-            wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
-            rows, row_of = _mean_vectors(index, wanted) if self._may_embed and wanted else (None, {})
-            return memories, rows, row_of
-
-        return self._reading(read)
+        return (export_diary(entry) for entry in reversed(self.list(**wanted)))
 
 
 def _mean_vectors(index: SqliteIndex, entries: Sequence[StoredEntry]) -> tuple[Vectors | None, dict[str, int]]:

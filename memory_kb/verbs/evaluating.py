@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING
-from memory_kb.verbs.contexts import Contexts
-from memory_kb.verbs.versioning import Versioning
 
 if TYPE_CHECKING:
     from memory_kb.context.differences import CiReport, Observation, ToldContext
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.model import Problem
     from memory_kb.notes.queries import Queries, StandingQuery
     from memory_kb.notes.repository import Repository
+    from memory_kb.notes.vault import Vault
     from memory_kb.retrieval.finding import Request
     from memory_kb.retrieval.measures import File, Outcome, Row
+    from memory_kb.verbs.contexts import Contexts
+    from memory_kb.verbs.searching import Searching
+    from memory_kb.verbs.versioning import Git
 
 #: A path, perhaps a line, and what is said of it.
 _PLACE = re.compile(r"([^\s:]+):(?:(\d+):)? (.*)", re.DOTALL)
@@ -54,8 +57,24 @@ class EvalReport:
         return tuple(one for one in self.outcomes if one.query.expect and not one.is_found)
 
 
-class Evaluating(Contexts, Versioning):
+class Evaluation:
     """The verbs eval and ci."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        contexts: Contexts,
+        git: Git,
+        searching: Searching,
+        open_past: Callable[[Vault], PastVault],
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._contexts = contexts
+        self._git = git
+        self._searching = searching
+        self._open_past = open_past
 
     def eval(self) -> EvalReport:
         """Ask the standing queries of `queries.yaml` and measure what is found, beside grep.
@@ -84,12 +103,12 @@ class Evaluating(Contexts, Versioning):
                 degraded |= dict.fromkeys(reasons)
                 if used == "text":
                     break
-        files = self._reading(self._files)
+        files = self._index.read(self._files)
         rows = [summarize("memory-kb", modes.get("auto", ()))]
         if "text" in modes and len(modes["text"]) == len(modes["auto"]):
             rows.append(summarize("memory-kb, words alone", modes["text"]))
         rows.append(summarize("grep", [grep(one, files) for one in queries.queries]))
-        problems = tuple(self._reading(lambda index: check_queries(self.vault, index)))
+        problems = tuple(self._index.read(lambda index: check_queries(self._vault, index)))
         return EvalReport(self._queries_path, tuple(rows), tuple(modes.get("auto", ())), problems, tuple(degraded))
 
     def eval_propose(self, count: int) -> tuple[StandingQuery, ...]:
@@ -104,7 +123,7 @@ class Evaluating(Contexts, Versioning):
         from memory_kb.retrieval.query import parse_query
 
         known = self.standing_queries().queries
-        asked = tuple(RetrievalLog(self.machine / "log").read())
+        asked = tuple(RetrievalLog(self._vault.machine / "log").read())
 
         def propose(index: SqliteIndex) -> Sequence[StandingQuery]:
             def frequency(word: str) -> int:
@@ -115,7 +134,9 @@ class Evaluating(Contexts, Versioning):
             return propose_queries(memories, asked, frequency, known, _TRIED * count)
 
         found = (
-            one for one in self._reading(propose) if self._answer(one, Request(one.question, limit=one.k))[0].is_found
+            one
+            for one in self._index.read(propose)
+            if self._answer(one, Request(one.question, limit=one.k))[0].is_found
         )
         return tuple(itertools.islice(found, count))
 
@@ -146,17 +167,20 @@ class Evaluating(Contexts, Versioning):
 
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
-        repository = self._repository()
+        repository = self._git.repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
+        no_home = self._vault.machine / "revisions" / ".no-home"
         opened = [
-            self._open_past(repository, revision, self._clock, self.machine / "revisions" / ".no-home")
+            self._open_past(self._git.past_vault(repository, revision, self._vault.clock, no_home))
             for _, revision in sides
         ]
         try:
-            old, new = (past.standing_queries() for past in opened)
+            old, new = (past.evaluation.standing_queries() for past in opened)
             asking = arrange(old, new, self._queries_path, max_tokens)
             base, head = (
-                past.observe(name, revision, asking.of_head if past is opened[1] else asking.of_base, asking.told)
+                past.evaluation.observe(
+                    name, revision, asking.of_head if past is opened[1] else asking.of_base, asking.told
+                )
                 for past, (name, revision) in zip(opened, sides, strict=True)
             )
         finally:
@@ -169,19 +193,19 @@ class Evaluating(Contexts, Versioning):
     def _queries_path(self) -> str:
         from memory_kb.index.standing import queries_path
 
-        return queries_path(self.vault)
+        return queries_path(self._vault)
 
     def standing_queries(self) -> Queries:
         """Return the standing queries of this vault."""
         from memory_kb.index.standing import read_queries
 
-        return read_queries(self.vault)
+        return read_queries(self._vault)
 
     def _answer(self, query: StandingQuery, request: Request) -> tuple[Outcome, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
         from memory_kb.retrieval.measures import measure
 
-        result = self._keeper.use(lambda index: self._search(index, request, sync=True, progress=None))
+        result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
         return measure(query, result.hits), result.mode, result.degraded
 
     def _files(self, index: SqliteIndex) -> Sequence[File]:
@@ -192,7 +216,7 @@ class Evaluating(Contexts, Versioning):
         ids: dict[str, list[str]] = {}
         for entry in index.entries(EVERYTHING):
             ids.setdefault(entry.source, []).append(entry.entry_id)
-        read = ((path, read_if_there(path, self.vault.resolve(path))) for path in ids)
+        read = ((path, read_if_there(path, self._vault.resolve(path))) for path in ids)
         return [
             File(path, data.decode("utf-8", "replace"), tuple(ids[path])) for path, data in read if data is not None
         ]
@@ -206,14 +230,14 @@ class Evaluating(Contexts, Versioning):
 
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
         contexts = {one.task or one.question: self._told(one) for one in told}
-        problems, titles = self._reading(self._examine)
+        problems, titles = self._index.read(self._examine)
         return Observation(name, revision, outcomes, contexts, problems, titles)
 
     def _told(self, query: StandingQuery) -> ToldContext:
         from memory_kb.context.differences import ToldContext, complain
 
         task = query.task or query.question
-        context = self.context(task, labels=query.labels, files=query.files)
+        context = self._contexts.context(task, labels=query.labels, files=query.files)
         return ToldContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
 
     def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
@@ -225,7 +249,11 @@ class Evaluating(Contexts, Versioning):
         from memory_kb.model import Problem
 
         memories = tuple(map(make_memory, index.memories(EVERYTHING)))
-        problems = [*map(_unusable, self.warnings), *check_queries(self.vault, index), *cross_check(self.vault, index)]
+        problems = [
+            *map(_unusable, self._vault.warnings),
+            *check_queries(self._vault, index),
+            *cross_check(self._vault, index),
+        ]
         flagged = {one.path for one in problems if "looks like" in one.message}
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
         for one in find_contradictions(memories):
@@ -274,3 +302,14 @@ def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[s
 def _staged(repository: Repository) -> tuple[tuple[str, str], tuple[str, str]]:
     base = ("HEAD", repository.find("HEAD")) if repository.has_commits else ("nothing", repository.empty_tree())
     return base, ("what is staged", repository.staged_tree())
+
+
+class PastVault(Protocol):
+    """A vault of the past, as far as it is evaluated."""
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """How well it answers its standing queries."""
+
+    def close(self) -> None:
+        """Close its index."""

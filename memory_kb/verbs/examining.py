@@ -7,23 +7,30 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.verbs.claims import Claims
-from memory_kb.verbs.reviewing import Reviewing
+from memory_kb.notes.projectfiles import project_files
 
 if TYPE_CHECKING:
     from memory_kb.index.catalog import Catalog
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.remarks import Ground, Remark
     from memory_kb.notes.plans import NoteText
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.ports import StoredEntry
 
 #: Texts that stand in an editor and perhaps nowhere else, by their paths in output.
 Drafts = Mapping[str, str]
 
 
-class Examining(Claims, Reviewing):
+class Examination:
     """Looking at notes as they stand in an editor, saved or not."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
 
     _catalog: Catalog | None = None
 
@@ -37,7 +44,7 @@ class Examining(Claims, Reviewing):
                 self._catalog = make_catalog(index)
             return self._catalog
 
-        saved, is_memory = self._reading(read), self.vault.memory is not None
+        saved, is_memory = self._index.read(read), self._vault.memory is not None
         notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
         return lay_over(saved, {path: tell_unsaved(path, text, is_memory=is_memory) for path, text in notes.items()})
 
@@ -45,7 +52,7 @@ class Examining(Claims, Reviewing):
         """Tell whether a Markdown file of the vault's folders is a note, going by its path."""
         from memory_kb.notes.walk import would_take
 
-        return would_take(path, self.settings.ignore, is_memory=self.vault.memory is not None)
+        return would_take(path, self._vault.settings.ignore, is_memory=self._vault.memory is not None)
 
     def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
         """Return what is to be mended in a note that may not be saved yet, each at its place.
@@ -59,7 +66,7 @@ class Examining(Claims, Reviewing):
         from memory_kb.notes.entries import parse_document
         from memory_kb.notes.vault import default_status
 
-        is_memory = self.vault.memory is not None
+        is_memory = self._vault.memory is not None
         memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
         document = parse_document(text, path, default_status(path, is_memory=is_memory))
         return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
@@ -70,7 +77,7 @@ class Examining(Claims, Reviewing):
         from memory_kb.learning.remember import Draft
         from memory_kb.learning.twins import find_twin
 
-        catalog, today = self.catalog(drafts), self._today()
+        catalog, today = self.catalog(drafts), self._vault.today()
         own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
         ids = Counter((memory.id, memory.place) for memory in memories)
 
@@ -86,7 +93,7 @@ class Examining(Claims, Reviewing):
 
         def twin(memory: Memory) -> tuple[Known, bool] | None:
             draft = Draft(memory.text, memory.kind)
-            found = self._reading(lambda index: find_twin(index, draft, memory.place, memory.id))
+            found = self._index.read(lambda index: find_twin(index, draft, memory.place, memory.id))
             if found is None:
                 return None
             return Known(
@@ -96,7 +103,7 @@ class Examining(Claims, Reviewing):
         def claims(memory: Memory) -> list[str]:
             if memory.metadata.keys().isdisjoint(("cites", "valid_until")):
                 return []
-            return list(complain(memory, assess(memory, self._project_files(5.0), today)))
+            return list(complain(memory, assess(memory, project_files(self._vault, 5.0), today)))
 
         def lacks(target: str, anchor: str) -> str | None:
             from memory_kb.notes.anchors import find_anchor, say_missing
@@ -111,22 +118,22 @@ class Examining(Claims, Reviewing):
             others=others,
             twin=twin,
             claims=claims,
-            rule_tokens=self.settings.context.rule_tokens,
-            checks_wikilinks=self.vault.memory is not None,
+            rule_tokens=self._vault.settings.context.rule_tokens,
+            checks_wikilinks=self._vault.memory is not None,
         )
 
     def _place_of_entry(self, entry: StoredEntry) -> tuple[str, str | None, str | None]:
         from memory_kb.notes.vault import locate
 
-        return locate(entry.source, is_memory=self.vault.memory is not None)[:3]
+        return locate(entry.source, is_memory=self._vault.memory is not None)[:3]
 
-    def _draft_note(self, path: str, drafts: Drafts) -> NoteText:
+    def draft_note(self, path: str, drafts: Drafts) -> NoteText:
         from memory_kb.notes.plans import NoteText, encode
 
-        return NoteText(path, encode(drafts[path])) if path in drafts else self.note(path)
+        return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
 
     def _text_or_none(self, path: str, drafts: Drafts) -> str | None:
         try:
-            return self._draft_note(path, drafts).text
+            return self.draft_note(path, drafts).text
         except (MemoryKBError, OSError):
             return None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import UsageError
 from memory_kb.filters import make_place
 from memory_kb.model import Location
-from memory_kb.verbs.consulting import Consulting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,14 +17,28 @@ if TYPE_CHECKING:
     from memory_kb.learning.extraction.extract import Documents, Finished
     from memory_kb.learning.extraction.scopereports import ExtractionReport
     from memory_kb.notes.plans import Change, NoteText
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import RunReport
+    from memory_kb.verbs.consulting import Consultation
+    from memory_kb.verbs.lifecycle import Stages
+    from memory_kb.verbs.sessions import Sessions
 
 #: Characters of a document that a session is held against.
 _DOCUMENT_CHARS = 6_000
 
 
-class Extracting(Consulting):
+class Extraction:
     """The verbs extract, premortem and assume."""
+
+    def __init__(
+        self, vault: Vault, writer: Writer, consultation: Consultation, stages: Stages, sessions: Sessions
+    ) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._consultation = consultation
+        self._stages = stages
+        self._sessions = sessions
 
     def extract(
         self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
@@ -50,7 +63,7 @@ class Extracting(Consulting):
         from memory_kb.learning.extraction.scopes import choose_scopes
 
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
-        return self._extract(self._finished(session), chosen, again=again, dry_run=dry_run)
+        return self._consultation.extract(self._finished(session), chosen, again=again, dry_run=dry_run)
 
     def premortem(
         self,
@@ -73,7 +86,7 @@ class Extracting(Consulting):
 
         place = self._scope_of(job, task)
         plan, name = checkpoints.check_plan(text, title)
-        framed = checkpoints.frame_plan(plan, name, place, self._clock())
+        framed = checkpoints.frame_plan(plan, name, place, self._vault.clock())
         return self._write_beside(
             "premortem",
             place,
@@ -120,7 +133,7 @@ class Extracting(Consulting):
             for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
         )
         name, *rest = texts
-        checked = checkpoints.check_checkpoint(checkpoints.Checkpoint(name, self._now(), *rest))
+        checked = checkpoints.check_checkpoint(checkpoints.Checkpoint(name, self._vault.timestamp(), *rest))
         return self._write_beside(
             "assume",
             place,
@@ -141,9 +154,9 @@ class Extracting(Consulting):
 
     def _scope_of(self, job: str | None, task: str | None) -> Location:
         place = make_place("project", job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
         return place
 
@@ -161,17 +174,17 @@ class Extracting(Consulting):
         from memory_kb.notes.plans import NoteText
 
         def make(path: str) -> tuple[Change, ...]:
-            data = read_if_there(path, self.vault.resolve(path))
+            data = read_if_there(path, self._vault.resolve(path))
             change = plan(None if data is None else NoteText(path, data), path)
             return (change,) if change else ()
 
-        return self.run_plan(verb, make(f"{self._folder_of(place)}{name}"), replan=make, dry_run=dry_run)
+        return self._writer.run(verb, make(f"{self._vault.folder_of(place)}{name}"), replan=make, dry_run=dry_run)
 
     def _text_beside(self, place: Location, name: str) -> str:
         from memory_kb.notes.changes import read_if_there
 
-        path = f"{self._folder_of(place)}{name}"
-        data = read_if_there(path, self.vault.resolve(path))
+        path = f"{self._vault.folder_of(place)}{name}"
+        data = read_if_there(path, self._vault.resolve(path))
         return data.decode("utf-8", "replace") if data else ""
 
     def _finished(self, session: str) -> Finished:
@@ -180,16 +193,21 @@ class Extracting(Consulting):
         from memory_kb.learning.extraction.extract import Finished
         from memory_kb.learning.logs.sessions import find_id
 
-        found = find_id(session, self._session_files.ids())
-        conversation = read_conversation(self.session_replay(found))
+        found = find_id(session, self._sessions.files.ids())
+        conversation = read_conversation(self._sessions.replay(found))
         place = self._place_of(conversation)
         return Finished(
-            found, place, conversation, self.stage_show(place.job), self.vault.folder.name, self._documents(place)
+            found,
+            place,
+            conversation,
+            self._stages.show(place.job),
+            self._vault.folder.name,
+            self._documents(place),
         )
 
     def _place_of(self, conversation: Conversation) -> Location:
         """Return where a session worked; names that cannot be those of folders count for none."""
-        if not self.vault.memory:
+        if not self._vault.memory:
             return Location()
         try:
             return make_place("project", conversation.job, conversation.task if conversation.job else None)
@@ -211,7 +229,7 @@ class Extracting(Consulting):
         around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
         intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
         intent = next(filter(None, intents), "")
-        if not intent and (data := read_if_there("INTENT.md", self.vault.resolve("INTENT.md"))):
+        if not intent and (data := read_if_there("INTENT.md", self._vault.resolve("INTENT.md"))):
             intent = data.decode("utf-8", "replace")
         assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
         return Documents(

@@ -5,26 +5,26 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
+from memory_kb.notes.retrievals import log_shown
 from memory_kb.plainfiles import read_plain
-from memory_kb.verbs.opened import OpenVault
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
     from memory_kb.agents.payloads import Call
     from memory_kb.context.building import Context
     from memory_kb.context.gathering import Material
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.freshness.standings import Standing
     from memory_kb.learning.memories import Memory
     from memory_kb.notes.events import Event
-    from memory_kb.notes.sessionlog import SessionFiles
+    from memory_kb.notes.vault import Vault
     from memory_kb.verbs.contexts import Contexts
     from memory_kb.verbs.sessions import Sessions
 
@@ -38,8 +38,6 @@ _ECHO = timedelta(seconds=5)
 _IDLE_SECONDS = 3_600.0
 #: How long git may take to find a cited file that is not where it was.
 _GIT_SECONDS = 0.3
-#: Seconds that indexing may take while an agent waits.
-_INDEX_SECONDS = 2.0
 #: The end of the log of retrievals that is looked through, in bytes.
 _MAX_LOG = 8_000_000
 _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
@@ -52,8 +50,17 @@ class HookAnswer(NamedTuple):
     over: tuple[str, ...] = ()
 
 
-class Hooking(OpenVault):
-    """The verb hook, for a class that is both `Sessions` and `Contexts`."""
+class Hooks:
+    """What an agent's hooks call: log what happened, and answer with what the agent should know now.
+
+    `contexts` and `store` belong to an index that waits for nobody and asks no language model.
+    """
+
+    def __init__(self, vault: Vault, sessions: Sessions, contexts: Contexts, store: EntryStore) -> None:
+        self._vault = vault
+        self._sessions = sessions
+        self._contexts = contexts
+        self._store = store
 
     def hook(self, event: str, call: Call, agent: Agent) -> HookAnswer:
         """Log what an agent tells, and give it what it should know now.
@@ -62,8 +69,6 @@ class Hooking(OpenVault):
         `prompt` what has to do with the prompt and was not shown in this session yet; `tool` is only
         logged; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
         `session-end` the session is to be ended.
-
-        A watcher that runs spares the look for changed files.
 
         Raises:
             UsageError: there is no such event.
@@ -74,11 +79,9 @@ class Hooking(OpenVault):
 
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
-        self._keeper.trusts_watcher = True
-        self._keeper.time_limit = _INDEX_SECONDS
         if event == "session-end":
             return HookAnswer(
-                over=(call.session,) if call.session and self._sessions.path(call.session).exists() else ()
+                over=(call.session,) if call.session and self._sessions.files.path(call.session).exists() else ()
             )
         is_echo = self._log_call(event, call, agent)
         if agent.question and event == agent.question[0] and not is_echo:
@@ -97,51 +100,33 @@ class Hooking(OpenVault):
         """Return the question what to remember, once work was done and where no language model reads the session."""
         from memory_kb.learning.ask_agent import ASKED, QUESTION, is_headless, should_ask
 
-        has_model = self.settings.llm.provider not in ("none", "offline")
-        if call.session is None or not call.can_be_asked or has_model or not self.settings.learning.ask_agent:
+        has_model = self._vault.settings.llm.provider not in ("none", "offline")
+        if call.session is None or not call.can_be_asked or has_model or not self._vault.settings.learning.ask_agent:
             return ""
-        if is_headless(self._environ):
+        if is_headless(self._vault.environ):
             return ""
         from memory_kb.agents.payloads import format_question
         from memory_kb.learning.logs.sessions import prepare
         from memory_kb.notes.events import Event
         from memory_kb.notes.injected import wrap
 
-        with self._sessions.writing(call.session) as writer:
-            if writer.is_empty or not should_ask(self._sessions.recent(call.session, _MAX_LOG)):
+        with self._sessions.files.writing(call.session) as writer:
+            if writer.is_empty or not should_ask(self._sessions.files.recent(call.session, _MAX_LOG)):
                 return ""
             event = Event(type="event", event=ASKED, agent=agent.name)
-            writer.append(prepare(event, self._clock(), writer.first).event)
+            writer.append(prepare(event, self._vault.clock(), writer.first).event)
         return format_question(agent, wrap(QUESTION))
 
     def hook_finish(self, sessions: Iterable[str]) -> None:
         """End sessions that agents are done with, and do what follows."""
         for session in sessions:
-            cast("Sessions", self).session_end(session)
+            self._sessions.end(session)
             self._open_mark(session).unlink(missing_ok=True)
-
-    @property
-    def _sessions(self) -> SessionFiles:
-        from memory_kb.notes.sessionlog import SessionFiles
-
-        return SessionFiles(self.machine)
-
-    @contextmanager
-    def _hurried(self) -> Iterator[None]:
-        """Leave the language model alone while an agent waits, and that for embeddings where there are no vectors."""
-        settings = self.settings
-        self.settings = replace(settings, llm=settings.llm._replace(provider="none"))
-        if not (self.machine / "vectors").is_dir():
-            self.settings = replace(self.settings, embeddings=settings.embeddings._replace(provider="none"))
-        try:
-            yield
-        finally:
-            self.settings = settings
 
     def _open_mark(self, session: str) -> Path:
         from memory_kb.notes.sessionlog import HOOKED
 
-        return self._sessions.folder / HOOKED / session
+        return self._sessions.files.folder / HOOKED / session
 
     def _log_call(self, event: str, call: Call, agent: Agent) -> bool:
         """Append what happened to the session; tell whether it was there already, seconds ago.
@@ -154,8 +139,8 @@ class Hooking(OpenVault):
 
         if call.session is None:
             return False
-        now = self._clock()
-        with self._sessions.writing(call.session) as writer:
+        now = self._vault.clock()
+        with self._sessions.files.writing(call.session) as writer:
             events = list(call.events)
             if event == "session-start" or writer.is_empty:
                 args = {"cwd": call.folders[0]} if call.folders else {}
@@ -187,7 +172,7 @@ class Hooking(OpenVault):
             marks = sorted(os.listdir(self._open_mark("x").parent))
         except OSError:
             return ()
-        files = [(name, self._sessions.path(name)) for name in marks if name != session]
+        files = [(name, self._sessions.files.path(name)) for name in marks if name != session]
         return tuple(
             name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS
         )[:5]
@@ -199,13 +184,20 @@ class Hooking(OpenVault):
         shown = self._shown_in(call.session)
         task = call.prompt if event == "prompt" else self._current_task(call)
         wanted = Wanted(f"{task[: _MAX_TASK * 3 // 4]} {task[-_MAX_TASK // 4 :]}" if len(task) > _MAX_TASK else task)
-        with self._hurried():
-            material, _ = self._keeper.use(lambda index: cast("Contexts", self)._gather(index, wanted))  # noqa: SLF001 - its own
+        material, _ = self._contexts.gather(wanted)
         left = _without(material, shown, is_first=not shown)
-        context = _fit(build_fresh_context(left, (), self._clock().date(), self.settings.context, self._assess))
+        context = _fit(
+            build_fresh_context(left, (), self._vault.clock().date(), self._vault.settings.context, self._assess)
+        )
         if context.text:
-            self._log_retrieval(
-                "context", context.ids, query=wanted.task, session=call.session, agent=agent.name, injected=True
+            log_shown(
+                self._vault,
+                "context",
+                context.ids,
+                query=wanted.task,
+                session=call.session,
+                agent=agent.name,
+                injected=True,
             )
         return context.text
 
@@ -215,8 +207,8 @@ class Hooking(OpenVault):
         from memory_kb.learning.rules.review import is_snoozed
         from memory_kb.notes.injected import wrap
 
-        today = self._clock().date()
-        proposed = cast("Contexts", self)._memories(EVERYTHING._replace(statuses=("proposed",)))  # noqa: SLF001 - its own
+        today = self._vault.clock().date()
+        proposed = self._store.all(EVERYTHING._replace(statuses=("proposed",)))
         count = sum(not is_snoozed(memory, today) for memory in proposed)
         if not count:
             return ""
@@ -227,7 +219,9 @@ class Hooking(OpenVault):
         from memory_kb.learning.freshness.claims import assess
         from memory_kb.notes.projectfiles import ProjectFiles
 
-        return assess(memory, ProjectFiles(self.vault.folder, self._environ, _GIT_SECONDS), self._clock().date())
+        return assess(
+            memory, ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS), self._vault.clock().date()
+        )
 
     def _shown_in(self, session: str | None) -> frozenset[str]:
         """Return the entries that were shown in a session."""
@@ -236,7 +230,7 @@ class Hooking(OpenVault):
         from memory_kb.notes import jsonlines
 
         try:
-            with read_plain(self.machine / "log" / "retrievals.jsonl") as stream:
+            with read_plain(self._vault.machine / "log" / "retrievals.jsonl") as stream:
                 stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_LOG))
                 data = stream.read()
         except OSError:
@@ -250,7 +244,7 @@ class Hooking(OpenVault):
     def _current_task(self, call: Call) -> str:
         """Return what is being done, as CONTINUITY.md says, else the branch, else the name of the project."""
         try:
-            data = (self.vault.scope_folder("project") / "CONTINUITY.md").read_bytes()
+            data = (self._vault.scope_folder("project") / "CONTINUITY.md").read_bytes()
         except OSError:
             data = b""
         words = ""
@@ -258,7 +252,7 @@ class Hooking(OpenVault):
             from memory_kb.notes.continuity import own_words
 
             words = own_words(data.decode("utf-8", "replace"), _MAX_TASK // 4)
-        return words or _branch_words(call.folders) or self.vault.folder.name or "project"
+        return words or _branch_words(call.folders) or self._vault.folder.name or "project"
 
 
 def _is_same(last: Event, event: Event) -> bool:

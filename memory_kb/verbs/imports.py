@@ -13,21 +13,30 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.filters import make_place
 from memory_kb.model import Location
 from memory_kb.text import readable_name
-from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.imports.conversations import Conversation
     from memory_kb.learning.imports.offering import ImportReport, Tally
     from memory_kb.learning.imports.pieces import Piece
     from memory_kb.learning.intake import Intake, Offer
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import RunReport
 
 _CHATS = ("claude-export", "chatgpt-export")
 _BROKEN = "element"
 
 
-class Imports(Keeping):
+class Imports:
     """The verb import."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
 
     def import_(
         self,
@@ -61,9 +70,9 @@ class Imports(Keeping):
 
         file = Path(source).expanduser()
         place = make_place(scope, job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
         if format not in ("auto", *FORMATS):
             raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(FORMATS)}")
@@ -73,7 +82,7 @@ class Imports(Keeping):
             raise UsageError(f"{kind} holds no conversations", "only the exports of Claude and ChatGPT become sessions")
         if as_sessions:
             return self._import_sessions(file, kind, place, dry_run=dry_run)
-        with nullcontext() if dry_run else self._writing(place.scope):
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
             return self._import_entries(file, kind, place, dry_run=dry_run)
 
     def _refuse_own(self, source: Path) -> None:
@@ -86,8 +95,8 @@ class Imports(Keeping):
         if not source.exists():
             raise UnreadableInput(f"{source} does not exist", "name a file or folder to import")
         real = Path(os.path.realpath(source))
-        own = self.vault.memory or self.vault.folder
-        if any(real.is_relative_to(folder) for folder in (own, self.vault.home)):
+        own = self._vault.memory or self._vault.folder
+        if any(real.is_relative_to(folder) for folder in (own, self._vault.home)):
             raise UsageError(f"{source} is part of this vault already", "name what lies outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
@@ -116,20 +125,22 @@ class Imports(Keeping):
         from memory_kb.learning.imports.offering import mark_changed, redirect_links
         from memory_kb.learning.intake import plan_intake
 
-        if not self.vault.memory:
+        if not self._vault.memory:
             offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
         if not dry_run:
-            self.recover()
+            self._writer.recover()
 
         def plan(some: Sequence[Offer]) -> Intake:
-            return self._reading(lambda index: plan_intake(some, index, self._folder_of, self._clock(), self._was_made))
+            return self._index.read(
+                lambda index: plan_intake(some, index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
+            )
 
         intake = plan(offers)
         redirected = redirect_links(offers, intake)
         intake = plan(redirected) if redirected else intake
         if any(one.action == "known" for one in intake.taken):
-            intake = mark_changed(intake, {memory.id: memory.text for memory in self._memories() if memory.is_live})
-        return intake, self.run_plan("import", intake.changes, dry_run=dry_run)
+            intake = mark_changed(intake, {memory.id: memory.text for memory in self._store.all() if memory.is_live})
+        return intake, self._writer.run("import", intake.changes, dry_run=dry_run)
 
     def _read_pieces(self, source: Path, kind: str) -> Iterator[Piece]:
         from memory_kb.learning.imports import agents_md, basic_memory, daily_logs, obsidian
@@ -156,14 +167,14 @@ class Imports(Keeping):
         from memory_kb.reports import RunReport
         from memory_kb.verbs.importing import Labels, import_found
 
-        files, labels = SessionFiles(self.machine), Labels(job=place.job, task=place.task)
+        files, labels = SessionFiles(self._vault.machine), Labels(job=place.job, task=place.task)
         passed = Tally()
         sessions = events = 0
         for talk in _conversations(source, kind, passed):
             if dry_run:
                 sessions, events = sessions + 1, events + len(talk.events)
                 continue
-            for done in import_found(files, found_of(talk), source, kind, labels, self._clock()):
+            for done in import_found(files, found_of(talk), source, kind, labels, self._vault.clock()):
                 sessions += done.added > 0
                 events += done.added
         return ImportReport(

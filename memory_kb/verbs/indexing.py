@@ -7,19 +7,29 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
     from memory_kb.index.cache import Pruned
     from memory_kb.index.embedding import Estimate
     from memory_kb.index.embedding import Progress as EmbedProgress
     from memory_kb.index.indexer import Progress
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.model import Problem, SyncReport
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import Findings
 
 
-class Indexing(Running):
+class Indexing:
     """The verbs index (`sync`), cache prune, doctor and lint."""
+
+    def __init__(
+        self, vault: Vault, index: VaultIndex, writer: Writer, further: Callable[[], Iterable[Problem]] = tuple
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._further = further
 
     def sync(
         self,
@@ -38,11 +48,11 @@ class Indexing(Running):
         Raises:
             VaultBusy: another process has been indexing for a minute.
         """
-        report = self._keeper.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
-        if not embed or not self._may_embed:
+        report = self._index.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
+        if not embed or not self._index.may_embed:
             return report
-        made = self._keeper.use(
-            lambda index: self._semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
+        made = self._index.use(
+            lambda index: self._index.semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
         )
         return report._replace(embedded=made.embedded, notices=report.notices + ((made.reason,) if made.reason else ()))
 
@@ -56,10 +66,12 @@ class Indexing(Running):
         """
         from memory_kb.index.indexer import pending_passages
 
-        if not self._may_embed:
+        if not self._index.may_embed:
             return None
-        return self._keeper.use(
-            lambda index: self._semantics.estimate(index.vectors, pending_passages(self.vault, index, self.settings))
+        return self._index.use(
+            lambda index: self._index.semantics.estimate(
+                index.vectors, pending_passages(self._vault, index, self._vault.settings)
+            )
         )
 
     def prune_cache(self, *, keep_days: float = 30.0, max_bytes: int | None = None, dry_run: bool = False) -> Pruned:
@@ -71,12 +83,12 @@ class Indexing(Running):
         before = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="seconds")
 
         def prune(index: SqliteIndex) -> Pruned:
-            self._keeper.refresh()
-            with self._keeper.writing():
+            self._index.refresh()
+            with self._index.writing():
                 used = frozenset(passage.hash for passage in index.vectors.passages())
                 return index.vectors.cache.prune(used, before, max_bytes, dry_run=dry_run)
 
-        return self._keeper.use(prune)
+        return self._index.use(prune)
 
     def adopt(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Take sessions and vectors of a machine folder that was set aside, and say what it holds; unfinished runs never.
@@ -87,10 +99,10 @@ class Indexing(Running):
         from memory_kb.errors import UnreadableInput
         from memory_kb.notes.machine import Machine, adopt
 
-        with self._writing(), self._keeper.writing():
-            self._keeper.close()
+        with self._writer.lock(), self._index.writing():
+            self._index.close()
             try:
-                return adopt(Machine(self.machine, self.seal), dry_run=dry_run)
+                return adopt(Machine(self._vault.machine, self._vault.seal), dry_run=dry_run)
             except OSError as exc:
                 raise UnreadableInput(f"what was set aside cannot be taken over: {exc}") from exc
 
@@ -99,9 +111,11 @@ class Indexing(Running):
         from memory_kb.model import Problem
         from memory_kb.notes.gitcalls import tracks
 
-        if not self.machine.is_relative_to(self.vault.folder) or not tracks(self.machine, self._environ):
+        if not self._vault.machine.is_relative_to(self._vault.folder) or not tracks(
+            self._vault.machine, self._vault.environ
+        ):
             return ()
-        path = self.machine.relative_to(self.vault.folder).as_posix()
+        path = self._vault.machine.relative_to(self._vault.folder).as_posix()
         return (
             Problem(
                 path,
@@ -119,22 +133,22 @@ class Indexing(Running):
         from memory_kb.index.doctor import sweep_leftovers
         from memory_kb.reports import Findings
 
-        repaired = list(self.recover()) if fix else []
-        killed = self.killed_run()
-        problems = self._check_index()
+        repaired = list(self._writer.recover()) if fix else []
+        killed = self._writer.killed_run()
+        problems = self.check_index()
         if fix:
             if problems:
                 self.sync(rebuild=True)
                 repaired += [f"{problem}: the index was rebuilt" for problem in problems]
                 problems = ()
-            repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self.vault)]
+            repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self._vault)]
         return Findings((*killed, *problems, *self.lint()), tuple(repaired))
 
-    def _check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
+    def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
         from memory_kb.index.doctor import check_index
 
-        return self._keeper.use(
-            lambda index: tuple(check_index(self.vault, index, self.settings, is_thorough=is_thorough))
+        return self._index.use(
+            lambda index: tuple(check_index(self._vault, index, self._vault.settings, is_thorough=is_thorough))
         )
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
@@ -144,9 +158,5 @@ class Indexing(Running):
         """
         from memory_kb.index import doctor
 
-        further = (*self._further_problems(), *self._machine_problems())
-        return self._reading(lambda index: doctor.lint(self.vault, index, self.settings, paths, further))
-
-    def _further_problems(self) -> Iterable[Problem]:
-        """Return what is to be mended beyond what the index knows."""
-        return ()
+        further = (*self._further(), *self._machine_problems())
+        return self._index.read(lambda index: doctor.lint(self._vault, index, self._vault.settings, paths, further))

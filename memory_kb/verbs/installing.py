@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError, VaultNotFound
-from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
@@ -19,7 +18,10 @@ if TYPE_CHECKING:
     from memory_kb.agents.parts import AgentFile
     from memory_kb.agents.planning import Trace
     from memory_kb.agents.traces import Traces
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import ChangeView, RunReport
 
 
@@ -50,8 +52,13 @@ class AgentsMd(NamedTuple):
     run: RunReport
 
 
-class Installing(Keeping):
+class Agents:
     """The verbs install, uninstall and export agents-md."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
 
     def install(
         self,
@@ -83,7 +90,7 @@ class Installing(Keeping):
             UnreadableInput: a file cannot be read or written.
         """
         target = self._target(agent, scope, folder, is_named=pin)
-        with nullcontext() if dry_run else self._writing():
+        with nullcontext() if dry_run else self._writer.lock():
             report = self._put_in(target, dry_run=dry_run)
         return replace(report, notices=(*report.notices, *(self._remarks(target) if report.changes else ())))
 
@@ -125,7 +132,7 @@ class Installing(Keeping):
             UnreadableInput: a file cannot be read or written.
         """
         target = self._target(agent, scope, folder, is_named=False)
-        with nullcontext() if dry_run else self._writing():
+        with nullcontext() if dry_run else self._writer.lock():
             return self._take_out(target, dry_run=dry_run)
 
     def _take_out(self, target: _Target, *, dry_run: bool) -> RunReport:
@@ -181,17 +188,17 @@ class Installing(Keeping):
         from memory_kb.notes.plans import decode, encode
         from memory_kb.reports import RunReport
 
-        limits = self.settings.context
+        limits = self._vault.settings.context
         text = render_rules(
-            self._memories(),
-            self._clock().date(),
+            self._store.all(),
+            self._vault.clock().date(),
             max_tokens=limits.layer_tokens + limits.rule_tokens,
             max_rules=limits.max_rules,
         )
         if file is None:
             return AgentsMd(text, RunReport(None, "export"))
         place = Path(os.path.realpath(Path(file).expanduser()))
-        shown = self.vault.show(place) if place.is_relative_to(self.vault.folder) else str(place)
+        shown = self._vault.show(place) if place.is_relative_to(self._vault.folder) else str(place)
         before = read_if_there(shown, place)
         held = decode(before or b"")
         after = encode(blocks.put(shown, held, WORD, text)[0] if text else blocks.take_out(shown, held, WORD))
@@ -212,7 +219,7 @@ class Installing(Keeping):
         root = (
             self._person
             if scope == "user"
-            else Path(os.path.realpath(Path(folder).expanduser() if folder else self.vault.folder))
+            else Path(os.path.realpath(Path(folder).expanduser() if folder else self._vault.folder))
         )
         if not root.is_dir():
             raise UsageError(f"the folder {root} does not exist", "name the folder of the project")
@@ -220,25 +227,25 @@ class Installing(Keeping):
 
     @property
     def _person(self) -> Path:
-        return Path(self._environ.get("HOME") or "~").expanduser()
+        return Path(self._vault.environ.get("HOME") or "~").expanduser()
 
     def _setup(self, agent: Agent, scope: str, root: Path, *, is_named: bool) -> Setup:
         from memory_kb.agents.files import Setup
 
-        place = str(self.vault.folder)
-        is_found = scope == "user" or root.is_relative_to(self.vault.folder)
+        place = str(self._vault.folder)
+        is_found = scope == "user" or root.is_relative_to(self._vault.folder)
         hook_vault = place if is_named or not is_found else ""
         server_vault = hook_vault
         if scope == "project" and agent.vault and not is_named:
-            server_vault = _from_project(agent.vault, root, self.vault.folder) or place
-        command = ("memory-kb",) if scope == "project" else find_command(self._environ.get("PATH"))
+            server_vault = _from_project(agent.vault, root, self._vault.folder) or place
+        command = ("memory-kb",) if scope == "project" else find_command(self._vault.environ.get("PATH"))
         return Setup(command, server_vault, hook_vault, is_windows=os.name == "nt")
 
     def _traces(self, scope: str) -> Traces:
         from memory_kb.agents.traces import Traces
         from memory_kb.notes.vault import MACHINE
 
-        return Traces(self.vault.home / MACHINE if scope == "user" else self.machine)
+        return Traces(self._vault.home / MACHINE if scope == "user" else self._vault.machine)
 
     def _keep(self, traces: Traces, scope: str, known: dict[str, Trace]) -> None:
         """Write the record of what is installed, where something is new in it."""
@@ -246,7 +253,7 @@ class Installing(Keeping):
             return
         try:
             if scope == "user":
-                self._prepare_home()
+                self._writer.prepare_home()
             traces.write(known)
         except OSError as exc:
             hint = "uninstall will still take our own parts out"
@@ -256,32 +263,34 @@ class Installing(Keeping):
         """Return a file of the agent, links followed, and its path in output."""
         from memory_kb.agents.files import place_file
 
-        places = [Path(place_file(name, target.folder, target.agent.homes, self._environ)) for name in wanted.names]
+        places = [
+            Path(place_file(name, target.folder, target.agent.homes, self._vault.environ)) for name in wanted.names
+        ]
         file = Path(os.path.realpath(next((place for place in places if place.exists()), places[0])))
         top = Path(os.path.realpath(target.folder))
         if target.scope == "project" and not file.is_relative_to(top):
             raise UnreadableInput(
                 f"{wanted.names[0]} is not written: a link leads out of {top}, to {file}", "put a file in its place"
             )
-        return file, self.vault.show(file) if file.is_relative_to(self.vault.folder) else str(file)
+        return file, self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
 
     def _write_edits(self, verb: str, edits: Sequence[_Edit], *, dry_run: bool) -> RunReport:
         """Write files of an agent: those in the vault's folder as a run, the others beside it."""
         from memory_kb.notes.changes import FileEdit, Staged, discard, prune_folders, sync_folders
         from memory_kb.notes.composing import FileOutcome, diff
 
-        inner = [edit for edit in edits if edit.file.is_relative_to(self.vault.folder)]
+        inner = [edit for edit in edits if edit.file.is_relative_to(self._vault.folder)]
         outer = [edit for edit in edits if edit not in inner]
         plan = list(map(_change, inner))
         if dry_run:
-            run = self.run_plan(verb, plan, dry_run=True)
+            run = self._writer.run(verb, plan, dry_run=True)
             told = diff(FileOutcome(edit.shown, edit.before, edit.after) for edit in outer)
             return replace(run, changes=(*run.changes, *_views(outer)), diff=f"{run.diff}{told}")
         files = [FileEdit(edit.shown, edit.file, edit.before, edit.after, prune=edit.folders) for edit in outer]
         staged: list[Staged] = []
         try:
             staged.extend(map(Staged, files))
-            run = self.run_plan(verb, plan)
+            run = self._writer.run(verb, plan)
             for one in staged:
                 one.commit()
             sync_folders(files)
@@ -295,7 +304,7 @@ class Installing(Keeping):
     def _remarks(self, target: _Target) -> Iterator[str]:
         import shutil
 
-        if target.scope == "project" and shutil.which("memory-kb", path=self._environ.get("PATH")) is None:
+        if target.scope == "project" and shutil.which("memory-kb", path=self._vault.environ.get("PATH")) is None:
             yield "memory-kb is not on your PATH, and what a project's files say is what everybody runs: put it there"
         if target.agent.name == "codex" and target.scope == "project":
             yield "Codex reads a project's .codex folder once you trust the project"

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.filters import make_place
 from memory_kb.model import Region
-from memory_kb.verbs.reading import Reading
-from memory_kb.verbs.running import Running
 
 if TYPE_CHECKING:
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.learning.remember import Draft
     from memory_kb.learning.twins import Twin
     from memory_kb.model import Location
     from memory_kb.notes.plans import Change
     from memory_kb.notes.splice import Value
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import Learned, Retired, RunReport
+    from memory_kb.verbs.reading import Reading
 
 
 #: What is longer is no learning, but a document.
@@ -44,8 +46,14 @@ def check_text(text: str) -> None:
         raise UsageError("the text contains NUL bytes; is it a text?", "take them out, or save it as UTF-8 first")
 
 
-class Learning(Reading, Running):
+class Entries:
     """The verbs learn and forget."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, reading: Reading) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._reading = reading
 
     def learn(
         self,
@@ -93,22 +101,22 @@ class Learning(Reading, Running):
             allow_secret=allow_secret,
         )
         place = make_place(scope, job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
-        now = self._clock()
-        with nullcontext() if dry_run else self._writing(place.scope):
+        now = self._vault.clock()
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
             twin = self._find_twin(draft, place) if not force else None
             if twin and twin.is_forgotten:
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:
                 entry_id = twin.entry.entry_id
-                plan = remember.plan_reinforcement(self.note(twin.entry.source), entry_id, now, draft.source)
+                plan = remember.plan_reinforcement(self._writer.read(twin.entry.source), entry_id, now, draft.source)
             else:
                 entry_id = str(uuid.uuid4())
-                folder = self.vault.scope_folder(place.scope, place.job, place.task)
-                path = self.vault.show(folder / remember.name_file(draft, entry_id, now))
+                folder = self._vault.scope_folder(place.scope, place.job, place.task)
+                path = self._vault.show(folder / remember.name_file(draft, entry_id, now))
                 plan = remember.plan_entry(draft, entry_id, path, now)
             run = self._run_one("learn", plan, dry_run=dry_run, allow_secret=allow_secret)
         is_waiting = twin.entry.status == "proposed" if twin else draft.is_proposal
@@ -123,9 +131,9 @@ class Learning(Reading, Running):
         from memory_kb.learning.twins import find_twin
 
         def find(index: SqliteIndex) -> Twin | None:
-            with closing(Unindexed(self.vault, index, self.settings)) as newer, index.snapshot():
+            with closing(Unindexed(self._vault, index, self._vault.settings)) as newer, index.snapshot():
                 is_small = index.count_files() <= _FEW_FILES
-                newer.read(self.vault.regions_of(place) if is_small else self._learned_regions(place))
+                newer.read(self._vault.regions_of(place) if is_small else self._learned_regions(place))
                 while True:
                     found = (
                         find_twin(newer.index, draft, place),
@@ -135,10 +143,10 @@ class Learning(Reading, Running):
                     if twin is None or not newer.read((self._region_of(twin.entry.source),)):
                         return twin
 
-        return self._keeper.use_as_it_is(find)
+        return self._index.use_as_it_is(find)
 
     def _region_of(self, path: str) -> Region:
-        return Region(path, str(self.vault.resolve(path)))
+        return Region(path, str(self._vault.resolve(path)))
 
     def _learned_regions(self, place: Location) -> tuple[Region, ...]:
         """Return the folders into which learnings of a scope and of the wider ones are written."""
@@ -146,9 +154,9 @@ class Learning(Reading, Running):
 
         names = {"review", *(kind.folder for kind in KINDS.values())}
         scopes = {(place.job, place.task), (place.job, None), (None, None)}
-        homes = [self.vault.scope_folder("project", *scope) for scope in scopes] + [self.vault.home]
+        homes = [self._vault.scope_folder("project", *scope) for scope in scopes] + [self._vault.home]
         folders = dict.fromkeys(home / name for home in homes for name in sorted(names))
-        return tuple(Region(f"{self.vault.show(folder)}/", str(folder), is_deep=True) for folder in folders)
+        return tuple(Region(f"{self._vault.show(folder)}/", str(folder), is_deep=True) for folder in folders)
 
     def forget(self, wanted: str, *, delete: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.
@@ -163,11 +171,11 @@ class Learning(Reading, Running):
         from memory_kb.learning import remember
         from memory_kb.reports import Retired
 
-        view = self.show(wanted)
-        with nullcontext() if dry_run else self._writing(view.scope):
-            note = self.note(view.path)
+        view = self._reading.show(wanted)
+        with nullcontext() if dry_run else self._writer.lock(view.scope):
+            note = self._writer.read(view.path)
             plan = (
-                remember.plan_erasure(note, view.id, self._clock())
+                remember.plan_erasure(note, view.id, self._vault.clock())
                 if delete
                 else remember.plan_retirement(note, view.id)
             )
@@ -176,7 +184,7 @@ class Learning(Reading, Running):
 
     def _run_one(self, verb: str, change: Change, *, dry_run: bool, allow_secret: bool = False) -> RunReport:
         """Carry out a plan of one change, which has nothing to go on with when it fails."""
-        run = self.run_plan(verb, [change], dry_run=dry_run, allow_secret=allow_secret)
+        run = self._writer.run(verb, [change], dry_run=dry_run, allow_secret=allow_secret)
         if run.conflicts:
             if run.conflicts[0].code == "changed":
                 raise ChangedOnDisk(change.path)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
-from memory_kb.verbs.claims import Claims
-from memory_kb.verbs.compacting import Compacting
-from memory_kb.verbs.episodes import Episodes
-from memory_kb.verbs.lifecycle import Lifecycle
 from memory_kb.verbs.stepping import Done, Step, run_steps, say_changes
-from memory_kb.verbs.watching import Watching
 
 if TYPE_CHECKING:
-    from memory_kb.index.watch import Step as AfterStep
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import MaintenanceReport, StepReport
+    from memory_kb.verbs.claims import Citations
+    from memory_kb.verbs.compacting import Compactor
+    from memory_kb.verbs.episodes import Episodes
+    from memory_kb.verbs.indexing import Indexing
+    from memory_kb.verbs.lifecycle import Lifecycle
+    from memory_kb.verbs.rules import Rules
 
 #: The parts of `consolidate`, in their order.
 STAGES = ("semantic", "dedup", "age", "archive", "promote")
@@ -27,8 +31,30 @@ _EVERY = timedelta(days=7)
 _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 
 
-class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
+class Maintenance:
     """The verbs consolidate and maintain."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        citations: Citations,
+        compactor: Compactor,
+        episodes: Episodes,
+        indexing: Indexing,
+        lifecycle: Lifecycle,
+        rules: Rules,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._citations = citations
+        self._compactor = compactor
+        self._episodes = episodes
+        self._indexing = indexing
+        self._lifecycle = lifecycle
+        self._rules = rules
 
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
         """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
@@ -48,11 +74,11 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
 
     def _consolidation(self, *, dry_run: bool = False) -> tuple[Step, ...]:
         return (
-            ("semantic", lambda: self._semantic_step(dry_run=dry_run)),
-            ("dedup", lambda: self._dedup_step(dry_run=dry_run)),
-            ("age", lambda: self._run_of(self._age_episodes, "aged", "aged", dry_run=dry_run)),
-            ("archive", lambda: self._run_of(self._archive, "archived", "archived", dry_run=dry_run)),
-            ("promote", lambda: self._run_of(self.promote, "promoted", "promoted", dry_run=dry_run)),
+            ("semantic", lambda: self.semantic_step(dry_run=dry_run)),
+            ("dedup", lambda: self.dedup_step(dry_run=dry_run)),
+            ("age", lambda: self.run_of(self._episodes.age_episodes, "aged", "aged", dry_run=dry_run)),
+            ("archive", lambda: self.run_of(self._lifecycle.archive, "archived", "archived", dry_run=dry_run)),
+            ("promote", lambda: self.run_of(self._lifecycle.promote, "promoted", "promoted", dry_run=dry_run)),
         )
 
     def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
@@ -61,28 +87,26 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         That is counting what was retrieved outside of sessions, the steps of `consolidate`, the
         sweep over the rules, a look for damage, and the trimming of the logs.
         """
-        return self._maintain(force=force, dry_run=dry_run)
+        return self.run_due(force=force, dry_run=dry_run)
 
-    def _maintain(
-        self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False
-    ) -> MaintenanceReport:
+    def run_due(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
         """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
         from memory_kb.notes.maintenance import MaintenanceLog
         from memory_kb.reports import MaintenanceReport
 
-        log, now = MaintenanceLog(self.machine / "log"), self._clock().astimezone(UTC)
+        log, now = MaintenanceLog(self._vault.machine / "log"), self._vault.clock().astimezone(UTC)
         last = log.last()
         steps = (
-            ("reinforce", lambda: self._run_of(self.reinforce, "counted", "counted", dry_run=dry_run)),
+            ("reinforce", lambda: self.run_of(self._lifecycle.reinforce, "counted", "counted", dry_run=dry_run)),
             *self._consolidation(dry_run=dry_run),
             ("contradictions", lambda: self._contradictions_run(last.get("contradictions"), dry_run=dry_run)),
-            ("claims", lambda: self._run_of(self._verify_claims, "flagged", "flagged", dry_run=dry_run)),
+            ("claims", lambda: self.run_of(self._citations.verify_claims, "flagged", "flagged", dry_run=dry_run)),
             ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
             ("doctor", self._doctor_step),
             ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
         )
         due = [step for step in steps if force or _is_due(last.get(step[0]), now)]
-        with self._keeper.settled():
+        with self._index.settled():
             reports = run_steps(step for step in due if step[0] not in fresh)
         if not dry_run:
             failed = {report.name for report in reports if report.outcome == "failed"}
@@ -98,37 +122,18 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         """Tell whether the last maintenance was a week ago, or there was none."""
         from memory_kb.notes.maintenance import MaintenanceLog
 
-        last = MaintenanceLog(self.machine / "log").last()
-        return _is_due(min(last.values(), default=None), self._clock().astimezone(UTC))
+        last = MaintenanceLog(self._vault.machine / "log").last()
+        return _is_due(min(last.values(), default=None), self._vault.clock().astimezone(UTC))
 
-    def _idle_steps(self) -> tuple[AfterStep, ...]:
-        """Return the maintenance that is due, done while nobody works in the vault (S2-16)."""
-        steps = super()._idle_steps()
-        return (*steps, self._maintain_when_idle) if self.vault.memory else steps
-
-    def _maintain_when_idle(self, stop: threading.Event) -> Iterator[str]:
-        """Do the maintenance that is due when nothing was written since the last time this was asked."""
-        vault, home = self._asked_for
-        with type(self).open(vault, home, environ=self._environ, clock=self._clock) as own:
-            before, self._seen_idle = self._seen_idle, own.generation
-            if before != self._seen_idle or stop.is_set() or not own.is_maintenance_due():
-                return
-            for step in own.maintain().steps:
-                if step.outcome in ("done", "failed"):
-                    yield f"maintenance, {step.name}: {step.message or step.outcome}"
-
-    #: The state of the index when the watcher was idle last.
-    _seen_idle = -1
-
-    def _run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
+    def run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
         from memory_kb.reports import RunReport
 
         run = work(dry_run=dry_run)
         assert isinstance(run, RunReport)
         return Done(say_changes([run], one, many), (run,))
 
-    def _semantic_step(self, *, dry_run: bool) -> Done:
-        done = self._consolidate_semantic(dry_run=dry_run)
+    def semantic_step(self, *, dry_run: bool) -> Done:
+        done = self._episodes.consolidate_semantic(dry_run=dry_run)
         told = [
             f"{sum(one.action == word for one in done.taken)} {word}"
             for word in dict.fromkeys(one.action for one in done.taken)
@@ -136,22 +141,24 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
         extended = [f"{len(done.extended)} extended"] if done.extended else []
         return Done("; ".join((*told, *extended, *done.notices)), (done.run,))
 
-    def _dedup_step(self, *, dry_run: bool) -> Done:
-        report = self.compact(dry_run=dry_run)
+    def dedup_step(self, *, dry_run: bool) -> Done:
+        report = self._compactor.compact(dry_run=dry_run)
         return Done(report.sentence, (report.run,))
 
     def _contradictions_run(self, since: datetime | None, *, dry_run: bool) -> Done:
-        report = self.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run)
+        report = self._compactor.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run)
         return Done(report.summary, (report.run,))
 
     def _sweep_step(self, *, dry_run: bool) -> Done:
-        report = self.sweep(dry_run=dry_run)
+        report = self._rules.sweep(dry_run=dry_run)
         counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
         told = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
         return Done(told if report.run.changes else "", (report.run,))
 
     def _doctor_step(self) -> Done:
-        count = len((*self.killed_run(), *self._check_index(is_thorough=False), *self.lint()))
+        count = len(
+            (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
+        )
         return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
 
     def _trim_step(self, now: datetime, *, dry_run: bool) -> Done:
@@ -159,10 +166,10 @@ class Maintaining(Claims, Episodes, Compacting, Lifecycle, Watching):
 
         if dry_run:
             return Done(is_skipped=True)
-        with self._writing():
-            self._recover()
-            dropped = RetrievalLog(self.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
-            freed = self._decisions.trim((now - _KEEP_DECISIONS).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        with self._writer.lock():
+            self._writer.recover_held()
+            dropped = RetrievalLog(self._vault.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
+            freed = self._writer.journal.trim((now - _KEEP_DECISIONS).strftime("%Y-%m-%dT%H:%M:%SZ"))
         return Done(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")
 
 
@@ -171,3 +178,33 @@ def _is_due(last: datetime | None, now: datetime) -> bool:
         return True
     aware = last if last.tzinfo else last.replace(tzinfo=UTC)
     return now - aware >= _EVERY or aware > now
+
+
+class IdleMaintenance:
+    """The maintenance that is due, done by a watcher while nobody works in the vault."""
+
+    def __init__(self, open_again: Callable[[], AbstractContextManager[Maintained]]) -> None:
+        self._open_again = open_again
+        self._seen = -1
+
+    def __call__(self, stop: threading.Event) -> Iterator[str]:
+        """Do the maintenance that is due when nothing was written since the last call; say what was done."""
+        with self._open_again() as own:
+            before, self._seen = self._seen, own.generation
+            if before != self._seen or stop.is_set() or not own.maintenance.is_maintenance_due():
+                return
+            for step in own.maintenance.maintain().steps:
+                if step.outcome in ("done", "failed"):
+                    yield f"maintenance, {step.name}: {step.message or step.outcome}"
+
+
+class Maintained(Protocol):
+    """An open vault, as far as its maintenance goes."""
+
+    @property
+    def generation(self) -> int:
+        """The number of the index's state."""
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The maintenance of the vault."""

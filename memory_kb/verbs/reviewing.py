@@ -7,21 +7,32 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
 from memory_kb.filters import EVERYTHING, FilterWords
-from memory_kb.verbs.crediting import Crediting
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.rules.inversion import ScanReport
     from memory_kb.learning.rules.review import Ground, ReviewItem, ReviewView
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import RunReport
+    from memory_kb.verbs.rules import Rules
 
 
-class Reviewing(Crediting):
+class Review:
     """The verbs review list, show, scan, approve, edit, reject and snooze."""
 
-    def review_list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, rules: Rules) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._rules = rules
+
+    def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
         """Return what waits for a judgment: proposals, the newest first, then live entries with flags.
 
         What was put off is left out until its day. The filters are those of `search`; `session` leaves
@@ -29,16 +40,16 @@ class Reviewing(Crediting):
         """
         from memory_kb.learning.rules.review import find_waiting
 
-        chosen = self._filters(**filters)
+        chosen = self._index.filters(**filters)
         everything = EVERYTHING if not chosen.job else EVERYTHING._replace(job=chosen.job, task=chosen.task)
         wanted = chosen._replace(
             kinds=chosen.kinds or everything.kinds,
             statuses=chosen.statuses or everything.statuses,
             learning_types=chosen.learning_types or everything.learning_types,
         )
-        return find_waiting(self._memories(wanted), self._today(), session)
+        return find_waiting(self._store.all(wanted), self._vault.today(), session)
 
-    def review_show(self, wanted: str) -> ReviewView:
+    def show(self, wanted: str) -> ReviewView:
         """Return an entry of the queue with its text, and with what approving it would write.
 
         Raises:
@@ -48,16 +59,16 @@ class Reviewing(Crediting):
         from memory_kb.learning.rules.review import ReviewView, make_item
         from memory_kb.notes.sheets import find_entry
 
-        found = self._find(wanted)
-        text = self.note(found.path).text
+        found = self._rules.find(wanted)
+        text = self._writer.read(found.path).text
         entry = find_entry(text, found.path, found.id)
         return ReviewView(
-            make_item(found, self._today()),
+            make_item(found, self._vault.today()),
             text[entry.span.start : entry.span.end],
-            self.review_approve(found.id, dry_run=True),
+            self.approve(found.id, dry_run=True),
         )
 
-    def review_scan(self, *, dry_run: bool = False) -> ScanReport:
+    def scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning in the place of every rule that failed too often.
 
         The proposals lie in `review/` until somebody approves or rejects them.
@@ -66,16 +77,18 @@ class Reviewing(Crediting):
         from memory_kb.learning.rules.inversion import ScanReport, plan_scan
         from memory_kb.learning.rules.playbook import RULE_KINDS
 
-        with self._planning(dry_run=dry_run):
-            scan = plan_scan(self._memories(EVERYTHING._replace(kinds=RULE_KINDS)))
-            intake = self._reading(
-                lambda index: plan_intake(scan.offers, index, self._folder_of, self._clock(), self._was_made)
+        with self._store.planning(dry_run=dry_run):
+            scan = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
+            intake = self._index.read(
+                lambda index: plan_intake(
+                    scan.offers, index, self._vault.folder_of, self._vault.clock(), self._store.was_made
+                )
             )
-            run = self.run_plan("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
+            run = self._writer.run("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
         refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
 
-    def review_approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
+    def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
         """Approve entries: a proposal is put in use, a flag is taken away.
 
         Approving twice changes nothing more.
@@ -87,11 +100,11 @@ class Reviewing(Crediting):
         """
         from memory_kb.learning.rules.review import plan_approval
 
-        with self._planning(dry_run=dry_run):
+        with self._store.planning(dry_run=dry_run):
             found = self._find_all(wanted)
-            return self.run_plan("review approve", plan_approval(found, self._ground()), dry_run=dry_run)
+            return self._writer.run("review approve", plan_approval(found, self.ground()), dry_run=dry_run)
 
-    def review_reject(self, *wanted: str, reason: str | None = None, dry_run: bool = False) -> RunReport:
+    def reject(self, *wanted: str, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Reject entries: they stay where they are, and keep the same text from coming back.
 
         Raises:
@@ -100,11 +113,11 @@ class Reviewing(Crediting):
         """
         from memory_kb.learning.rules.review import plan_rejection
 
-        with self._planning(dry_run=dry_run):
+        with self._store.planning(dry_run=dry_run):
             found = self._find_all(wanted)
-            return self.run_plan("review reject", plan_rejection(found, reason, self._ground()), dry_run=dry_run)
+            return self._writer.run("review reject", plan_rejection(found, reason, self.ground()), dry_run=dry_run)
 
-    def review_edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
+    def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
         """Put another text in the place of what a proposal says; it goes on waiting.
 
         Raises:
@@ -115,12 +128,12 @@ class Reviewing(Crediting):
         """
         from memory_kb.learning.rules.review import plan_edit
 
-        with self._planning(dry_run=dry_run):
-            found = self._find(wanted)
-            change = plan_edit(found, self.note(found.path), text)
-            return self.run_plan("review edit", [change] if change else [], dry_run=dry_run)
+        with self._store.planning(dry_run=dry_run):
+            found = self._rules.find(wanted)
+            change = plan_edit(found, self._writer.read(found.path), text)
+            return self._writer.run("review edit", [change] if change else [], dry_run=dry_run)
 
-    def review_snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
+    def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
         """Leave entries out of the queue for some days.
 
         Raises:
@@ -129,24 +142,24 @@ class Reviewing(Crediting):
         """
         from memory_kb.learning.rules.review import plan_snooze
 
-        with self._planning(dry_run=dry_run):
-            plan = plan_snooze(self._find_all(wanted), self._today(), days)
-            return self.run_plan("review snooze", plan, dry_run=dry_run)
+        with self._store.planning(dry_run=dry_run):
+            plan = plan_snooze(self._find_all(wanted), self._vault.today(), days)
+            return self._writer.run("review snooze", plan, dry_run=dry_run)
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
         """Return entries that are named, each once."""
         if not wanted:
             raise UsageError("no entry is named", "`memory-kb review list` shows what waits")
-        found = {(memory.path, memory.id): memory for memory in map(self._find, wanted)}
+        found = {(memory.path, memory.id): memory for memory in map(self._rules.find, wanted)}
         return tuple(found.values())
 
-    def _ground(self) -> Ground:
+    def ground(self) -> Ground:
         from memory_kb.learning.rules.review import Ground
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.plans import NoteText
 
         def read(path: str) -> NoteText | None:
-            data = read_if_there(path, self.vault.resolve(path))
+            data = read_if_there(path, self._vault.resolve(path))
             return None if data is None else NoteText(path, data)
 
-        return Ground(self._memories(), self._folder_of, read, self._today())
+        return Ground(self._store.all(), self._vault.folder_of, read, self._vault.today())

@@ -8,41 +8,52 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.filters import EVERYTHING, FilterWords, make_filters, make_place
-from memory_kb.verbs.keeping import Keeping
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.memories import Memory
     from memory_kb.learning.rules.playbook import Rule, Selection
     from memory_kb.learning.rules.rulefile import Imported, ImportReport
     from memory_kb.learning.rules.sweeping import SweepReport
     from memory_kb.model import Filters
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
+    from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
 
 
-class Rules(Keeping):
+class Rules:
     """The verbs rules list, select, feedback, import and export, and sweep."""
 
-    def rules_list(self, **filters: Unpack[FilterWords]) -> tuple[Rule, ...]:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._models = models
+
+    def list(self, **filters: Unpack[FilterWords]) -> tuple[Rule, ...]:
         """Return the rules and pitfalls in force, the surest first.
 
         The filters are those of `search`. Of the same id at two scopes the most specific is listed.
         """
         from memory_kb.learning.rules.playbook import load_merged, make_rule
 
-        chosen = self._filters(**filters)
-        fitting = {(memory.path, memory.id) for memory in self._memories(chosen)} if filters else None
+        chosen = self._index.filters(**filters)
+        fitting = {(memory.path, memory.id) for memory in self._store.all(chosen)} if filters else None
         rules = (
-            make_rule(memory, self._today())
-            for memory in load_merged(self._memories(_visible(chosen)))
+            make_rule(memory, self._vault.today())
+            for memory in load_merged(self._store.all(_visible(chosen)))
             if fitting is None or (memory.path, memory.id) in fitting
         )
         return tuple(sorted(rules, key=lambda rule: (-rule.confidence, rule.id, rule.path)))
 
-    def rules_select(
+    def select(
         self,
         labels: Sequence[str] = (),
         type: str | None = None,
@@ -65,18 +76,16 @@ class Rules(Keeping):
 
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
-            set_aside(self._memories(_visible(make_filters(job=job, task=task))), self._today()),
+            set_aside(self._store.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
             words,
             type,
-            self._today(),
+            self._vault.today(),
             max_tokens=MAX_TOKENS if max_tokens is None else max_tokens,
             max_rules=MAX_RULES if max_rules is None else max_rules,
-            count=self._counter.count,
+            count=self._models.counter.count,
         )
 
-    def rules_feedback(
-        self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False
-    ) -> RunReport:
+    def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed` (S0-22, S0-23).
 
         Each call is one more outcome. `helpful` and `harmful` mean success and failure.
@@ -88,8 +97,8 @@ class Rules(Keeping):
         from memory_kb.learning.rules.playbook import is_rule, plan_feedback
 
         credit = read_outcome(outcome)
-        with self._planning(dry_run=dry_run):
-            found = self._find(wanted)
+        with self._store.planning(dry_run=dry_run):
+            found = self.find(wanted)
             if not is_rule(found):
                 what = f"a {found.kind}, not a rule" if found.kind not in ("rule", "pitfall") else "no rule in use"
                 hint = (
@@ -100,8 +109,8 @@ class Rules(Keeping):
                 raise UsageError(f"{found.id} is {what}", hint)
             because = " ".join((reason or "").split())
             said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
-            today = self._today()
-            return self._carry_out(
+            today = self._vault.today()
+            return self._store.carry_out(
                 "rules feedback",
                 lambda memories: [
                     change
@@ -119,17 +128,17 @@ class Rules(Keeping):
         """
         from memory_kb.learning.rules.sweeping import SweepReport, plan_sweep
 
-        today = self._today()
-        with self._planning(dry_run=dry_run):
-            found = plan_sweep(self._memories(_visible(EVERYTHING)), today)
-            run = self._carry_out(
+        today = self._vault.today()
+        with self._store.planning(dry_run=dry_run):
+            found = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
+            run = self._store.carry_out(
                 "sweep", lambda memories: plan_sweep(memories, today).changes, found.changes, dry_run=dry_run
             )
         left = {conflict.id for conflict in run.conflicts}
         promoted, demoted = (tuple(one for one in ids if one not in left) for ids in (found.promoted, found.demoted))
         return SweepReport(promoted, demoted, found.flagged, run)
 
-    def rules_import(
+    def import_(
         self,
         source: str | Path,
         *,
@@ -149,37 +158,39 @@ class Rules(Keeping):
         from memory_kb.learning.rules.rulefile import ImportReport, Room, parse_rules, plan_import
 
         place = make_place(scope, job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
         try:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
         except OSError as exc:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", "name a playbook.yaml") from exc
         file = parse_rules(text, str(source))
-        folder = self._folder_of(place)
-        with self._planning(dry_run=dry_run):
+        folder = self._vault.folder_of(place)
+        with self._store.planning(dry_run=dry_run):
 
             def plan(index: SqliteIndex) -> tuple[Sequence[Imported], Sequence[Change]]:
                 taken = frozenset(entry.source for entry in index.entries(EVERYTHING))
-                return plan_import(file.rules, index, Room(place, folder, taken), self._clock())
+                return plan_import(file.rules, index, Room(place, folder, taken), self._vault.clock())
 
-            done, changes = self._reading(plan)
-            run = self.run_plan("rules import", changes, dry_run=dry_run)
+            done, changes = self._index.read(plan)
+            run = self._writer.run("rules import", changes, dry_run=dry_run)
         return ImportReport(tuple(done), file.problems, run)
 
-    def rules_export(self, **filters: Unpack[FilterWords]) -> str:
+    def export(self, **filters: Unpack[FilterWords]) -> str:
         """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""
         from memory_kb.learning.rules.playbook import load_merged
         from memory_kb.learning.rules.rulefile import export_rules
 
-        listed = {(rule.path, rule.id) for rule in self.rules_list(**filters)}
+        listed = {(rule.path, rule.id) for rule in self.list(**filters)}
         return export_rules(
-            memory for memory in load_merged(self._memories(_visible(EVERYTHING))) if (memory.path, memory.id) in listed
+            memory
+            for memory in load_merged(self._store.all(_visible(EVERYTHING)))
+            if (memory.path, memory.id) in listed
         )
 
-    def _find(self, wanted: str) -> Memory:
+    def find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.
 
         Raises:
@@ -190,12 +201,12 @@ class Rules(Keeping):
         from memory_kb.learning.memories import make_memory
 
         def find(index: SqliteIndex) -> Memory:
-            entry = inventory.find(self.vault, index, wanted)
+            entry = inventory.find(self._vault, index, wanted)
             return next(
                 one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id
             )
 
-        return self._reading(find)
+        return self._index.read(find)
 
 
 def _visible(filters: Filters) -> Filters:

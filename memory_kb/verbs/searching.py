@@ -8,17 +8,25 @@ from memory_kb.filters import FilterWords
 from memory_kb.index.shortfalls import tell_cut, tell_faults
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, Freshness, SearchResult
+from memory_kb.notes.retrievals import log_shown
 from memory_kb.ports import NOT_ASKED, Asked
-from memory_kb.verbs.opened import OpenVault
 
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.notes.vault import Vault
+    from memory_kb.providers.models import Models
     from memory_kb.reports import WhyNot
     from memory_kb.retrieval.finding import Request
 
 
-class Searching(OpenVault):
+class Searching:
     """The verbs search and why-not."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, models: Models) -> None:
+        self._vault = vault
+        self._index = index
+        self._models = models
 
     def search(
         self,
@@ -55,43 +63,45 @@ class Searching(OpenVault):
         """
         from memory_kb.retrieval.finding import Request
 
-        request = Request(query, self._filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing)
-        result = self._keeper.use(lambda index: self._search(index, request, sync=sync, progress=progress))
+        request = Request(
+            query, self._index.filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing
+        )
+        result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
         if not is_typing:
-            self._log_retrieval(
-                "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
+            log_shown(
+                self._vault, "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
             )
         return result
 
-    def _search(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
+    def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
         from memory_kb.retrieval.retriever import retrieve
 
-        pending, degraded = self._keeper.refresh(progress) if sync else (None, ())
+        pending, degraded = self._index.refresh(progress) if sync else (None, ())
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         elif not sync and index.is_partial:
             degraded = ("the first indexing has not ended yet; some notes are not searched",)
-        request, unnamed = self._construct(request)
-        question, reasons = self._ask(index, request)
+        request, unnamed = self.construct(request)
+        question, reasons = self.ask(index, request)
         degraded += (*unnamed, *reasons)
         with index.snapshot():
-            hits, notes = retrieve(index, request, self.settings.ranking, self._clock().date(), question)
+            hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
             cut, faults = tell_cut(index.cut_files()), index.faults(request.filters)
             freshness = Freshness(index.generation, pending)
         degraded += (*tell_faults(faults), *cut)
         if request.filters.file == NOWHERE:
             degraded += ("the file is outside the project, and no applies_to covers it",)
-        if request.filters.job and not self.vault.scope_folder("job", request.filters.job).is_dir():
+        if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
             degraded += (f"there is no job {request.filters.job!r}",)
         mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
-        return SearchResult(request.text, mode, hits, (*self._keeper.take_notices(), *degraded, *notes), freshness)
+        return SearchResult(request.text, mode, hits, (*self._index.take_notices(), *degraded, *notes), freshness)
 
-    def _construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
+    def construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
         """Let a language model name the key terms of a long query, where one was asked for.
 
         A command takes seconds to start, so no search waits for one.
         """
-        if self.settings.llm.provider in ("none", "offline", "command"):
+        if self._vault.settings.llm.provider in ("none", "offline", "command"):
             return request, ()
         from memory_kb.errors import ProviderFailed, explain_failure
         from memory_kb.providers.memo import Memo
@@ -99,24 +109,24 @@ class Searching(OpenVault):
 
         if not is_long(request.text):
             return request, ()
-        memo = Memo(self.machine / "answers")
-        asked = f"{self.settings.llm.provider} {self.settings.llm.model} {make_prompt(request.text)}"
+        memo = Memo(self._vault.machine / "answers")
+        asked = f"{self._vault.settings.llm.provider} {self._vault.settings.llm.model} {make_prompt(request.text)}"
         try:
             terms = memo.recall(asked)
-            if terms is None and (llm := self._llm) is not None:
+            if terms is None and (llm := self._models.llm) is not None:
                 terms = ask_terms(llm, request.text)
                 memo.keep(asked, terms)
             return request._replace(key_terms=terms or ()), ()
         except ProviderFailed as exc:
             return request, (f"{explain_failure(exc)}; looked for the rarest words of the text",)
 
-    def _ask(self, index: SqliteIndex, request: Request) -> Asked:
+    def ask(self, index: SqliteIndex, request: Request) -> Asked:
         """Return the request's question as a vector, where it has a use for one."""
         from memory_kb.retrieval.query import parse_query
 
         if request.mode == "text" or not parse_query(request.text).terms:
             return NOT_ASKED
-        asked = self._semantics.ask(lambda: index.vectors, request.text) if self._may_embed else NOT_ASKED
+        asked = self._index.semantics.ask(lambda: index.vectors, request.text) if self._index.may_embed else NOT_ASKED
         if asked == NOT_ASKED and request.mode != "auto":
             return Asked(
                 None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
@@ -146,29 +156,29 @@ class Searching(OpenVault):
         from memory_kb.retrieval.absence import Absence, Case, explain_absence
         from memory_kb.retrieval.finding import Request
 
-        request = Request(query, self._filters(**filters), max(1, limit), max_chars, mode=mode)
+        request = Request(query, self._index.filters(**filters), max(1, limit), max_chars, mode=mode)
 
         def explain(index: SqliteIndex) -> WhyNot:
-            self._keeper.refresh()
-            constructed, unnamed = self._construct(request)
-            question, reasons = self._ask(index, constructed)
+            self._index.refresh()
+            constructed, unnamed = self.construct(request)
+            question, reasons = self.ask(index, constructed)
             reasons = (*unnamed, *reasons)
             with index.snapshot():
-                unread = inventory.explain_unread(self.vault, self.settings, index, wanted)
+                unread = inventory.explain_unread(self._vault, self._vault.settings, index, wanted)
                 if unread:
                     return WhyNot(
                         query, wanted, wanted.partition(":")[0], *Absence("not-indexed", unread), degraded=reasons
                     )
-                entry = inventory.find(self.vault, index, wanted)
+                entry = inventory.find(self._vault, index, wanted)
                 case = Case(
                     index,
                     entry,
                     index.keys_of(entry),
                     constructed,
-                    self.settings.ranking,
-                    self._clock().date(),
+                    self._vault.settings.ranking,
+                    self._vault.clock().date(),
                     question,
                 )
                 return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
 
-        return self._keeper.use(explain)
+        return self._index.use(explain)

@@ -11,25 +11,33 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.notes.events import Event, EventFilter
-from memory_kb.verbs.opened import OpenVault
 from memory_kb.verbs.stepping import Done, run_steps
 
 if TYPE_CHECKING:
     from memory_kb.index.sessionlist import SessionList
     from memory_kb.notes.sessionlog import SessionFiles
+    from memory_kb.notes.vault import Vault
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
 
 
-class Sessions(OpenVault):
+#: Do what follows a session: its id, the event of its end that a preview would write, and whether it is one.
+Finish = Callable[[str, "Event | None", bool], "tuple[StepReport, ...]"]
+
+
+class Sessions:
     """The verbs session start, append, end, replay, search, list and import."""
 
+    def __init__(self, vault: Vault, finish: Finish) -> None:
+        self._vault = vault
+        self._finish = finish
+
     @property
-    def _session_files(self) -> SessionFiles:
+    def files(self) -> SessionFiles:
         from memory_kb.notes.sessionlog import SessionFiles
 
-        return SessionFiles(self.machine)
+        return SessionFiles(self._vault.machine)
 
-    def session_start(
+    def start(
         self,
         session: str | None = None,
         *,
@@ -50,15 +58,15 @@ class Sessions(OpenVault):
 
         session = check_id(session) if session else self._claim_session()
         start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
-        with self._session_files.writing(session) as writer:
+        with self.files.writing(session) as writer:
             is_new = writer.is_empty
-            done = prepare(start if is_new else replace(start, event="resume"), self._clock(), writer.first)
+            done = prepare(start if is_new else replace(start, event="resume"), self._vault.clock(), writer.first)
             writer.append(done.event)
         return SessionWritten(
             session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted
         )
 
-    def session_append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
+    def append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
         """Append events, each with a write of its own, as they come.
 
         Credentials are taken out before anything is written. Without `session` the events say
@@ -72,14 +80,14 @@ class Sessions(OpenVault):
         from memory_kb.learning.logs.sessions import check_id, prepare
         from memory_kb.reports import SessionShare, SessionWritten
 
-        default = session or self._environ.get("MEMORY_KB_SESSION") or None
+        default = session or self._vault.environ.get("MEMORY_KB_SESSION") or None
         last, redacted = Event(), set[str]()
         shares: dict[str, SessionShare] = {}
         for event in events:
             chosen = check_id(session or event.session or default or self._claim_session())
             default = default or chosen
-            with self._session_files.writing(chosen) as writer:
-                done = prepare(event, self._clock(), writer.first)
+            with self.files.writing(chosen) as writer:
+                done = prepare(event, self._vault.clock(), writer.first)
                 last = writer.append(done.event)
             redacted.update(done.redacted)
             share = shares.get(chosen) or SessionShare(chosen, 0, 0)
@@ -90,7 +98,7 @@ class Sessions(OpenVault):
             shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values())
         )
 
-    def session_end(
+    def end(
         self,
         session: str,
         *,
@@ -120,52 +128,43 @@ class Sessions(OpenVault):
 
         if outcome is not None and outcome not in OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
-        session = find_id(session, self._session_files.ids())
+        session = find_id(session, self.files.ids())
         end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
-        with nullcontext() if dry_run else self._session_files.ending(session, on_wait):
+        with nullcontext() if dry_run else self.files.ending(session, on_wait):
             return self._end(session, end, with_stages=not only_close, dry_run=dry_run)
 
     def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
         from memory_kb.learning.logs.sessions import correct_end, prepare
         from memory_kb.reports import SessionWritten
 
-        with self._session_files.writing(session) as writer:
-            done = prepare(end, self._clock(), writer.first)
+        with self.files.writing(session) as writer:
+            done = prepare(end, self._vault.clock(), writer.first)
             last = writer.last if writer.last and writer.last.event == "end" else None
             event, correction = correct_end(last, done.event)
             coming = replace(event, session=session, seq=writer.seq + 1) if event else None
             if event and not dry_run:
                 writer.append(event)
             seq = writer.seq
-        steps = (
-            self._before_end(session, coming, with_stages=with_stages)
-            if dry_run
-            else self._after_session(session, with_stages=with_stages)
-        )
+        if with_stages:
+            steps = self._finish(session, coming, dry_run)
+        else:
+            steps = () if dry_run else run_steps([("index", lambda: self.index_step(session))])
         action = "unchanged" if event is None else "corrected" if correction else "ended"
         redacted = done.redacted if event else ()
         written = int(event is not None and not dry_run)
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps, correction)
 
-    def _before_end(self, session: str, end: Event | None, *, with_stages: bool) -> tuple[StepReport, ...]:  # noqa: ARG002 - for `Ending`
-        """Tell what would follow a session if it were closed; without stages that is nothing worth telling."""
-        return ()
-
-    def _after_session(self, session: str, *, with_stages: bool) -> tuple[StepReport, ...]:  # noqa: ARG002 - for `Ending`
-        """Do what follows a session that is closed; here only its events become searchable."""
-        return run_steps([("index", lambda: self._index_step(session))])
-
-    def _index_step(self, session: str) -> Done:
+    def index_step(self, session: str) -> Done:
         from memory_kb.index.sessions import SessionIndex
 
-        index = SessionIndex(self.machine)
+        index = SessionIndex(self._vault.machine)
         try:
             found = index.sync(session)
         finally:
             index.close()
         return Done(f"{found.events:,} events indexed" if found.events else "")
 
-    def session_replay(
+    def replay(
         self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None
     ) -> Iterator[Event]:
         """Yield the events of a session in the order in which they were written.
@@ -180,11 +179,11 @@ class Sessions(OpenVault):
         """
         from memory_kb.learning.logs.sessions import find_id
 
-        found = find_id(session, self._session_files.ids())
-        events = self._session_files.read(found, on_problem)
+        found = find_id(session, self.files.ids())
+        events = self.files.read(found, on_problem)
         return (event for event in events if wanted is None or wanted.has(event))
 
-    def session_search(
+    def search(
         self,
         query: str = "",
         *,
@@ -224,10 +223,10 @@ class Sessions(OpenVault):
         if outcome is not None and outcome not in OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
         types = (type,) if isinstance(type, str) else tuple(type)
-        session = find_id(session, self._session_files.ids()) if session else None
+        session = find_id(session, self.files.ids()) if session else None
         begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
         wanted = EventFilter(types, agent, job, task, session, begin or None, end or None)
-        index = SessionIndex(self.machine)
+        index = SessionIndex(self._vault.machine)
         try:
             index.sync()
             hits = index.search(
@@ -242,7 +241,7 @@ class Sessions(OpenVault):
             index.close()
         return SessionSearch(query, hits, tuple(index.notices))
 
-    def session_list(
+    def list(
         self, *, only_open: bool = False, agent: str | None = None, job: str | None = None, limit: int | None = None
     ) -> SessionList:
         """Return the sessions there are, the one with the newest event first.
@@ -258,7 +257,7 @@ class Sessions(OpenVault):
         from memory_kb.index.sessionlist import SessionList
         from memory_kb.index.sessions import SessionIndex
 
-        index = SessionIndex(self.machine)
+        index = SessionIndex(self._vault.machine)
         try:
             index.sync()
             found = index.seen(only_open=only_open, agent=agent, job=job)
@@ -266,7 +265,7 @@ class Sessions(OpenVault):
             index.close()
         return SessionList(found[: None if limit is None else max(0, limit)], len(found), tuple(index.notices))
 
-    def session_import(
+    def import_(
         self,
         source: str | os.PathLike[str],
         *,
@@ -295,10 +294,10 @@ class Sessions(OpenVault):
 
         labels = Labels(session, job, task, agent)
         if Path(source).is_dir() and format is None:
-            project = None if any_project else self.vault.folder
-            return import_all(self._session_files, Path(source), labels, self._clock(), project)
+            project = None if any_project else self._vault.folder
+            return import_all(self.files, Path(source), labels, self._vault.clock(), project)
         try:
-            return import_transcript(self._session_files, Path(source), format, labels, self._clock())
+            return import_transcript(self.files, Path(source), format, labels, self._vault.clock())
         except OSError as exc:
             if exc.filename is None or Path(str(exc.filename)) != Path(source):
                 raise
@@ -308,8 +307,8 @@ class Sessions(OpenVault):
         """Make a session with an id of its own."""
         from memory_kb.learning.logs.sessions import new_ids
 
-        files = self._session_files
-        return next(one for one in new_ids(self._clock()) if files.claim(one))
+        files = self.files
+        return next(one for one in new_ids(self._vault.clock()) if files.claim(one))
 
     def _show_session(self, session: str) -> str:
-        return str(self._session_files.path(session)) if session else ""
+        return str(self.files.path(session)) if session else ""

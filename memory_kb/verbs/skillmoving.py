@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
 from memory_kb.model import Location, Problem
-from memory_kb.verbs.bodies import read_body
-from memory_kb.verbs.skills import Skills
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.procedures.skillfiles import FoundSkill, KeptSkill
-    from memory_kb.learning.procedures.skillplans import SkillMoved, SkillsExported, SkillsImported
+    from memory_kb.learning.procedures.skillfiles import FoundSkill
+    from memory_kb.learning.procedures.skillplans import SkillMoved
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
+    from memory_kb.verbs.skills import Skills
 
-_CATALOGUES = (".yaml", ".yml", ".json")
+CATALOGUES = (".yaml", ".yml", ".json")
 _SKILL_FILE = "skill.md"
 #: Bytes of a file that is read, and of one that is copied; files listed for one skill.
 _MAX_READ, _MAX_COPIED, _MAX_BUNDLED = 4_000_000, 5_000_000, 500
@@ -33,156 +33,19 @@ class _Source(NamedTuple):
     folder: Path | None = None
 
 
-class SkillMoving(Skills):
-    """The verbs skills import and skills export."""
-
-    def skills_import(
-        self,
-        source: str | os.PathLike[str],
-        *,
-        update: bool = False,
-        with_files: bool = False,
-        scope: str = "project",
-        job: str | None = None,
-        task: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> SkillsImported:
-        """Bring skills in from a catalogue, a `SKILL.md`, or a folder with any number of both.
-
-        Outcomes come with them. A skill that is there already keeps its text, and gets those
-        outcomes it has fewer of; importing again changes nothing.
-
-        Args:
-            source: the file or folder.
-            update: take the text of the file over where a skill is there already.
-            with_files: copy the files beside a `SKILL.md` too; else they are only listed.
-            scope: `project` or `global`; `job` and `task` say which.
-            job: the job they belong to.
-            task: the task of that job.
-            force: bring in what was forgotten before.
-            dry_run: write nothing; the run tells what would be.
-
-        Raises:
-            UnreadableInput: there is no such file, or no skill in it.
-        """
-        from memory_kb.learning.procedures.skillplans import SkillsImported
-
-        place = self._skill_place(scope, job, task)
-        problems: list[Problem] = []
-        sources = list(_read_sources(Path(source).expanduser(), problems))
-        if not sources and not problems:
-            raise UnreadableInput(
-                f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some"
-            )
-        with nullcontext() if dry_run else self._writing(place.scope):
-            batch = _Batch(self, place, update=update, force=force)
-            for one in sources:
-                batch.take(one)
-                if with_files and one.folder:
-                    batch.copy(one, problems)
-            run = self.run_plan("skills import", batch.changes, dry_run=dry_run)
-        return SkillsImported(tuple(batch.moved), run, tuple(problems))
-
-    def skills_export(
-        self,
-        target: str | os.PathLike[str],
-        names: Sequence[str] = (),
-        *,
-        with_files: bool = False,
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> SkillsExported:
-        """Write skills to a catalogue (a name that ends in .yaml), or as folders with a `SKILL.md`.
-
-        A file that is there and says something else is left unless `force` is set.
-
-        Args:
-            target: the catalogue, or the folder to put the folders in.
-            names: ids or names of skills; all of them when there are none.
-            with_files: write the files that were imported with them too.
-            force: replace files.
-            dry_run: write nothing.
-
-        Raises:
-            UnknownEntry: there is no such skill.
-            UnreadableInput: something cannot be written.
-        """
-        from memory_kb.learning.procedures.skillfiles import plain_name, render_catalogue, render_skill_file
-        from memory_kb.learning.procedures.skillplans import SkillsExported
-        from memory_kb.learning.procedures.skills import find_skill, is_usable, name_of
-        from memory_kb.learning.rules.playbook import in_force
-        from memory_kb.notes.plans import encode
-
-        memories = self._skills()
-        chosen = [find_skill(memories, name) for name in names] or [
-            memory for memory in in_force(memories) if is_usable(memory)
-        ]
-        kept = [self._read_skill(memory) for memory in {(memory.path, memory.id): memory for memory in chosen}.values()]
-        goal = Path(target).expanduser()
-        if goal.suffix.lower() in _CATALOGUES:
-            written = _write("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)
-            return SkillsExported((written,) if kept else ())
-        if goal.exists() and not goal.is_dir():
-            raise UsageError(f"{target} is not a folder", "name a folder, or a catalogue whose name ends in .yaml")
-        taken: list[str] = []
-        files: list[SkillMoved] = []
-        problems: list[Problem] = []
-        for one in kept:
-            name = name_of(one.memory)
-            taken.append(plain_name(name, taken))
-            folder = goal / taken[-1]
-            files.append(
-                _write(
-                    name,
-                    one.memory.id,
-                    folder / "SKILL.md",
-                    encode(render_skill_file(one, taken[-1])),
-                    force=force,
-                    dry_run=dry_run,
-                )
-            )
-            for inner, data in self._bundled(one, problems) if with_files else ():
-                files.append(_write(name, one.memory.id, folder / inner, data, force=force, dry_run=dry_run))
-        return SkillsExported(tuple(files), tuple(problems))
-
-    def _read_skill(self, memory: Memory) -> KeptSkill:
-        from memory_kb.learning.procedures.skillfiles import KeptSkill
-
-        return KeptSkill(memory, read_body(self, memory))
-
-    def _bundled(self, kept: KeptSkill, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
-        base = self.vault.resolve(kept.memory.path.removesuffix(".md"))
-        for inner in kept.memory.words("bundled_files"):
-            file = base / inner
-            try:
-                if not file.resolve().is_relative_to(base.resolve()):
-                    problems.append(
-                        Problem(
-                            kept.memory.path, kept.memory.line, f"{inner} leads out of the skill's folder; not written"
-                        )
-                    )
-                    continue
-                yield inner, file.read_bytes()
-            except OSError as exc:
-                problems.append(
-                    Problem(
-                        kept.memory.path,
-                        kept.memory.line,
-                        f"{inner} was not copied in with the skill ({exc.strerror}); not written",
-                    )
-                )
-
-
-class _Batch:
+class SkillBatch:
     """The skills of one import while it is planned."""
 
-    def __init__(self, kb: SkillMoving, place: Location, *, update: bool, force: bool) -> None:
-        self._kb = kb
+    def __init__(
+        self, skills: Skills, vault: Vault, writer: Writer, place: Location, *, update: bool, force: bool
+    ) -> None:
+        self._skills = skills
+        self._vault = vault
+        self._writer = writer
         self._place = place
         self._update = update
         self._force = force
-        self._memories = kb._skills()  # noqa: SLF001 - a part of the verb
+        self._memories = skills.skills()
         self._planned: list[str] = []
         self._names: dict[str, str] = {}
         self.changes: list[Change] = []
@@ -218,11 +81,11 @@ class _Batch:
             except CannotSplice as exc:
                 self._note(name, same.id, same.path, "refused", f"{found.path}:{found.line}: {exc}")
             return
-        entry_id, path = self._kb._name_skill(draft, self._place, self._memories, self._planned)  # noqa: SLF001
+        entry_id, path = self._skills.name_skill(draft, self._place, self._memories, self._planned)
         self._planned += [entry_id, path]
         self._names[key] = path
         self.changes.append(
-            plan_new_skill(draft, entry_id, path, self._kb._clock(), f"Imported from {Path(found.path).name}.")  # noqa: SLF001
+            plan_new_skill(draft, entry_id, path, self._vault.clock(), f"Imported from {Path(found.path).name}.")
         )
         self._note(draft.text.name, entry_id, path, "created")
 
@@ -234,7 +97,7 @@ class _Batch:
 
         counts = {"success_count": found.success_count, "failure_count": found.failure_count}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
-        note = self._kb.note(same.path)
+        note = self._writer.read(same.path)
         reason = f"Imported again from {Path(found.path).name}."
         whole = plan_skill_update(note, same.id, found.draft, reason, more)
         own = plan_skill_update(note, same.id, SkillDraft(SkillText(found.draft.text.name)), reason, more)
@@ -259,7 +122,7 @@ class _Batch:
             path = f"{last.path.removesuffix('.md')}/{inner}"
             try:
                 data = _read_bytes(source.folder / inner, _MAX_COPIED)
-                held = find_target(self._kb.vault, path)
+                held = find_target(self._vault, path)
                 before = held.read_bytes() if held.exists() else None
             except (OSError, UnreadableInput) as exc:
                 problems.append(Problem(str(source.folder / inner), 1, f"not copied: {exc}"))
@@ -284,7 +147,7 @@ class _Batch:
         self.moved.append(SkillMoved(name, entry_id, path, action, message))
 
 
-def _read_sources(source: Path, problems: list[Problem]) -> Iterator[_Source]:
+def read_sources(source: Path, problems: list[Problem]) -> Iterator[_Source]:
     """Yield the skills of a file or of all below a folder; one that cannot be read becomes a problem."""
     if source.is_dir():
         for folder, folders, names in os.walk(source):
@@ -305,7 +168,7 @@ def _read_one(file: Path, problems: list[Problem]) -> Iterator[_Source]:
     from memory_kb.learning.procedures.skillfiles import parse_catalogue, parse_skill_file
 
     text = _read_bytes(file, _MAX_READ).decode("utf-8", "replace")
-    if file.suffix.lower() in _CATALOGUES:
+    if file.suffix.lower() in CATALOGUES:
         skills, wrong = parse_catalogue(text, str(file))
         problems += wrong
         yield from map(_Source, skills)
@@ -352,7 +215,7 @@ def _read_bytes(file: Path, limit: int) -> bytes:
     return data
 
 
-def _write(name: str, entry_id: str, file: Path, data: bytes, *, force: bool, dry_run: bool) -> SkillMoved:
+def write_out(name: str, entry_id: str, file: Path, data: bytes, *, force: bool, dry_run: bool) -> SkillMoved:
     """Write a file outside of the notes, complete or not at all."""
     from memory_kb.learning.procedures.skillplans import SkillMoved
     from memory_kb.notes.changes import FileEdit, apply, read_if_there

@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import Forgotten, UsageError
+from memory_kb.errors import Forgotten, UnreadableInput, UsageError
 from memory_kb.filters import EVERYTHING, make_filters, make_place
-from memory_kb.model import Location
-from memory_kb.verbs.bodies import whole_text
-from memory_kb.verbs.keeping import Keeping
-from memory_kb.verbs.searching import Searching
+from memory_kb.model import Location, Problem
+from memory_kb.notes.retrievals import log_shown
+from memory_kb.verbs.bodies import read_body, whole_text
+from memory_kb.verbs.skillmoving import CATALOGUES, SkillBatch, read_sources, write_out
 from memory_kb.words import LIVE_STATUSES
 
 if TYPE_CHECKING:
     from random import Random
 
+    from memory_kb.index.keeper import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.memories import Memory
-    from memory_kb.learning.procedures.skillplans import SkillDraft, SkillWritten
+    from memory_kb.learning.procedures.skillfiles import KeptSkill
+    from memory_kb.learning.procedures.skillplans import (
+        SkillDraft,
+        SkillMoved,
+        SkillsExported,
+        SkillsImported,
+        SkillWritten,
+    )
     from memory_kb.learning.procedures.skills import Skill, SkillSearch
     from memory_kb.notes.plans import Change
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
+    from memory_kb.verbs.searching import Searching
 
 #: Passages for each skill that is looked for: a long one may be found by several.
 _PASSAGES = 4
 _OUTCOMES = ("success", "failure")
 
 
-class Skills(Keeping, Searching):
+class Skills:
     """The verbs skills search, rank, create, feedback, and procedure."""
 
-    def skills_search(
+    def __init__(
+        self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, searching: Searching
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._searching = searching
+
+    def search(
         self,
         query: str = "",
         *,
@@ -64,23 +87,23 @@ class Skills(Keeping, Searching):
         from memory_kb.retrieval.finding import Request
 
         limit = max(0, limit)
-        memories = self._skills(job, task)
+        memories = self.skills(job, task)
         skills = usable_skills(memories)
         mode = "all"
         degraded: tuple[str, ...] = ()
         if query.strip():
             filters = make_filters(kind=["skill"], status=sorted(LIVE_STATUSES), job=job, task=task)
             request = Request(query, filters, _PASSAGES * count_pool(limit))
-            result = self._keeper.use(lambda index: self._search(index, request, sync=True, progress=None))
+            result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
             mode, degraded = result.mode, result.degraded
             skills = choose_candidates(result.hits, skills, limit)
         chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
-        self._log_retrieval("skills search", (skill.id for skill in chosen), query=query or None, task=task)
+        log_shown(self._vault, "skills search", (skill.id for skill in chosen), query=query or None, task=task)
         whole = {(memory.path, memory.id): memory for memory in memories}
-        chosen = tuple(replace(skill, text=whole_text(self, whole[skill.path, skill.id])) for skill in chosen)
+        chosen = tuple(replace(skill, text=whole_text(self._writer, whole[skill.path, skill.id])) for skill in chosen)
         return SkillSearch(query, mode, chosen, degraded)
 
-    def skills_rank(
+    def rank(
         self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None
     ) -> tuple[Skill, ...]:
         """Return all live skills, best first, by a sample, the mean or the upper bound (S0-52, S0-53).
@@ -90,9 +113,9 @@ class Skills(Keeping, Searching):
         """
         from memory_kb.learning.procedures.skills import rank_skills, usable_skills
 
-        return rank_skills(usable_skills(self._skills(job, task)), by, _random(seed))
+        return rank_skills(usable_skills(self.skills(job, task)), by, _random(seed))
 
-    def skills_create(
+    def create(
         self,
         name: str,
         description: str | None = None,
@@ -145,7 +168,7 @@ class Skills(Keeping, Searching):
         )
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
         return self._keep_skill(
-            "skills create", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run
+            "skills create", check_skill(draft), self.skill_place(scope, job, task), force=force, dry_run=dry_run
         )
 
     def procedure(
@@ -181,10 +204,10 @@ class Skills(Keeping, Searching):
             )
         draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
         return self._keep_skill(
-            "procedure", check_skill(draft), self._skill_place(scope, job, task), force=force, dry_run=dry_run
+            "procedure", check_skill(draft), self.skill_place(scope, job, task), force=force, dry_run=dry_run
         )
 
-    def skills_feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
+    def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
         """Count that a skill worked, or did not (S0-57).
 
         It is named by its id, its name, or the unique beginning of its id.
@@ -202,24 +225,24 @@ class Skills(Keeping, Searching):
 
         def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
             skill = find_skill(memories, wanted)
-            change = plan_feedback(skill, outcome, self._clock().date(), f"It was tried: {outcome}.")
+            change = plan_feedback(skill, outcome, self._vault.clock().date(), f"It was tried: {outcome}.")
             return (change,) if change else ()
 
-        with nullcontext() if dry_run else self._writing():
-            skill = find_skill(self._skills(), wanted)
-            run = self._carry_out("skills feedback", plan, dry_run=dry_run)
+        with nullcontext() if dry_run else self._writer.lock():
+            skill = find_skill(self.skills(), wanted)
+            run = self._store.carry_out("skills feedback", plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
 
-    def _skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
+    def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
         """Return every skill, whatever its status, that a job and task see."""
         chosen = make_filters(job=job, task=task)
-        return self._memories(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
+        return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
-    def _skill_place(self, scope: str, job: str | None, task: str | None) -> Location:
+    def skill_place(self, scope: str, job: str | None, task: str | None) -> Location:
         place = make_place(scope, job, task)
-        if place.job and not self.vault.memory:
+        if place.job and not self._vault.memory:
             raise UsageError(
-                f"{self.vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
             )
         return place
 
@@ -227,8 +250,8 @@ class Skills(Keeping, Searching):
         from memory_kb.learning.procedures.skillplans import SkillWritten, find_same, plan_new_skill, plan_skill_update
         from memory_kb.learning.procedures.skills import name_of
 
-        with nullcontext() if dry_run else self._writing(place.scope):
-            memories = self._skills()
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
+            memories = self.skills()
             try:
                 same = find_same(memories, draft, place)
             except Forgotten:
@@ -236,22 +259,22 @@ class Skills(Keeping, Searching):
                     raise
                 same = None
             if same is None:
-                entry_id, path = self._name_skill(draft, place, memories)
-                change = plan_new_skill(draft, entry_id, path, self._clock(), "Told to keep it.")
+                entry_id, path = self.name_skill(draft, place, memories)
+                change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Told to keep it.")
                 return SkillWritten(
-                    entry_id, draft.text.name, path, "created", self.run_plan(verb, [change], dry_run=dry_run)
+                    entry_id, draft.text.name, path, "created", self._writer.run(verb, [change], dry_run=dry_run)
                 )
             found = same
 
             def plan(path: str) -> list[Change]:
-                change = plan_skill_update(self.note(path), found.id, draft, "Told to change it.")
+                change = plan_skill_update(self._writer.read(path), found.id, draft, "Told to change it.")
                 return [change] if change else []
 
-            run = self.run_plan(verb, plan(found.path), replan=plan, dry_run=dry_run)
+            run = self._writer.run(verb, plan(found.path), replan=plan, dry_run=dry_run)
         action = "updated" if run.changes or run.conflicts else "unchanged"
         return SkillWritten(found.id, name_of(found), found.path, action, run)
 
-    def _name_skill(
+    def name_skill(
         self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()
     ) -> tuple[str, str]:
         """Return the id and path of a new skill.
@@ -262,22 +285,159 @@ class Skills(Keeping, Searching):
         from memory_kb.learning.procedures.skillplans import make_slug, name_skill
         from memory_kb.learning.procedures.skills import key_of, name_of
 
-        folder = self._folder_of(place)
+        folder = self._vault.folder_of(place)
         key = key_of(draft.text.name)
         stands_before = {
             memory.id for memory in memories if key_of(name_of(memory)) == key and memory.place[:3] != place[:3]
         }
         beginnings = {make_slug(draft.text.name), *([draft.id] if draft.id else [])}
-        taken = self._reading(
+        taken = self._index.read(
             lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)}
         )
         here = {memory.id for memory in memories if memory.place[:3] == place[:3]}
         named = name_skill(
             draft,
             (taken - stands_before) | (taken & here) | set(planned),
-            lambda file: f"{folder}{file}" not in planned and not self.vault.resolve(f"{folder}{file}").exists(),
+            lambda file: f"{folder}{file}" not in planned and not self._vault.resolve(f"{folder}{file}").exists(),
         )
         return named.id, f"{folder}{named.file}"
+
+    def import_(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        update: bool = False,
+        with_files: bool = False,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillsImported:
+        """Bring skills in from a catalogue, a `SKILL.md`, or a folder with any number of both.
+
+        Outcomes come with them. A skill that is there already keeps its text, and gets those
+        outcomes it has fewer of; importing again changes nothing.
+
+        Args:
+            source: the file or folder.
+            update: take the text of the file over where a skill is there already.
+            with_files: copy the files beside a `SKILL.md` too; else they are only listed.
+            scope: `project` or `global`; `job` and `task` say which.
+            job: the job they belong to.
+            task: the task of that job.
+            force: bring in what was forgotten before.
+            dry_run: write nothing; the run tells what would be.
+
+        Raises:
+            UnreadableInput: there is no such file, or no skill in it.
+        """
+        from memory_kb.learning.procedures.skillplans import SkillsImported
+
+        place = self.skill_place(scope, job, task)
+        problems: list[Problem] = []
+        sources = list(read_sources(Path(source).expanduser(), problems))
+        if not sources and not problems:
+            raise UnreadableInput(
+                f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some"
+            )
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
+            batch = SkillBatch(self, self._vault, self._writer, place, update=update, force=force)
+            for one in sources:
+                batch.take(one)
+                if with_files and one.folder:
+                    batch.copy(one, problems)
+            run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
+        return SkillsImported(tuple(batch.moved), run, tuple(problems))
+
+    def export(
+        self,
+        target: str | os.PathLike[str],
+        names: Sequence[str] = (),
+        *,
+        with_files: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillsExported:
+        """Write skills to a catalogue (a name that ends in .yaml), or as folders with a `SKILL.md`.
+
+        A file that is there and says something else is left unless `force` is set.
+
+        Args:
+            target: the catalogue, or the folder to put the folders in.
+            names: ids or names of skills; all of them when there are none.
+            with_files: write the files that were imported with them too.
+            force: replace files.
+            dry_run: write nothing.
+
+        Raises:
+            UnknownEntry: there is no such skill.
+            UnreadableInput: something cannot be written.
+        """
+        from memory_kb.learning.procedures.skillfiles import plain_name, render_catalogue, render_skill_file
+        from memory_kb.learning.procedures.skillplans import SkillsExported
+        from memory_kb.learning.procedures.skills import find_skill, is_usable, name_of
+        from memory_kb.learning.rules.playbook import in_force
+        from memory_kb.notes.plans import encode
+
+        memories = self.skills()
+        chosen = [find_skill(memories, name) for name in names] or [
+            memory for memory in in_force(memories) if is_usable(memory)
+        ]
+        kept = [self._read_skill(memory) for memory in {(memory.path, memory.id): memory for memory in chosen}.values()]
+        goal = Path(target).expanduser()
+        if goal.suffix.lower() in CATALOGUES:
+            written = write_out("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)
+            return SkillsExported((written,) if kept else ())
+        if goal.exists() and not goal.is_dir():
+            raise UsageError(f"{target} is not a folder", "name a folder, or a catalogue whose name ends in .yaml")
+        taken: list[str] = []
+        files: list[SkillMoved] = []
+        problems: list[Problem] = []
+        for one in kept:
+            name = name_of(one.memory)
+            taken.append(plain_name(name, taken))
+            folder = goal / taken[-1]
+            files.append(
+                write_out(
+                    name,
+                    one.memory.id,
+                    folder / "SKILL.md",
+                    encode(render_skill_file(one, taken[-1])),
+                    force=force,
+                    dry_run=dry_run,
+                )
+            )
+            for inner, data in self._bundled(one, problems) if with_files else ():
+                files.append(write_out(name, one.memory.id, folder / inner, data, force=force, dry_run=dry_run))
+        return SkillsExported(tuple(files), tuple(problems))
+
+    def _read_skill(self, memory: Memory) -> KeptSkill:
+        from memory_kb.learning.procedures.skillfiles import KeptSkill
+
+        return KeptSkill(memory, read_body(self._writer, memory))
+
+    def _bundled(self, kept: KeptSkill, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+        base = self._vault.resolve(kept.memory.path.removesuffix(".md"))
+        for inner in kept.memory.words("bundled_files"):
+            file = base / inner
+            try:
+                if not file.resolve().is_relative_to(base.resolve()):
+                    problems.append(
+                        Problem(
+                            kept.memory.path, kept.memory.line, f"{inner} leads out of the skill's folder; not written"
+                        )
+                    )
+                    continue
+                yield inner, file.read_bytes()
+            except OSError as exc:
+                problems.append(
+                    Problem(
+                        kept.memory.path,
+                        kept.memory.line,
+                        f"{inner} was not copied in with the skill ({exc.strerror}); not written",
+                    )
+                )
 
 
 def _filled(items: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
@@ -62,6 +62,32 @@ def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
     diff = "".join(run.diff for run in done.runs)
     outcome = "failed" if code else "skipped" if done.is_skipped else "done" if changes else "nothing"
     return StepReport(name, outcome, message, time.perf_counter() - started, runs, changes, conflicts, diff, code)
+
+
+def merge_steps(reports: Iterable[StepReport], groups: Mapping[str, Sequence[str]]) -> tuple[StepReport, ...]:
+    """Return one report for each group of steps: what its parts say, each with its name."""
+    from memory_kb.reports import StepReport
+
+    by_name = {report.name: report for report in reports}
+    merged = []
+    for name, parts in groups.items():
+        found = [by_name[part] for part in parts if part in by_name]
+        outcomes = [one.outcome for one in found]
+        outcome = next((word for word in ("failed", "done", "skipped") if word in outcomes), "nothing")
+        merged.append(
+            StepReport(
+                name,
+                outcome,
+                "; ".join(f"{one.name}: {one.message}" for one in found if one.message),
+                sum(one.seconds for one in found),
+                tuple(run for one in found for run in one.runs),
+                tuple(change for one in found for change in one.changes),
+                tuple(conflict for one in found for conflict in one.conflicts),
+                "".join(one.diff for one in found),
+                next((one.exit_code for one in found if one.exit_code), 0),
+            )
+        )
+    return tuple(merged)
 
 
 def _conflicts(runs: Iterable[RunReport]) -> str:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from memory_kb.verbs.running import Running, scopes_of
+from memory_kb.notes.writer import Writer, scopes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.notes.decisions import RunRecord
     from memory_kb.notes.undoing import UndoPlan
+    from memory_kb.notes.vault import Vault
+    from memory_kb.notes.writer import Writer
     from memory_kb.reports import Conflict, RunReport, RunView
 
 
-class Undoing(Running):
+class Undo:
     """The verb undo, and the list of what it can take back."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
 
     def runs(self, session: str | None = None) -> tuple[RunView, ...]:
         """Return the runs that changed something, newest first; only those of a session's end, where one is named.
@@ -27,7 +35,7 @@ class Undoing(Running):
         """
         from memory_kb.notes.undoing import occasion_of, view_runs
 
-        runs = self._done()
+        runs = self.done_runs()
         occasion = None if session is None else occasion_of(runs, session)
         return tuple(run for run in view_runs(runs) if occasion in (None, run.occasion))
 
@@ -46,26 +54,32 @@ class Undoing(Running):
         from memory_kb.reports import RunReport
 
         if dry_run:
-            runs = self._done()
+            runs = self.done_runs()
             chosen = choose_run(runs, run)
             return (
-                _preview(plan_undo(chosen, runs, self._decisions, self._resolver(chosen)))
+                _preview(plan_undo(chosen, runs, self._writer.journal, self._resolver(chosen)))
                 if chosen
                 else RunReport(None, "undo")
             )
-        with self._writing():
-            recovered = self._recover()
-            runs = self._done()
+        with self._writer.lock():
+            recovered = self._writer.recover_held()
+            runs = self.done_runs()
             chosen = choose_run(runs, run)
             if chosen is None:
                 return RunReport(None, "undo")
-            with self._writing(*scopes_of(file.path for file in chosen.files)):
-                plan = plan_undo(chosen, runs, self._decisions, self._resolver(chosen))
+            with self._writer.lock(*scopes_of(file.path for file in chosen.files)):
+                plan = plan_undo(chosen, runs, self._writer.journal, self._resolver(chosen))
                 made = Run(
-                    uuid.uuid4().hex[:8], self._now(), "undo", plan.decisions, plan.edits, plan.units, chosen.head.run
+                    uuid.uuid4().hex[:8],
+                    self._vault.timestamp(),
+                    "undo",
+                    plan.decisions,
+                    plan.edits,
+                    plan.units,
+                    chosen.head.run,
                 )
-                left = self._write(made)
-        return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up()))
+                left = self._writer.write(made)
+        return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._index.catch_up()))
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Take back several runs, one after the other in the order in which they are named.
@@ -78,7 +92,7 @@ class Undoing(Running):
         """
         from memory_kb.notes.undoing import choose_run
 
-        done = self._done()
+        done = self.done_runs()
         chosen = [run for name in names if (run := choose_run(done, name))]
         if dry_run:
             return (self._preview_all(chosen),) if chosen else ()
@@ -95,7 +109,7 @@ class Undoing(Running):
         """
         from memory_kb.notes.undoing import choose_runs
 
-        chosen = choose_runs(self._done(), session)
+        chosen = choose_runs(self.done_runs(), session)
         if dry_run:
             return (self._preview_all(chosen),) if chosen else ()
         return tuple(self.undo(run.head.run) for run in chosen)
@@ -104,7 +118,7 @@ class Undoing(Running):
         """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
         from memory_kb.notes.targets import find_target
 
-        return self._writable if record.is_ours else lambda path: find_target(self.vault, path)
+        return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
 
     def _preview_all(self, chosen: Sequence[RunRecord]) -> RunReport:
         """Return what taking some runs back would come to, tried out on copies of their files."""
@@ -115,21 +129,21 @@ class Undoing(Running):
         from memory_kb.notes.undoing import plan_undo, rehearse
 
         paths = list(dict.fromkeys(file.path for run in chosen for file in run.files))
-        before = {path: read_if_there(path, self._writable(path)) for path in paths}
+        before = {path: read_if_there(path, self._writer.writable(path)) for path in paths}
         with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
             copies = {path: Path(folder) / str(number) for number, path in enumerate(paths)}
             for path, data in before.items():
                 if data is not None:
                     copies[path].write_bytes(data)
-            runs = self._done()
-            plans = [rehearse(plan_undo(run, runs, self._decisions, copies.__getitem__)) for run in chosen]
+            runs = self.done_runs()
+            plans = [rehearse(plan_undo(run, runs, self._writer.journal, copies.__getitem__)) for run in chosen]
             after = {path: copy.read_bytes() if copy.exists() else None for path, copy in copies.items()}
         conflicts = tuple(conflict for plan in plans for conflict in plan.conflicts)
         return _told({path: (before[path], after[path]) for path in paths if before[path] != after[path]}, conflicts)
 
-    def _done(self) -> list[RunRecord]:
+    def done_runs(self) -> list[RunRecord]:
         """Return the runs that came to their end and wrote something."""
-        return [run for run in self._decisions.runs() if run.has_ended and run.files]
+        return [run for run in self._writer.journal.runs() if run.has_ended and run.files]
 
 
 def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:

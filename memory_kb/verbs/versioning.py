@@ -6,28 +6,34 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository, ProviderFailed
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.verbs.installing import find_command
-from memory_kb.verbs.reading import Reading
-from memory_kb.verbs.undoing import Undoing
 
 if TYPE_CHECKING:
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.notes.commits import Commit, CommitReport, Told
     from memory_kb.notes.decisions import RunRecord
     from memory_kb.notes.entryhistory import Version
     from memory_kb.notes.gitsetup import GitSetup
     from memory_kb.notes.repository import Repository
+    from memory_kb.notes.vault import Vault
     from memory_kb.ports import Embedder
+    from memory_kb.verbs.undoing import Undo
 
 
-class Versioning(Reading, Undoing):
+class Git:
     """The verbs git install and commit, an entry's history, and the vault at a revision."""
 
-    def git_install(self, *, uninstall: bool = False, dry_run: bool = False) -> GitSetup:
+    def __init__(self, vault: Vault, index: VaultIndex, undo: Undo) -> None:
+        self._vault = vault
+        self._index = index
+        self._undo = undo
+
+    def install(self, *, uninstall: bool = False, dry_run: bool = False) -> GitSetup:
         """Teach the repository around the vault to merge memory files; a second time nothing changes.
 
         Args:
@@ -40,12 +46,12 @@ class Versioning(Reading, Undoing):
         """
         from memory_kb.notes import gitsetup
 
-        repository = self._repository()
+        repository = self.repository()
         if uninstall:
-            return gitsetup.uninstall(repository, self.vault.folder, dry_run=dry_run)
-        command = find_command(self._environ.get("PATH"))
+            return gitsetup.uninstall(repository, self._vault.folder, dry_run=dry_run)
+        command = find_command(self._vault.environ.get("PATH"))
         return gitsetup.install(
-            repository, self.vault.folder, command, is_memory=self.vault.memory is not None, dry_run=dry_run
+            repository, self._vault.folder, command, is_memory=self._vault.memory is not None, dry_run=dry_run
         )
 
     def commit(
@@ -70,7 +76,7 @@ class Versioning(Reading, Undoing):
         from memory_kb.notes.commits import CommitReport
         from memory_kb.notes.undoing import choose_run
 
-        runs = self._done()
+        runs = self._undo.done_runs()
         if session is not None:
             runs = [one for one in runs if one.head.occasion == f"session {session}"]
             if not runs:
@@ -104,11 +110,11 @@ class Versioning(Reading, Undoing):
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
         around: dict[Path, Repository | NoRepository | GitFailed] = {}
         for path in dict.fromkeys(file.path for run in runs for file in run.files):
-            file = self.vault.resolve(path)
+            file = self._vault.resolve(path)
             folder = next(place for place in file.parents if place.is_dir())
             if folder not in around:
                 try:
-                    around[folder] = Repository(folder, self._environ)
+                    around[folder] = Repository(folder, self._vault.environ)
                 except (NoRepository, GitFailed) as exc:
                     around[folder] = exc
             repository = around[folder]
@@ -170,7 +176,7 @@ class Versioning(Reading, Undoing):
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.plans import hash_of
 
-        data = read_if_there(path, self.vault.resolve(path))
+        data = read_if_there(path, self._vault.resolve(path))
         last = [file.after for run in runs for file in run.files if file.path == path][-1]
         return (None if data is None else hash_of(data)) != last
 
@@ -183,7 +189,7 @@ class Versioning(Reading, Undoing):
 
         name = path.rpartition("/")[2]
         try:
-            text = decode(read_if_there(path, self.vault.resolve(path)) or b"")
+            text = decode(read_if_there(path, self._vault.resolve(path)) or b"")
         except MemoryKBError:
             text = ""
         entries = parse_document(text, path).entries
@@ -212,18 +218,18 @@ class Versioning(Reading, Undoing):
         from memory_kb.notes.revisions import prefix_of
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
-            entry = inventory.find(self.vault, index, wanted)
+            entry = inventory.find(self._vault, index, wanted)
             has_own_id = "id" in inventory.read_metadata(entry)
             return entry.source, Sought(entry.entry_id, has_own_id, entry.title)
 
-        source, sought = self._reading(find)
-        file = self.vault.resolve(source)
-        repository = Repository(file.parent, self._environ)
-        folder = prefix_of(repository, self.vault) if file.is_relative_to(self.vault.folder) else ""
+        source, sought = self._index.read(find)
+        file = self._vault.resolve(source)
+        repository = Repository(file.parent, self._vault.environ)
+        folder = prefix_of(repository, self._vault) if file.is_relative_to(self._vault.folder) else ""
         return trace(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
 
-    def at(self, revision: str) -> Self:
-        """Return the vault as it was at a revision, to search and read; its close is up to the caller.
+    def vault_at(self, revision: str) -> Vault:
+        """Return the vault as it was at a revision.
 
         Ages count to the day of the commit, the vault's own settings are those of the revision, the
         global home is as it is now. A search is one by words alone: vectors exist only of the notes as they are now.
@@ -232,60 +238,64 @@ class Versioning(Reading, Undoing):
             UsageError: there is no such revision.
             NoRepository: the vault is in no git repository.
         """
-        repository = self._repository()
+        repository = self.repository()
         commit = repository.find(revision)
         moment = datetime.fromtimestamp(repository.time_of(commit), UTC)
-        return self._open_past(repository, commit, lambda: moment)
+        return self.past_vault(repository, commit, lambda: moment)
 
-    def _repository(self) -> Repository:
+    def repository(self) -> Repository:
         from memory_kb.notes.repository import Repository
 
-        return Repository(self.vault.folder, self._environ)
+        return Repository(self._vault.folder, self._vault.environ)
 
-    def _open_past(
+    def past_vault(
         self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None
-    ) -> Self:
+    ) -> Vault:
         """Return the vault of a commit or tree; with another home than ours, that one."""
-        from memory_kb.notes.machine import Machine
         from memory_kb.notes.revisions import lay_out, settings_file
 
         try:
-            place = lay_out(repository, revision, self.vault, self.machine)
-            loaded = LoadedSettings(self.settings, ())
-            if self.vault.memory:
-                loaded = self._settings_of(settings_file(repository, revision, self.vault, place))
+            place = lay_out(repository, revision, self._vault, self._vault.machine)
+            loaded = LoadedSettings(self._vault.settings, ())
+            if self._vault.memory:
+                loaded = self._settings_of(settings_file(repository, revision, self._vault, place))
         except OSError as exc:
             raise GitFailed(
                 f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
             ) from exc
-        vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
-        environ = {name: value for name, value in self._environ.items() if name != "MEMORY_KB_SESSION"}
-        past = type(self)(vault, loaded, Machine(place.machine, self.seal), clock, environ, self.vault.folder)
-        if self._may_embed:
-            self._search_by_words(past)
-        return past
+        vault = place.vault if home is None else replace(place.vault, home=home, home_note=None)
+        environ = {name: value for name, value in self._vault.environ.items() if name != "MEMORY_KB_SESSION"}
+        return replace(
+            vault,
+            settings=loaded.settings,
+            warnings=loaded.warnings,
+            clock=clock,
+            environ=environ,
+            cited=self._vault.folder,
+            named=(str(vault.folder), None),
+        )
 
     def _settings_of(self, file: Path) -> LoadedSettings:
         """Return the settings of a revision's file under the person's own; models and where things lie are as now."""
-        own = self.vault.home / file.name
+        own = self._vault.home / file.name
         warnings: tuple[str, ...] = ()
         try:
-            settings = load_settings(own, file, self._environ).settings
+            settings = load_settings(own, file, self._vault.environ).settings
         except InvalidSettings as exc:
-            settings = load_settings(own, file / "nothing", self._environ).settings
+            settings = load_settings(own, file / "nothing", self._vault.environ).settings
             warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
-        index = settings.index._replace(path=self.settings.index.path)
+        index = settings.index._replace(path=self._vault.settings.index.path)
         return LoadedSettings(
-            replace(settings, index=index, embeddings=self.settings.embeddings, llm=self.settings.llm), warnings
+            replace(settings, index=index, embeddings=self._vault.settings.embeddings, llm=self._vault.settings.llm),
+            warnings,
         )
 
-    def _search_by_words(self, past: Self) -> None:
-        """Let a vault of the past search by words alone, and say so where a model is configured."""
-        from memory_kb.index.semantics import Semantics
+    def refuse_vectors(self) -> Embedder | None:
+        """Say that a vault of the past is searched by words alone, where a model is configured.
 
-        def refuse() -> Embedder | None:
-            if self._semantics.embedder is not None:
-                raise ProviderFailed("vectors exist only of the notes as they are now")
-            return None
-
-        past._semantics = Semantics(refuse, lambda _: None, past.machine)
+        Raises:
+            ProviderFailed: a model is configured.
+        """
+        if self._index.semantics.embedder is not None:
+            raise ProviderFailed("vectors exist only of the notes as they are now")
+        return None

@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import VaultBusy
 from memory_kb.notes.vault import Vault, find_vault
-from memory_kb.verbs.opened import OpenVault, make_semantics
 
 if TYPE_CHECKING:
     from memory_kb.index.indexer import Progress
-    from memory_kb.index.keeper import IndexKeeper
+    from memory_kb.index.keeper import VaultIndex
     from memory_kb.index.semantics import Semantics
     from memory_kb.index.watch import Step, Watched
+    from memory_kb.notes.vault import Vault
     from memory_kb.reports import WatchReport
 
 
-class Watching(OpenVault):
+class Watching:
     """The verb watch."""
+
+    def __init__(
+        self, vault: Vault, reopen: Callable[[], Vault], idle_steps: Callable[[], tuple[Step, ...]] = tuple
+    ) -> None:
+        self._vault = vault
+        self._reopen = reopen
+        self._idle_steps = idle_steps
 
     def watch(
         self,
@@ -64,34 +71,34 @@ class Watching(OpenVault):
                 semantics.close()
 
     def _locate(self) -> Vault:
-        vault, home = self._asked_for
-        return find_vault(vault, home, environ=self._environ, cwd=self.vault.folder)
+        vault, home = self._vault.named
+        return find_vault(vault, home, environ=self._vault.environ, cwd=self._vault.folder)
 
     def _open_watched(self, models: list[Semantics], *, maintain: bool) -> Watched:
         """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
-        from memory_kb.index.keeper import IndexKeeper
+        from memory_kb.index.keeper import VaultIndex
+        from memory_kb.index.semantics import open_semantics
         from memory_kb.index.watch import Watched
 
-        vault, home = self._asked_for
-        own = type(self).open(vault, home, environ=self._environ, clock=self._clock)
-        keeper, after = (IndexKeeper(own.vault, own.machine, own.settings, own.seal) for _ in range(2))
+        own = self._reopen()
         steps: tuple[Step, ...] = ()
         if own.settings.embeddings.provider != "none":
-            models.append(make_semantics(own.settings, self._environ, own.machine))
-            steps = (EmbeddingStep(after, models[-1]),)
+            models.append(open_semantics(own))
+            steps = (EmbeddingStep(VaultIndex(own), models[-1]),)
         return Watched(
-            vault, own.vault, own.settings, own.machine, keeper, (*steps, *(self._idle_steps() if maintain else ()))
+            self._vault.named[0],
+            own,
+            own.settings,
+            own.machine,
+            VaultIndex(own),
+            (*steps, *(self._idle_steps() if maintain else ())),
         )
-
-    def _idle_steps(self) -> tuple[Step, ...]:
-        """Return what else is done while nothing happens."""
-        return ()
 
 
 class EmbeddingStep:
     """Embedding what a batch brought, with an index of its own in a thread beside the watcher."""
 
-    def __init__(self, keeper: IndexKeeper, semantics: Semantics) -> None:
+    def __init__(self, keeper: VaultIndex, semantics: Semantics) -> None:
         self._keeper, self._semantics = keeper, semantics
         self._embedded = 0
 

@@ -6,22 +6,28 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from memory_kb.filters import EVERYTHING
-from memory_kb.verbs.keeping import Keeping
-from memory_kb.verbs.sessions import Sessions
 
 if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.evidence import Evidence, Verdict
     from memory_kb.learning.intake import Gate, Offer
+    from memory_kb.notes.vault import Vault
+    from memory_kb.verbs.sessions import Sessions
 
 #: Sessions looked at for and against a rule.
 _MOST_SESSIONS = 200
 _RULES = EVERYTHING._replace(kinds=("rule", "pitfall"))
 
 
-class Weighing(Keeping, Sessions):
+class SessionEvidence:
     """The gate that a rule passes which a machine found."""
 
-    def _gate_for(self, offers: Iterable[Offer]) -> Gate | None:
+    def __init__(self, vault: Vault, store: EntryStore, sessions: Sessions) -> None:
+        self._vault = vault
+        self._store = store
+        self._sessions = sessions
+
+    def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
         """Return what judges the rules among what was extracted from a session; nothing else needs evidence.
 
         Past sessions are searched for the words of a rule's title. Only what holds where the rule
@@ -31,12 +37,12 @@ class Weighing(Keeping, Sessions):
 
         if not any(offer.draft.kind == "rule" for offer in offers):
             return None
-        known = [rule for rule in self._memories(_RULES) if not rule.is_in_people_file]
+        known = [rule for rule in self._store.all(_RULES) if not rule.is_in_people_file]
 
         def weigh(offer: Offer) -> Verdict | None:
             if offer.draft.kind != "rule":
                 return None
-            evidence = self._session_evidence(
+            evidence = self.session_evidence(
                 offer.draft.title or offer.draft.text, without=[offer.origin] if offer.origin else ()
             )
             rules = (rule for rule in known if offer.place.is_within(rule.place))
@@ -56,10 +62,10 @@ class Weighing(Keeping, Sessions):
         from memory_kb.learning.evidence import find_nearest, judge_rule
 
         place = make_place(scope, job, task)
-        known = (rule for rule in self._memories(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
-        return judge_rule(text, self._session_evidence(text), find_nearest(text, known))
+        known = (rule for rule in self._store.all(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
+        return judge_rule(text, self.session_evidence(text), find_nearest(text, known))
 
-    def _session_evidence(self, text: str, without: Collection[str] = ()) -> Evidence:
+    def session_evidence(self, text: str, without: Collection[str] = ()) -> Evidence:
         """Return how past sessions about the words of a rule ended.
 
         `without` are sessions that do not count, such as the one that the rule comes from.
@@ -72,7 +78,7 @@ class Weighing(Keeping, Sessions):
         if not words:
             return Evidence()
         query = " AND ".join(f'"{word}"' for word in words)
-        index = SessionIndex(self.machine)
+        index = SessionIndex(self._vault.machine)
         try:
             index.sync()
             sessions = dict.fromkeys(
@@ -95,7 +101,7 @@ class Weighing(Keeping, Sessions):
         from memory_kb.notes.sessionlog import read_lines
 
         try:
-            event = next(read_lines(self._session_files.path(session), offset)).parse()
+            event = next(read_lines(self._sessions.files.path(session), offset)).parse()
         except (OSError, StopIteration, NoEvent):
             return None
         outcome = (event.args or {}).get("outcome") if event else None

@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
 async def show_review(desk: Desk, request: Request) -> Response:
     """What waits for a judgment."""
     asked = read_asked(request.query_params)
-    items = await desk.keep("review", lambda kb: kb.review_list())
+    items = await desk.keep("review", lambda kb: kb.review.list())
     first = (asked.page - 1) * PAGE_SIZE
     return desk.page(
         request, "review.html", asked=asked, waiting=Waiting(items[first : first + PAGE_SIZE], len(items)),
@@ -42,8 +42,8 @@ async def show_item(desk: Desk, request: Request) -> Response:
     wanted = read_wanted(request.query_params)
 
     def look(kb: KnowledgeBase) -> tuple[ReviewView, str]:
-        view = kb.review_show(wanted.name(kb))
-        return view, kb.review_reject(wanted.name(kb), dry_run=True).diff
+        view = kb.review.show(wanted.name(kb))
+        return view, kb.review.reject(wanted.name(kb), dry_run=True).diff
 
     view, rejection = await desk.study(look)
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
@@ -58,9 +58,9 @@ async def judge(desk: Desk, request: Request) -> Response:
     fields = await desk.form(request)
     wanted, judgment, reason = read_wanted(fields), one(fields, "judgment"), one(fields, "reason", 1_000).strip()
     if judgment == "approve":
-        run = await desk.write(lambda kb: kb.review_approve(wanted.name(kb)))
+        run = await desk.write(lambda kb: kb.review.approve(wanted.name(kb)))
     elif judgment == "reject":
-        run = await desk.write(lambda kb: kb.review_reject(wanted.name(kb), reason=reason or None))
+        run = await desk.write(lambda kb: kb.review.reject(wanted.name(kb), reason=reason or None))
     else:
         raise UsageError("a judgment is to approve or to reject")
     said = "conflict" if run.conflicts else judgment if run.changes else "same"

@@ -124,7 +124,7 @@ class Desk:
         """Open the vault, and look at what takes its time, before anybody asks."""
         self._lanes.reading.submit(_trusting(lambda kb: kb.generation))
         self._slow.submit(_trusting(self._keeping("names", lambda kb: kb.link_map())))
-        self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review_list())))
+        self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
 
     def close(self, patience: float) -> None:
         """Begin nothing more, and wait for what is being written."""

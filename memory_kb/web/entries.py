@@ -67,7 +67,7 @@ async def show_entry(desk: Desk, request: Request) -> Response:
     wanted = read_wanted(request.query_params)
 
     def look(kb: KnowledgeBase) -> tuple[Source, Curve, Ranking]:
-        source, ranking = wanted.find(kb), kb.settings.ranking
+        source, ranking = wanted.find(kb), kb.vault.settings.ranking
         return source, draw_curve(_age(source), kb.today(), ranking), ranking
 
     source, curve, ranking = await desk.read(look)

@@ -32,7 +32,7 @@ async def show_health(desk: Desk, request: Request) -> Response:
     """How fresh the index is, what it holds, what was done and what it cost."""
 
     def look(kb: KnowledgeBase) -> Health:
-        return Health(kb.status(), kb.stats(), kb.upkeep(), kb.runs()[:_RUNS], tuple(kb.warnings))
+        return Health(kb.status(), kb.stats(), kb.upkeep(), kb.runs()[:_RUNS], tuple(kb.vault.warnings))
 
     return desk.page(request, "health.html", health=await desk.study(look), said=one(request.query_params, "said"))
 

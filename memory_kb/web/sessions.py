@@ -30,8 +30,10 @@ class Replay(NamedTuple):
 async def show_sessions(desk: Desk, request: Request) -> Response:
     """The sessions, or the events of any that fit a query."""
     asked = read_asked(request.query_params)
-    hits = await desk.study(lambda kb: kb.session_search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
-    seen = (await desk.study(lambda kb: kb.session_list())).sessions
+    hits = (
+        await desk.study(lambda kb: kb.sessions.search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
+    )
+    seen = (await desk.study(lambda kb: kb.sessions.list())).sessions
     first = (asked.page - 1) * PAGE_SIZE
     snippets = [(hit, read_snippet(hit.content_snippet)) for hit in hits.hits] if hits else []
     return desk.page(
@@ -48,7 +50,7 @@ async def show_session(desk: Desk, request: Request) -> Response:
 
 
 def _replay(kb: KnowledgeBase, session: str, first: int) -> Replay:
-    events = tuple(itertools.islice(kb.session_replay(session), first, first + _EVENTS + 1))
+    events = tuple(itertools.islice(kb.sessions.replay(session), first, first + _EVENTS + 1))
     return Replay(events[:_EVENTS], len(events) > _EVENTS)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MANY, _MOST_FILTERS = 200, 8
 
 
-class Entries(NamedTuple):
+class CachedEntries(NamedTuple):
     """Some entries as they are stored, and as values, in path order."""
 
     stored: tuple[StoredMemory, ...]
@@ -30,8 +30,8 @@ class _Held(NamedTuple):
 
     generation: int
     hashes: Mapping[str, str]
-    files: Mapping[str, Entries]
-    entries: Entries
+    files: Mapping[str, CachedEntries]
+    entries: CachedEntries
 
 
 class EntryCache:
@@ -40,7 +40,7 @@ class EntryCache:
     def __init__(self) -> None:
         self._held: dict[Filters, _Held] = {}
 
-    def read(self, index: SqliteIndex, filters: Filters) -> Entries:
+    def read(self, index: SqliteIndex, filters: Filters) -> CachedEntries:
         """Return the entries that pass the filters.
 
         What an index holds of a file follows from its text and its path, so that the entries of a
@@ -62,9 +62,9 @@ class EntryCache:
         return held.entries
 
 
-def _of_kinds(entries: Entries, kinds: frozenset[str]) -> Entries:
+def _of_kinds(entries: CachedEntries, kinds: frozenset[str]) -> CachedEntries:
     pairs = [pair for pair in zip(entries.stored, entries.memories, strict=True) if pair[1].kind in kinds]
-    return Entries(tuple(stored for stored, _ in pairs), tuple(memory for _, memory in pairs))
+    return CachedEntries(tuple(stored for stored, _ in pairs), tuple(memory for _, memory in pairs))
 
 
 def _read_on(index: SqliteIndex, filters: Filters, generation: int, held: _Held | None) -> _Held:
@@ -77,14 +77,14 @@ def _read_on(index: SqliteIndex, filters: Filters, generation: int, held: _Held 
         for path in changed:
             files[path] = _make(index.memories(filters, path))
     parts = [files[path] for path in sorted(files)]
-    entries = Entries(
+    entries = CachedEntries(
         tuple(one for part in parts for one in part.stored), tuple(one for part in parts for one in part.memories)
     )
     return _Held(generation, hashes, files, entries)
 
 
-def _make(stored: Iterable[StoredMemory]) -> Entries:
+def _make(stored: Iterable[StoredMemory]) -> CachedEntries:
     from memory_kb.learning.memories import make_memory
 
     found = tuple(stored)
-    return Entries(found, tuple(map(make_memory, found)))
+    return CachedEntries(found, tuple(map(make_memory, found)))

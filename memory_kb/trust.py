@@ -39,6 +39,10 @@ class Seal(NamedTuple):
         return _sign(self.key, data)
 
 
+#: Signs nothing that anybody believes.
+NO_SEAL = Seal(b"")
+
+
 class Secret(NamedTuple):
     """The secret of this user on this machine, and the folder that it is kept in; None where it cannot be kept."""
 

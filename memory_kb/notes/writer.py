@@ -1,38 +1,113 @@
-"""Runs: every verb that writes notes hands its plan to `_carry_out`."""
+"""The one writer: it previews a plan, or carries it out as a run under the locks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
-from datetime import UTC, date
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from memory_kb.errors import MemoryKBError
-from memory_kb.notes.vault import GLOBAL_PREFIX
-from memory_kb.verbs.opened import OpenVault
+from memory_kb.errors import MemoryKBError, VaultNotFound
+from memory_kb.locks import hold_lock
+from memory_kb.notes.machine import prepare_machine
+from memory_kb.notes.vault import GLOBAL_PREFIX, MACHINE
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memory_kb.model import Problem
     from memory_kb.notes.applying import Recovered, Run
     from memory_kb.notes.composing import Composition
     from memory_kb.notes.decisions import DecisionLog
     from memory_kb.notes.plans import Change, NoteText
-    from memory_kb.reports import ChangeView, RunReport
+    from memory_kb.notes.vault import Vault
+    from memory_kb.reports import ChangeView, RunReport, WrittenRun
 
+#: Seconds to wait for another process that writes.
+LONG_PATIENCE = 60.0
 #: Given the path of a file that changed since, the changes to make to it now.
 Replan = Callable[[str], "Sequence[Change]"]
 _REPLANS = 3
 
 
-class Running(OpenVault):
+class IndexFollower(Protocol):
+    """The index, as far as it follows what is written."""
+
+    def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Index files that were just written; return sentences about what failed."""
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Index whatever changed; return sentences about what failed."""
+
+
+class Writer:
     """What the writing verbs share: notes to plan with, and plans carried out."""
 
-    #: What the runs are part of, such as `session s1`, for whoever takes them back together.
-    _occasion: str | None = None
+    def __init__(
+        self,
+        vault: Vault,
+        index: IndexFollower,
+        *,
+        occasion: str | None = None,
+        on_written: Callable[[WrittenRun], object] | None = None,
+        agent_files: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._agent_files = agent_files
+        self._held: set[tuple[int, str]] = set()
+        self._notices: tuple[str, ...] = ()
+        self.occasion = occasion
+        self.on_written = on_written
 
-    def note(self, path: str) -> NoteText:
+    def part_of(self, occasion: str) -> Writer:
+        """Return a writer whose runs are part of an occasion, which `undo` reverts together."""
+        other = copy(self)
+        other.occasion = occasion
+        return other
+
+    @contextmanager
+    def lock(self, *scopes: str, patience: float = LONG_PATIENCE) -> Iterator[None]:
+        """Hold the locks of the scopes that are about to be written, those that this thread does not hold already.
+
+        The vault's own lock is always held and taken first, the home's last: the vault's journal
+        records every run, and two runs cannot wait for each other.
+
+        Raises:
+            VaultNotFound: the home cannot be written.
+            VaultBusy: another process held a lock all the time.
+        """
+        try:
+            home = [self.prepare_home()] if "global" in scopes else []
+        except OSError as exc:
+            raise VaultNotFound(
+                f"the home {self._vault.home} cannot be written: {exc.strerror}",
+                "name another with --home or MEMORY_KB_HOME",
+            ) from exc
+        with ExitStack() as stack:
+            for lock in dict.fromkeys(
+                os.path.join(os.path.realpath(one), "lock") for one in (self._vault.machine, *home)
+            ):
+                mine = (threading.get_ident(), lock)
+                if mine not in self._held:
+                    stack.enter_context(hold_lock(Path(lock), patience))
+                    self._held.add(mine)
+                    stack.callback(self._held.remove, mine)
+            yield
+
+    def prepare_home(self) -> Path:
+        """Return the machine folder of the home, made and checked.
+
+        Raises:
+            OSError: it cannot be written to.
+        """
+        prepared = prepare_machine(self._vault.home / MACHINE, self._vault.environ, [self._vault.home])
+        self._notices += prepared.notices
+        return prepared.folder
+
+    def read(self, path: str) -> NoteText:
         """Return a file to plan changes to.
 
         Raises:
@@ -40,9 +115,9 @@ class Running(OpenVault):
         """
         from memory_kb.notes.changes import read_note_text
 
-        return read_note_text(path, self.vault.resolve(path))
+        return read_note_text(path, self._vault.resolve(path))
 
-    def run_plan(
+    def run(
         self,
         verb: str,
         plan: Sequence[Change],
@@ -73,19 +148,20 @@ class Running(OpenVault):
             return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
         if not plan:
             return RunReport(None, verb)
-        with self._writing(*scopes_of(paths_of(plan))):
-            recovered = self._recover()
+        with self.lock(*scopes_of(paths_of(plan))):
+            recovered = self.recover_held()
             made = self._compose(plan, replan, allow_secret=allow_secret)
             run = self._make_run(verb, made)
-            left = self._write(run)
-            unseen = self._keeper.look_into(edit.path for edit in run.edits)
-        return _report(verb, run, made, left, (*((recovered.sentence,) if recovered else ()), *unseen))
+            left = self.write(run)
+            unseen = self._index.look_into(edit.path for edit in run.edits)
+        notices, self._notices = self._notices, ()
+        return _report(verb, run, made, left, (*notices, *((recovered.sentence,) if recovered else ()), *unseen))
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be mended after a run that was killed while it wrote."""
         from memory_kb.model import Problem
 
-        record = self._decisions.unfinished()
+        record = self.journal.unfinished()
         if record is None:
             return ()
         what = (
@@ -94,17 +170,17 @@ class Running(OpenVault):
             else "is unfinished and was not written by this machine; it is never completed"
         )
         message = f"run {record.head.run} ({record.head.verb}) {what}"
-        return (Problem(self._decisions.file.name, 1, message),)
+        return (Problem(self.journal.file.name, 1, message),)
 
     def recover(self) -> tuple[str, ...]:
         """Complete or strike out a run that was killed; return what was done about it."""
-        if self._decisions.unfinished() is None:
+        if self.journal.unfinished() is None:
             return ()
-        with self._writing():
-            recovered = self._recover()
-        return (*((recovered.sentence,) if recovered else ()), *self._keeper.catch_up())
+        with self.lock():
+            recovered = self.recover_held()
+        return (*((recovered.sentence,) if recovered else ()), *self._index.catch_up())
 
-    def _writable(self, path: str) -> Path:
+    def writable(self, path: str) -> Path:
         """Return the file that a run writes for a path.
 
         Raises:
@@ -112,18 +188,16 @@ class Running(OpenVault):
         """
         from memory_kb.notes.targets import explain_unsafe, find_target
 
-        if explain_unsafe(self.vault, path) is None:
-            return self.vault.resolve(path)
-        from memory_kb.agents.known import file_names
-
-        return find_target(self.vault, path, file_names())
+        if explain_unsafe(self._vault, path) is None:
+            return self._vault.resolve(path)
+        return find_target(self._vault, path, self._agent_files())
 
     def _compose(self, plan: Sequence[Change], replan: Replan | None, *, allow_secret: bool) -> Composition:
         from memory_kb.notes.changes import read_if_there
         from memory_kb.notes.composing import compose, paths_of
 
         for _ in range(_REPLANS):
-            made = compose(plan, {path: read_if_there(path, self._writable(path)) for path in paths_of(plan)})
+            made = compose(plan, {path: read_if_there(path, self.writable(path)) for path in paths_of(plan)})
             if not made.stale or replan is None:
                 break
             plan = [
@@ -183,29 +257,25 @@ class Running(OpenVault):
         edits = tuple(
             make_edit(
                 file.path,
-                self._writable(file.path),
+                self.writable(file.path),
                 file.before,
                 file.after,
-                mode=mode_of(self.vault.resolve(file.like)) if file.like else None,
+                mode=mode_of(self._vault.resolve(file.like)) if file.like else None,
                 prune=count_day_folders(file.path),
             )
             for file in made.files
         )
-        return Run(uuid.uuid4().hex[:8], self._now(), verb, changes, edits, made.units, occasion=self._occasion)
+        return Run(
+            uuid.uuid4().hex[:8], self._vault.timestamp(), verb, changes, edits, made.units, occasion=self.occasion
+        )
 
-    def _now(self) -> str:
-        return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def _today(self) -> date:
-        return self._clock().astimezone(UTC).date()
-
-    def _write(self, run: Run) -> tuple[str, ...]:
+    def write(self, run: Run) -> tuple[str, ...]:
         from memory_kb.notes.applying import carry_out
 
         if not run.edits:
             return ()
         try:
-            left = carry_out(run, self._decisions)
+            left = carry_out(run, self.journal)
         except KeyboardInterrupt:
             self._tell_written(run, (), is_whole=False)
             raise
@@ -220,21 +290,21 @@ class Running(OpenVault):
             self.on_written(WrittenRun(run.run, run.verb, files, run.undoes, run.occasion, is_whole))
 
     @property
-    def _decisions(self) -> DecisionLog:
+    def journal(self) -> DecisionLog:
         from memory_kb.notes.decisions import DecisionLog
 
-        return DecisionLog(self.machine / "log", self.seal)
+        return DecisionLog(self._vault.machine / "log", self._vault.seal)
 
-    def _recover(self) -> Recovered | None:
+    def recover_held(self) -> Recovered | None:
         """Complete or strike out a run that was killed; the vault's lock is held."""
         from memory_kb.notes.applying import recover
 
-        log = self._decisions
+        log = self.journal
         record = log.unfinished()
         if record is None:
             return None
-        with self._writing(*scopes_of(file.path for file in record.head.files)):
-            return recover(log, self._writable)
+        with self.lock(*scopes_of(file.path for file in record.head.files)):
+            return recover(log, self.writable)
 
 
 def _planned_anew(path: str, plan: Sequence[Change], made: Composition, replan: Replan) -> Sequence[Change]:

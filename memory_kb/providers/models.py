@@ -1,0 +1,39 @@
+"""The models of a vault, made when first asked for."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory_kb.notes.vault import Vault
+    from memory_kb.ports import Llm
+    from memory_kb.providers.tokenizing import ChosenCounter
+
+
+class Models:
+    """The language model and the token counter of a vault, each made when first asked for."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    @functools.cached_property
+    def llm(self) -> Llm | None:
+        """The language model that somebody asked for, or None.
+
+        Raises:
+            ProviderFailed: it lacks its key.
+        """
+        from memory_kb.providers.choosing import choose_llm
+        from memory_kb.providers.spending import SpendLog
+
+        chosen = self._vault.settings.llm
+        log = SpendLog(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, runs=chosen.daily_runs)
+        return choose_llm(chosen, self._vault.environ, log)
+
+    @functools.cached_property
+    def counter(self) -> ChosenCounter:
+        """What counts the tokens of budgets."""
+        from memory_kb.providers.tokenizing import choose_counter
+
+        return choose_counter(self._vault.settings.context.tokenizer)
