@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_kb.errors import MemoryKBError
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult, SyncReport
-    from memory_kb.reports import (
+    from memory_kb.model import (
         ChangeView,
         Conflict,
         EntryView,
         Findings,
+        Freshness,
+        Hit,
         Learned,
         LinkReport,
+        Parts,
+        Problem,
         Reference,
         Retired,
         RunReport,
         RunView,
+        SearchResult,
         Stats,
         Status,
+        SyncReport,
         WatchReport,
     )
 
@@ -51,7 +56,7 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.reports", "memory_kb.errors")
+_HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.model", "memory_kb.errors")
 
 
 def __getattr__(name: str) -> object:

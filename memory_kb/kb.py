@@ -8,59 +8,54 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
 
 from memory_kb.errors import InvalidSettings
-from memory_kb.index.keeper import VaultIndex
-from memory_kb.notes.machine import choose_machine
-from memory_kb.notes.vault import Vault, find_vault, working_folder
-from memory_kb.notes.writer import Writer
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.settings import load_settings
+from memory_kb.store.machine import choose_machine
+from memory_kb.store.writer import Writer
+from memory_kb.vault import Vault, find_vault, working_folder
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_cache import EntryCache
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.notes.events import Event
+    from memory_kb.agents.hooks import Hooks
+    from memory_kb.agents.install import Agents
+    from memory_kb.context.service import Contexts
+    from memory_kb.git.browsing import Browsing
+    from memory_kb.git.ci import Evaluation
+    from memory_kb.git.service import Git
+    from memory_kb.importers.service import Imports
+    from memory_kb.index.listing import Reading
+    from memory_kb.index.maintenance import Indexing
+    from memory_kb.index.watch_service import Watching
+    from memory_kb.learning.captures import Captures
+    from memory_kb.learning.citation_service import Citations
+    from memory_kb.learning.compactor import Compactor
+    from memory_kb.learning.continuity import Continuity
+    from memory_kb.learning.drafting import Drafting, Examination
+    from memory_kb.learning.entries import Editing, Entries
+    from memory_kb.learning.entry_store import EntryCache, EntryStore
+    from memory_kb.learning.episodes import Diary, Episodes
+    from memory_kb.learning.extraction import Consultation, Extraction
+    from memory_kb.learning.lifecycle import Lifecycle, Stages
+    from memory_kb.learning.maintenance import Maintenance
+    from memory_kb.learning.outcomes import Exposures, Outcomes
+    from memory_kb.learning.review import Review
+    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.learning.rules import Rules
+    from memory_kb.learning.skill_service import Skills
+    from memory_kb.learning.working import Handoffs, Ledgers
+    from memory_kb.model import StepReport, Trace
     from memory_kb.providers.models import Models
-    from memory_kb.reports import StepReport
-    from memory_kb.verbs.authoring import Drafting
-    from memory_kb.verbs.browsing import Browsing
-    from memory_kb.verbs.capturing import Captures
-    from memory_kb.verbs.claims import Citations
-    from memory_kb.verbs.compacting import Compactor
-    from memory_kb.verbs.consulting import Consultation
-    from memory_kb.verbs.contexts import Contexts
-    from memory_kb.verbs.continuing import Continuity
-    from memory_kb.verbs.crediting import Outcomes
-    from memory_kb.verbs.editing import Editing
-    from memory_kb.verbs.ending import SessionEnd
-    from memory_kb.verbs.episodes import Diary, Episodes
-    from memory_kb.verbs.evaluating import Evaluation
-    from memory_kb.verbs.examining import Examination
-    from memory_kb.verbs.exposure import Exposures
-    from memory_kb.verbs.extracting import Extraction
-    from memory_kb.verbs.hooking import Hooks
-    from memory_kb.verbs.imports import Imports
-    from memory_kb.verbs.indexing import Indexing
-    from memory_kb.verbs.installing import Agents
-    from memory_kb.verbs.learning import Entries
-    from memory_kb.verbs.lifecycle import Lifecycle, Stages
-    from memory_kb.verbs.maintaining import Maintenance
-    from memory_kb.verbs.reading import Reading
-    from memory_kb.verbs.reviewing import Review
-    from memory_kb.verbs.rules import Rules
-    from memory_kb.verbs.searching import Searching
-    from memory_kb.verbs.sessions import Sessions
-    from memory_kb.verbs.skills import Skills
-    from memory_kb.verbs.undoing import Undo
-    from memory_kb.verbs.versioning import Git
-    from memory_kb.verbs.watching import Watching
-    from memory_kb.verbs.weighing import SessionEvidence
-    from memory_kb.verbs.working import Handoffs, Ledgers
+    from memory_kb.search.service import Searching
+    from memory_kb.sessions.end import SessionEnd
+    from memory_kb.sessions.service import Sessions
+    from memory_kb.store.events import Event
+    from memory_kb.store.undo import Undo
 
 #: Seconds that indexing may take while an agent waits for a hook.
 _HOOK_INDEX_SECONDS = 2.0
@@ -241,7 +236,7 @@ class KnowledgeBase:
         return KnowledgeBase(vault, index=index)
 
     def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
-        from memory_kb.verbs.maintaining import IdleMaintenance
+        from memory_kb.learning.maintenance import IdleMaintenance
 
         return (IdleMaintenance(self.reopen),) if self.vault.memory else ()
 
@@ -255,147 +250,149 @@ class KnowledgeBase:
     @functools.cached_property
     def agents(self) -> Agents:
         """The verbs of agents."""
-        from memory_kb.verbs.installing import Agents
+        from memory_kb.agents.install import Agents
 
         return Agents(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def browsing(self) -> Browsing:
         """The verbs of browsing."""
-        from memory_kb.verbs.browsing import Browsing
+        from memory_kb.git.browsing import Browsing
 
         return Browsing(self.vault, self.index, self.git, self.reading, self.undo_verbs)
 
     @functools.cached_property
     def captures(self) -> Captures:
         """The verbs of captures."""
-        from memory_kb.verbs.capturing import Captures
+        from memory_kb.learning.captures import Captures
 
         return Captures(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def citations(self) -> Citations:
         """The verbs of citations."""
-        from memory_kb.verbs.claims import Citations
+        from memory_kb.learning.citation_service import Citations
 
         return Citations(self.vault, self.writer, self.store, self.rules)
 
     @functools.cached_property
     def compactor(self) -> Compactor:
         """The verbs of compactor."""
-        from memory_kb.verbs.compacting import Compactor
+        from memory_kb.learning.compactor import Compactor
 
         return Compactor(self.vault, self.index, self.writer, self.store, self.models)
 
     @functools.cached_property
     def consultation(self) -> Consultation:
         """The verbs of consultation."""
-        from memory_kb.verbs.consulting import Consultation
+        from memory_kb.learning.extraction import Consultation
 
-        return Consultation(self.vault, self.writer, self.store, self.evidence, self.sessions)
+        return Consultation(self.vault, self.writer, self.store, self.evidence, self.sessions.files)
 
     @functools.cached_property
     def contexts(self) -> Contexts:
         """The verbs of contexts."""
-        from memory_kb.verbs.contexts import Contexts
+        from memory_kb.context.service import Contexts
 
         return Contexts(self.vault, self.index, self.writer, self.models, self.continuity, self.searching)
 
     @functools.cached_property
     def continuity(self) -> Continuity:
         """The verbs of continuity."""
-        from memory_kb.verbs.continuing import Continuity
+        from memory_kb.learning.continuity import Continuity
 
         return Continuity(self.vault, self.index, self.writer, self.searching)
 
     @functools.cached_property
     def diary(self) -> Diary:
         """The verbs of diary."""
-        from memory_kb.verbs.episodes import Diary
+        from memory_kb.learning.episodes import Diary
 
         return Diary(self.store)
 
     @functools.cached_property
     def drafting(self) -> Drafting:
         """The verbs of drafting."""
-        from memory_kb.verbs.authoring import Drafting
+        from memory_kb.learning.drafting import Drafting
 
         return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review, self.rules)
 
     @functools.cached_property
     def editing(self) -> Editing:
         """The verbs of editing."""
-        from memory_kb.verbs.editing import Editing
+        from memory_kb.learning.entries import Editing
 
         return Editing(self.vault, self.writer, self.reading)
 
     @functools.cached_property
     def entries(self) -> Entries:
         """The verbs of entries."""
-        from memory_kb.verbs.learning import Entries
+        from memory_kb.learning.entries import Entries
 
         return Entries(self.vault, self.index, self.writer, self.reading)
 
     @functools.cached_property
     def episodes(self) -> Episodes:
         """The verbs of episodes."""
-        from memory_kb.verbs.episodes import Episodes
+        from memory_kb.learning.episodes import Episodes
 
-        return Episodes(self.vault, self.index, self.writer, self.store, self.models, self.evidence, self._coming)
+        return Episodes(
+            self.vault, self.index, self.writer, self.store, self.models, self.evidence, _trace_session, self._coming
+        )
 
     @functools.cached_property
     def evaluation(self) -> Evaluation:
         """The verbs of evaluation."""
-        from memory_kb.verbs.evaluating import Evaluation
+        from memory_kb.git.ci import Evaluation
 
         return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
 
     @functools.cached_property
     def evidence(self) -> SessionEvidence:
         """The verbs of evidence."""
-        from memory_kb.verbs.weighing import SessionEvidence
+        from memory_kb.learning.review_gate import SessionEvidence
 
-        return SessionEvidence(self.vault, self.store, self.sessions)
+        return SessionEvidence(self.vault, self.store, self.sessions.files)
 
     @functools.cached_property
     def examination(self) -> Examination:
         """The verbs of examination."""
-        from memory_kb.verbs.examining import Examination
+        from memory_kb.learning.drafting import Examination
 
         return Examination(self.vault, self.index, self.writer)
 
     @functools.cached_property
     def exposures(self) -> Exposures:
         """The verbs of exposures."""
-        from memory_kb.verbs.exposure import Exposures
+        from memory_kb.learning.outcomes import Exposures
 
         return Exposures(self.vault, self.writer, self.store, self.rules)
 
     @functools.cached_property
     def extraction(self) -> Extraction:
         """The verbs of extraction."""
-        from memory_kb.verbs.extracting import Extraction
+        from memory_kb.learning.extraction import Extraction
 
-        return Extraction(self.vault, self.writer, self.consultation, self.stage, self.sessions)
+        return Extraction(self.vault, self.writer, self.consultation, self.stage, self.sessions.files)
 
     @functools.cached_property
     def git(self) -> Git:
         """The verbs of git."""
-        from memory_kb.verbs.versioning import Git
+        from memory_kb.git.service import Git
 
         return Git(self.vault, self.index, self.undo_verbs)
 
     @functools.cached_property
     def handoffs(self) -> Handoffs:
         """The verbs of handoffs."""
-        from memory_kb.verbs.working import Handoffs
+        from memory_kb.learning.working import Handoffs
 
         return Handoffs(self.vault, self.index, self.writer, self.store)
 
     @functools.cached_property
     def hooks(self) -> Hooks:
         """The verbs of hooks."""
-        from memory_kb.verbs.hooking import Hooks
+        from memory_kb.agents.hooks import Hooks
 
         hurried = self._hurried()
         return Hooks(self.vault, self.sessions, hurried.contexts, hurried.store)
@@ -403,35 +400,35 @@ class KnowledgeBase:
     @functools.cached_property
     def imports(self) -> Imports:
         """The verbs of imports."""
-        from memory_kb.verbs.imports import Imports
+        from memory_kb.importers.service import Imports
 
         return Imports(self.vault, self.index, self.writer, self.store)
 
     @functools.cached_property
     def indexing(self) -> Indexing:
         """The verbs of indexing."""
-        from memory_kb.verbs.indexing import Indexing
+        from memory_kb.index.maintenance import Indexing
 
         return Indexing(self.vault, self.index, self.writer, lambda: self.citations.problems())  # noqa: PLW0108 - made when needed
 
     @functools.cached_property
     def ledgers(self) -> Ledgers:
         """The verbs of ledgers."""
-        from memory_kb.verbs.working import Ledgers
+        from memory_kb.learning.working import Ledgers
 
         return Ledgers(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def lifecycle(self) -> Lifecycle:
         """The verbs of lifecycle."""
-        from memory_kb.verbs.lifecycle import Lifecycle
+        from memory_kb.learning.lifecycle import Lifecycle
 
-        return Lifecycle(self.vault, self.index, self.writer, self.store, self.models)
+        return Lifecycle(self.vault, self.index, self.writer, self.store, self.models, _trace_session)
 
     @functools.cached_property
     def maintenance(self) -> Maintenance:
         """The verbs of maintenance."""
-        from memory_kb.verbs.maintaining import Maintenance
+        from memory_kb.learning.maintenance import Maintenance
 
         return Maintenance(
             self.vault,
@@ -448,42 +445,42 @@ class KnowledgeBase:
     @functools.cached_property
     def outcomes(self) -> Outcomes:
         """The verbs of outcomes."""
-        from memory_kb.verbs.crediting import Outcomes
+        from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.store, self.rules)
+        return Outcomes(self.vault, self.writer, self.store, self.rules, _recognise_agent)
 
     @functools.cached_property
     def reading(self) -> Reading:
         """The verbs of reading."""
-        from memory_kb.verbs.reading import Reading
+        from memory_kb.index.listing import Reading
 
         return Reading(self.vault, self.index)
 
     @functools.cached_property
     def review(self) -> Review:
         """The verbs of review."""
-        from memory_kb.verbs.reviewing import Review
+        from memory_kb.learning.review import Review
 
         return Review(self.vault, self.index, self.writer, self.store, self.rules)
 
     @functools.cached_property
     def rules(self) -> Rules:
         """The verbs of rules."""
-        from memory_kb.verbs.rules import Rules
+        from memory_kb.learning.rules import Rules
 
         return Rules(self.vault, self.index, self.writer, self.store, self.models)
 
     @functools.cached_property
     def searching(self) -> Searching:
         """The verbs of searching."""
-        from memory_kb.verbs.searching import Searching
+        from memory_kb.search.service import Searching
 
         return Searching(self.vault, self.index, self.models)
 
     @functools.cached_property
     def session_end(self) -> SessionEnd:
         """The verbs of session end."""
-        from memory_kb.verbs.ending import SessionEnd
+        from memory_kb.sessions.end import SessionEnd
 
         # A preview asks no model to judge.
         judging = self._variant(use_model=False) if self._is_preview else self
@@ -508,35 +505,35 @@ class KnowledgeBase:
     @functools.cached_property
     def sessions(self) -> Sessions:
         """The verbs of sessions."""
-        from memory_kb.verbs.sessions import Sessions
+        from memory_kb.sessions.service import Sessions
 
         return Sessions(self.vault, self._finish_session)
 
     @functools.cached_property
     def skills(self) -> Skills:
         """The verbs of skills."""
-        from memory_kb.verbs.skills import Skills
+        from memory_kb.learning.skill_service import Skills
 
         return Skills(self.vault, self.index, self.writer, self.store, self.searching)
 
     @functools.cached_property
     def stage(self) -> Stages:
         """The verbs of stage."""
-        from memory_kb.verbs.lifecycle import Stages
+        from memory_kb.learning.lifecycle import Stages
 
         return Stages(self.vault, self.store, self.models)
 
     @functools.cached_property
     def undo_verbs(self) -> Undo:
         """The verbs of undo verbs."""
-        from memory_kb.verbs.undoing import Undo
+        from memory_kb.store.undo import Undo
 
         return Undo(self.vault, self.index, self.writer)
 
     @functools.cached_property
     def watching(self) -> Watching:
         """The verbs of watching."""
-        from memory_kb.verbs.watching import Watching
+        from memory_kb.index.watch_service import Watching
 
         return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
 
@@ -614,7 +611,7 @@ class KnowledgeBase:
 
 
 def _agent_files() -> Collection[str]:
-    from memory_kb.agents.known import file_names
+    from memory_kb.agents.agent import file_names
 
     return file_names()
 
@@ -629,3 +626,15 @@ def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
     except ValueError as exc:
         raise InvalidSettings(f"MEMORY_KB_NOW is {fixed!r}", "write a moment as 2026-03-01T12:00:00Z") from exc
     return lambda: moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _recognise_agent(word: str) -> str | None:
+    from memory_kb.agents.agent import recognise
+
+    return recognise(word)
+
+
+def _trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
+    from memory_kb.sessions.trace import trace_session
+
+    return trace_session(session, events)

@@ -26,7 +26,7 @@ TOKENIZERS = (
 
 
 class ScopeWeights(NamedTuple):
-    """The factor of a hit's score for each scope it may come from (S3-48)."""
+    """The factor of a hit's score for each scope it may come from."""
 
     task: float = 1.5
     job: float = 1.2
@@ -39,10 +39,7 @@ class ScopeWeights(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """How hits are ordered.
-
-    Half-life and floor are S3-46, lambda is S3-40, the weights of the two sides S3-33.
-    """
+    """How hits are ordered."""
 
     prominence_exponent: float = 0.2
     half_life_days: float = 90.0
@@ -110,7 +107,7 @@ class ContextSettings(NamedTuple):
     """How much of what is put before an agent.
 
     Tokens of the four layers together, tokens and number of rules, characters of retrieved
-    learnings (S1-12, S0-45, S3-43). `tokenizer` is what counts tokens: `estimate`, a quarter of
+    learnings. `tokenizer` is what counts tokens: `estimate`, a quarter of
     the characters; a vocabulary of tiktoken by its name; or `auto`, the first of o200k_base and
     cl100k_base that is on this machine, else the estimate. Hooks always estimate.
     """
@@ -210,7 +207,7 @@ def _read_file(file: Path) -> dict[str, Any]:
         raise InvalidSettings(f"{file} cannot be read: {exc}", "mend it or move it away") from exc
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
-    from memory_kb.notes.frontmatter import InvalidBlock, load_mapping
+    from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
     try:
         return load_mapping(text)

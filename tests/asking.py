@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Embedder, Llm, Purpose
 from memory_kb.providers.anthropic import anthropic_llm
-from memory_kb.providers.calls import Timing
-from memory_kb.providers.gemini import GeminiEmbedder
-from memory_kb.providers.gemini_llm import gemini_llm
-from memory_kb.providers.openai import OpenAIEmbedder
-from memory_kb.providers.openai_llm import openai_llm
+from memory_kb.providers.base import Embedder, Llm, Purpose
+from memory_kb.providers.gemini import GeminiEmbedder, gemini_llm
+from memory_kb.providers.http import Timing
+from memory_kb.providers.openai import OpenAIEmbedder, openai_llm
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

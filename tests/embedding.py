@@ -11,8 +11,8 @@ from conftest import NOW
 from support import query
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.cache import embedded_text
-from memory_kb.ports import Space
+from memory_kb.index.vectors import embedded_text
+from memory_kb.providers.base import Space
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.retrievals import log_shown
+from memory_kb.store.logs import log_shown
 
 if TYPE_CHECKING:
     from conftest import Files

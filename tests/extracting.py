@@ -11,9 +11,9 @@ import pytest
 from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction.scopes import SCOPES, Pass, choose_scopes
-from memory_kb.learning.memories import Memory
-from memory_kb.notes.events import Event
+from memory_kb.learning.scopes import SCOPES, Pass, choose_scopes
+from memory_kb.store.events import Event
+from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

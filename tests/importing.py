@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import write_files
 
-from memory_kb.learning.imports.offering import ImportReport
+from memory_kb.importers.service import ImportReport
 
 BASIC_MEMORY = {
     "coffee/Coffee Brewing Methods.md": """---

@@ -20,7 +20,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from support import entry
 
-from memory_kb.mcp.serving import Offer, Service
+from memory_kb.mcp.transports import Offer, Service
 
 INITIALIZE = {
     "jsonrpc": "2.0",

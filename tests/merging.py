@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from typing import Any
 
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.textmerge import GitTexts
-from memory_kb.notes.threeway import FileMerge, merge_files
+from memory_kb.git.merge import FileMerge, merge_files
+from memory_kb.git.merge_fields import GitTexts
+from memory_kb.markdown.document import parse_document
 
 ENTRY = """---
 id: a

@@ -12,9 +12,9 @@ import pytest
 from mcp_client import ask, inside
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.known import find_agent
+from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
     from conftest import Files

@@ -9,8 +9,8 @@ import pytest
 from conftest import Files, Run, write_files
 from lsp_client import Editor
 
-from memory_kb.notes.anchors import find_anchor
-from memory_kb.web.markdown import Place, render
+from memory_kb.markdown.scanner import find_anchor
+from memory_kb.web.render import Place, render
 
 Vault = Callable[[Files], Path]
 

@@ -11,9 +11,9 @@ import pytest
 import test_hooks
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.known import find_agent
+from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.notes.injected import judge
+from memory_kb.text import judge
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -9,9 +9,9 @@ import pytest
 from conftest import Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.textmerge import GitTexts
-from memory_kb.notes.threeway import merge_files
+from memory_kb.git.merge import merge_files
+from memory_kb.git.merge_fields import GitTexts
+from memory_kb.markdown.document import parse_document
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -15,7 +15,7 @@ from support import notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.capture import hear, offer_statements
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
 
 Open = Callable[..., KnowledgeBase]
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Space
 from memory_kb.providers import local, model_config
-from memory_kb.providers.choosing import choose_embedder, choose_embedder_for, choose_llm
+from memory_kb.providers.base import OfflineLlm, Space
+from memory_kb.providers.choose import choose_embedder, choose_embedder_for, choose_llm
 from memory_kb.providers.gemini import GeminiEmbedder
-from memory_kb.providers.offline import OfflineLlm
+from memory_kb.providers.http import is_loopback
 from memory_kb.providers.openai import OpenAIEmbedder
 from memory_kb.providers.spending import SpendLog
-from memory_kb.providers.wire import is_loopback
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 
 if TYPE_CHECKING:

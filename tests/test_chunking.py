@@ -9,12 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memory_kb.entry import Chunk
-from memory_kb.index.blocks import scan_blocks
-from memory_kb.index.chunking import SECTION, Piece, split_text
-from memory_kb.index.reading import RawNote, decode, read_note
-from memory_kb.model import FileStat, Location
-from memory_kb.notes.entries import parse_document
+from memory_kb.index.rows import RawNote, decode, read_note
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.scanner import scan_blocks
+from memory_kb.markdown.sections import SECTION, Piece, split_text
+from memory_kb.model import Chunk, FileStat, Location
 
 LIMIT, SHORT = SECTION.limit, SECTION.whole
 WORDS = "The retry budget of the gateway is shared by every worker. "

@@ -15,12 +15,11 @@ from conftest import NOW, REPOSITORY, Files, Run, write_files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.cli.evaluating import ci_as_json
-from memory_kb.context.differences import CiReport, Observation, QueryChange, compare, split_problems
-from memory_kb.context.pullrequest import MOST, as_markdown, escape
+from memory_kb.cli.git import ci_as_json
+from memory_kb.git.ci import MOST, CiReport, Observation, QueryChange, as_markdown, compare, escape, split_problems
 from memory_kb.model import Problem
-from memory_kb.notes.queries import StandingQuery, parse_queries, write_queries
-from memory_kb.retrieval.measures import Outcome, summarize
+from memory_kb.search.evaluation import Outcome, summarize
+from memory_kb.store.queries import StandingQuery, parse_queries, write_queries
 
 if TYPE_CHECKING:
     from repositories import Clone

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_kb.learning.freshness.citations import InvalidReference, Reference, parse_reference, suggest_references
-from memory_kb.learning.freshness.spans import compare_lines, find_lines, hash_lines, split_lines
+from memory_kb.learning.citations import (
+    InvalidReference,
+    Reference,
+    compare_lines,
+    find_lines,
+    hash_lines,
+    parse_reference,
+    split_lines,
+    suggest_references,
+)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from repositories import Clone, found
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.plans import create_file
-from memory_kb.notes.revisions import MOST_KEPT
+from memory_kb.git.repository import MOST_KEPT
+from memory_kb.store.plan import create_file
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

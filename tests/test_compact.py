@@ -1,4 +1,4 @@
-"""Compaction: said once what was said twice, and nobody's text lost (S3-52 to S3-55, S3-67, D-7)."""
+"""Compaction: said once what was said twice, and nobody's text lost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from planning import open_at, tree
 from support import entry, found
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.writer import Writer
-from memory_kb.reports import RunReport
-from memory_kb.verbs.compacting import replan_whole
+from memory_kb.learning.compactor import replan_whole
+from memory_kb.model import RunReport
+from memory_kb.store.writer import Writer
 
 if TYPE_CHECKING:
     from conftest import Run

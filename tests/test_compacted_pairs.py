@@ -15,8 +15,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.index.semantics import Semantics
-from memory_kb.ports import Limits, Purpose, Space
+from memory_kb.index.embedding import Semantics
+from memory_kb.providers.base import Limits, Purpose, Space
 
 Open = Callable[..., KnowledgeBase]
 Make = Callable[..., Path]

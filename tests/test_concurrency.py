@@ -18,7 +18,7 @@ from conftest import NOW, Files, clean_environment
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import VaultBusy
-from memory_kb.locks import hold_lock
+from memory_kb.vault import hold_lock
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.confidence import (
+from memory_kb.learning.confidence import (
     MATURITIES,
     OUTCOMES,
     Evidence,
@@ -21,6 +20,7 @@ from memory_kb.learning.rules.confidence import (
     settle,
 )
 from memory_kb.model import Location
+from memory_kb.store.plan import Memory
 
 TODAY = date(2026, 11, 21)
 

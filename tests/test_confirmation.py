@@ -16,7 +16,8 @@ from conftest import Files
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index import comparing, keeper
+from memory_kb.index import sync as comparing
+from memory_kb.index import vault_index as keeper
 from memory_kb.index.confirmation import QUESTIONS, is_confirmed
 from memory_kb.index.watcher_lock import WatcherLock, has_watcher
 

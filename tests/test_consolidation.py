@@ -24,16 +24,10 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.episodic.patterns import (
-    Told,
-    cluster_episodes,
-    pattern_confidence,
-    pattern_similarity,
-    recent_episodes,
-)
-from memory_kb.learning.episodic.pitfalls import pitfall_confidence
-from memory_kb.learning.memories import Memory
+from memory_kb.learning.error_pitfalls import pitfall_confidence
+from memory_kb.learning.patterns import Told, cluster_episodes, pattern_confidence, pattern_similarity, recent_episodes
 from memory_kb.model import Location
+from memory_kb.store.plan import Memory
 
 Open = Callable[..., KnowledgeBase]
 MakeVault = Callable[[Files], Path]

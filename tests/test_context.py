@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.context.building import Context
 from memory_kb.context.framing import as_block, as_line, frame
-from memory_kb.notes.injected import BEGIN, END, judge
-from memory_kb.text import count_tokens
+from memory_kb.context.service import Context
+from memory_kb.text import BEGIN, END, count_tokens, judge
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

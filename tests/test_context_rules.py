@@ -11,11 +11,11 @@ from conftest import NOW, Files, Run
 from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.context.building import Context
-from memory_kb.context.labels import find_labels, spell_tags
-from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.doubting import is_doubted
+from memory_kb.context.gather import find_labels, spell_tags
+from memory_kb.context.service import Context
+from memory_kb.learning.inversion import is_doubted
 from memory_kb.model import Location
+from memory_kb.store.plan import Memory
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from support import entry
 
 from memory_kb import KnowledgeBase
+from memory_kb import text as injected
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.locks import hold_lock
-from memory_kb.notes import injected
-from memory_kb.notes.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
-from memory_kb.notes.plans import NoteText, WriteFile, decode
+from memory_kb.learning.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
+from memory_kb.store.plan import NoteText, WriteFile
+from memory_kb.text import decode
+from memory_kb.vault import hold_lock
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -1,4 +1,4 @@
-"""Contradictions: found where two entries say the opposite, and settled without deleting (S3-63 to S3-66, S2-15, D-10)."""
+"""Contradictions: found where two entries say the opposite, and settled without deleting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.memories import Memory
-from memory_kb.learning.upkeep.causes import Cause, LlmClassifier
-from memory_kb.learning.upkeep.contradict import ContradictionsReport, find_contradictions, plan_resolutions
-from memory_kb.learning.upkeep.opposites import find_opposition, marked_words, names
+from memory_kb.learning.contradictions import (
+    Cause,
+    ContradictionsReport,
+    LlmClassifier,
+    find_contradictions,
+    plan_resolutions,
+)
+from memory_kb.learning.negation import find_opposition, marked_words, names
 from memory_kb.model import Location
+from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -18,7 +18,7 @@ import pytest
 from conftest import NOW, clean_environment
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.entries import parse_document
+from memory_kb.markdown.document import parse_document
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -228,7 +228,7 @@ def test_ctrl_c_ends_indexing_with_130_and_no_traceback(sandbox: Sandbox) -> Non
 HOLDER = """
 import sys, time
 from pathlib import Path
-from memory_kb.locks import hold_lock
+from memory_kb.vault import hold_lock
 with hold_lock(Path(sys.argv[1]), 5):
     print("held", flush=True)
     time.sleep(60)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_kb.notes.creations import Creations, read_creations
+from memory_kb.store.journal import Creations, read_creations
 
 
 def line(entry_id: str, time: str = "2026-01-01T00:00:00Z", action: str = "create") -> str:

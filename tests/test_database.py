@@ -12,8 +12,7 @@ import pytest
 from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.database import APPLICATION_ID, SCHEMA_VERSION
-from memory_kb.index.schema import DROP
+from memory_kb.index.schema import APPLICATION_ID, DROP, SCHEMA_VERSION
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -10,10 +10,10 @@ import pytest
 from conftest import NOW, Files, write_files
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.episodic.episodes import make_episode
-from memory_kb.learning.memories import Memory
-from memory_kb.notes.events import Event, format_time
+from memory_kb.learning.episodes import make_episode
 from memory_kb.sessions.trace import trace_session
+from memory_kb.store.events import Event, format_time
+from memory_kb.store.plan import Memory
 
 Open = Callable[..., KnowledgeBase]
 OLD = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)

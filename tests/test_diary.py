@@ -13,7 +13,7 @@ from episodic import CHECKOUT, DEPLOY, REFACTOR, episode_text, put_session, refl
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UsageError
-from memory_kb.learning.episodic.diary import quality_score
+from memory_kb.learning.diary import quality_score
 
 Open = Callable[..., KnowledgeBase]
 MakeVault = Callable[[Files], Path]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, clean_environment, write_files
 
-from memory_kb.notes.fieldschema import frontmatter_schema
+from memory_kb.markdown.fields import frontmatter_schema
 
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)

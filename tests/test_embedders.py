@@ -15,11 +15,10 @@ from conftest import REPOSITORY
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Embedder, Limits, Space
-from memory_kb.providers.calls import QUERY
+from memory_kb.providers.base import Embedder, Limits, Space
 from memory_kb.providers.gemini import GeminiEmbedder
+from memory_kb.providers.http import QUERY, open_line
 from memory_kb.providers.openai import OpenAIEmbedder
-from memory_kb.providers.wire import open_line
 
 
 @pytest.fixture
@@ -374,7 +373,7 @@ def test_making_an_embedder_loads_and_opens_nothing() -> None:
     code = (
         "import sys\n"
         "from memory_kb.settings import EmbeddingSettings\n"
-        "from memory_kb.providers.choosing import choose_embedder\n"
+        "from memory_kb.providers.choose import choose_embedder\n"
         "none = choose_embedder(EmbeddingSettings(provider='none'), {})\n"
         "early = [name for name in ('logging', 'hashlib', 'http', 'numpy', 'openai', 'google') if name in sys.modules]\n"
         "choose_embedder(EmbeddingSettings(), {'OPENAI_API_KEY': 'x'}).space\n"

@@ -16,7 +16,7 @@ from conftest import clean_environment, write_files
 from embedding import assert_every_vector_is_its_text, environment
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.cache import EmbeddingCache
+from memory_kb.index.vectors import EmbeddingCache
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -11,8 +11,8 @@ import pytest
 from conftest import Run, clean_environment
 from ending import ONE, make, open_at
 
-from memory_kb.notes.sessionlog import SessionFiles
-from memory_kb.reports import Conflict, RunReport, StageReport
+from memory_kb.model import Conflict, RunReport, StageReport
+from memory_kb.store.session_log import SessionFiles
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_conflict_is_told_with_what_to_do(
 
     with open_at(place) as kb:
         kb.sessions.end(ONE)
-    monkeypatch.setattr("memory_kb.verbs.lifecycle.Stages.detect", stopped)
+    monkeypatch.setattr("memory_kb.learning.lifecycle.Stages.detect", stopped)
     assert run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 6
     told = capsys.readouterr()
     assert "left alone: memory/.current-stage" in told.out

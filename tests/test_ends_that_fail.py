@@ -11,7 +11,7 @@ from ending import ONE, make, open_at
 
 from memory_kb.cli import app
 from memory_kb.errors import ProviderFailed, VaultBusy
-from memory_kb.notes.changes import Staged
+from memory_kb.store.files import Staged
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -67,7 +67,7 @@ def test_the_exit_code_is_that_of_the_error(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("memory_kb.verbs.capturing.Captures.capture", fail)
+    monkeypatch.setattr("memory_kb.learning.captures.Captures.capture", fail)
     assert (
         app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--json"])
         == code
@@ -83,7 +83,7 @@ def test_an_interrupt_tells_what_was_written_and_both_ways_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("memory_kb.verbs.capturing.Captures.capture", interrupt)
+        patched.setattr("memory_kb.learning.captures.Captures.capture", interrupt)
         assert app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 130
     told = capsys.readouterr().err
     assert f"Interrupted: `memory-kb session end {ONE}` again does what is left.\n" in told
@@ -99,7 +99,7 @@ def test_a_preview_that_is_interrupted_has_written_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("memory_kb.verbs.capturing.Captures.capture", interrupt)
+    monkeypatch.setattr("memory_kb.learning.captures.Captures.capture", interrupt)
     assert (
         app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"])
         == 130

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.entry import Document, Entry
-from memory_kb.notes.entries import display_title, find_blocks, first_heading, parse_document, provisional_id
-from memory_kb.notes.frontmatter import load_mapping
-from memory_kb.notes.sheets import yaml_span
+from memory_kb.markdown.document import display_title, find_blocks, first_heading, parse_document, provisional_id
+from memory_kb.markdown.splice import yaml_span
+from memory_kb.model import Document, Entry
+from memory_kb.yaml_loader import load_mapping
 
 
 def read(text: str) -> Document:

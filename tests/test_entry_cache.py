@@ -11,8 +11,8 @@ from conftest import Files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.filters import EVERYTHING
-from memory_kb.learning import entry_cache as entrycache
+from memory_kb.learning import entry_store as entrycache
+from memory_kb.model import EVERYTHING
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -26,13 +26,12 @@ from episodic import (
 from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.episodic.account import write_body
-from memory_kb.learning.episodic.diary import cut_sections, items_of
-from memory_kb.learning.episodic.episodes import make_episode
-from memory_kb.notes.events import Event
-from memory_kb.notes.injected import wrap
+from memory_kb.learning.diary import cut_sections, items_of, write_body
+from memory_kb.learning.episodes import make_episode
 from memory_kb.sessions.failures import read_fault
 from memory_kb.sessions.trace import trace_session
+from memory_kb.store.events import Event
+from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 

@@ -1,4 +1,4 @@
-"""The gate that a rule passes which a machine found: what past sessions say for it and against it (S0-59)."""
+"""The gate that a rule passes which a machine found: what past sessions say for it and against it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from consolidating import REDIS, make, rules, told
 from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.evidence import Evidence, Near, find_nearest, judge_rule, keywords
-from memory_kb.learning.extraction.scopereports import Kept
-from memory_kb.learning.memories import Memory
+from memory_kb.learning.extraction import Kept
+from memory_kb.learning.review_gate import Evidence, Near, find_nearest, judge_rule, keywords
 from memory_kb.model import Location
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
+from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -13,7 +13,7 @@ from extracting import SAID, answer, extracted, learning, log_session, outcome_o
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -54,7 +54,7 @@ def test_a_bad_answer_leaves_the_other_scopes_alone(kb: KnowledgeBase, fake: Fak
 def test_a_model_that_does_not_answer_costs_its_scope_only(
     kb: KnowledgeBase, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_kb.learning.extraction.extract.TIMEOUT", 0.5)
+    monkeypatch.setattr("memory_kb.learning.extraction.TIMEOUT", 0.5)
     log_session(kb)
     fake.fail("slow", seconds=5)
     fake.answers.append(answer(learning("escalation")))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction.conversation import clean, read_conversation
-from memory_kb.notes.events import Event
-from memory_kb.notes.injected import wrap
+from memory_kb.learning.prompt import clean, read_conversation
+from memory_kb.store.events import Event
+from memory_kb.text import wrap
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

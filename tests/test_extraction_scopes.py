@@ -22,11 +22,9 @@ from extracting import (
 )
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction.asking import Question
-from memory_kb.learning.extraction.rollups import names_of, show_sources
-from memory_kb.learning.extraction.scopereports import Dropped
-from memory_kb.learning.extraction.scopes import SCOPES, choose_scopes
-from memory_kb.learning.extraction.sifting import sift
+from memory_kb.learning.extraction import Dropped
+from memory_kb.learning.prompt import Question, names_of, show_sources, sift
+from memory_kb.learning.scopes import SCOPES, choose_scopes
 from memory_kb.model import Location
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.entry import Link
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.fields import parse_date, read_fields, read_kind, read_text, read_words
-from memory_kb.words import DOMAINS, KIND_ALIASES, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.fields import parse_date, read_fields, read_kind, read_text, read_words
+from memory_kb.model import DOMAINS, KIND_ALIASES, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES, Link
 
 #: Requirements §6.1, word for word; the working kinds have no importance of their own.
 KIND_TABLE = [

@@ -15,7 +15,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import Forgotten, UnknownEntry
-from memory_kb.notes.entries import parse_document
+from memory_kb.markdown.document import parse_document
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]

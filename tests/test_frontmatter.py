@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.frontmatter import MAX_BLOCK, MAX_DEPTH, MAX_VALUES, InvalidBlock, load_mapping
+from memory_kb.markdown.document import parse_document
+from memory_kb.yaml_loader import MAX_BLOCK, MAX_DEPTH, MAX_VALUES, InvalidBlock, load_mapping
 
 VALUES = [
     pytest.param("2026-03-01", "2026-03-01", id="date"),
@@ -150,7 +150,7 @@ BOMBS = {
 def test_a_bomb_is_refused_at_once(name: str) -> None:
     """In a process of its own, since an exploding parser takes its process with it."""
     program = (
-        "import sys; from memory_kb.notes.frontmatter import InvalidBlock, load_mapping\n"
+        "import sys; from memory_kb.markdown.frontmatter import InvalidBlock, load_mapping\n"
         "try: load_mapping(sys.stdin.read())\n"
         "except InvalidBlock: print('refused')"
     )

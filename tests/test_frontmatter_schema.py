@@ -9,14 +9,12 @@ from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.learning.logs.sessions import OUTCOMES
-from memory_kb.learning.remember import Draft, render
-from memory_kb.learning.rules.confidence import MATURITIES
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.fieldlist import FIELDS
-from memory_kb.notes.fields import read_fields
-from memory_kb.notes.fieldschema import frontmatter_schema
-from memory_kb.words import KINDS
+from memory_kb.learning.confidence import MATURITIES
+from memory_kb.learning.new_entry import Draft, render
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.fields import FIELDS, frontmatter_schema, read_fields
+from memory_kb.model import KINDS
+from memory_kb.store.session_log import OUTCOMES
 
 jsonschema: Any = pytest.importorskip("jsonschema")
 VALIDATOR = jsonschema.Draft202012Validator(frontmatter_schema())

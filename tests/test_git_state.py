@@ -12,7 +12,7 @@ import pytest
 from conftest import clean_environment
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.gitstate import parse_status, read_git_state
+from memory_kb.store.git_command import parse_status, read_git_state
 
 Open = Callable[..., KnowledgeBase]
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not there")

@@ -17,10 +17,10 @@ import pytest
 from conftest import Files, Run, clean_environment
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.known import NAMES, find_agent
+from memory_kb.agents.agent import NAMES, find_agent
 from memory_kb.agents.payloads import read_call
 from memory_kb.index.watcher_lock import WatcherLock, has_watcher
-from memory_kb.notes.injected import BEGIN, END
+from memory_kb.text import BEGIN, END
 
 Vault = Callable[[Files], Path]
 
@@ -376,7 +376,7 @@ def test_a_watcher_spares_the_look_at_the_files(
 ) -> None:
     kb = open_kb(watching)
     wait_for(lambda: has_watcher(kb.vault.machine))
-    from memory_kb.index import keeper
+    from memory_kb.index import vault_index as keeper
 
     def look(*_: object, **__: object) -> bool:
         raise AssertionError("it looked")
@@ -416,7 +416,7 @@ def test_a_hook_loads_nothing_heavy(notes: Path, home: Path) -> None:
         "openai",
         "onnxruntime",
         "tokenizers",
-        "memory_kb.providers.choosing",
+        "memory_kb.providers.choose",
         "mcp",
     )
     payload = json.dumps(
@@ -428,7 +428,7 @@ def test_a_hook_loads_nothing_heavy(notes: Path, home: Path) -> None:
         check=True,
         capture_output=True,
     )
-    code = f"import sys; from memory_kb.cli.answering import answer; answer(['prompt']); print([one for one in {heavy!r} if one in sys.modules])"
+    code = f"import sys; from memory_kb.cli.hook import answer; answer(['prompt']); print([one for one in {heavy!r} if one in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code],
         input=payload,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from support import entry, found, ids
 
 from memory_kb import KnowledgeBase
+from memory_kb.index.port import Question, VectorTable
 from memory_kb.model import Filters
-from memory_kb.ports import Question, VectorTable
-from memory_kb.retrieval.candidates import Sides, fuse
-from memory_kb.retrieval.nearness import (
+from memory_kb.search.scoring import WEIGHTS, Sides, fuse
+from memory_kb.search.vector_scores import (
     Nearness,
     best_first,
     better_neighbours,
@@ -26,7 +26,6 @@ from memory_kb.retrieval.nearness import (
     score_nearness,
     trust,
 )
-from memory_kb.retrieval.relevance import WEIGHTS
 from memory_kb.settings import Ranking
 
 if TYPE_CHECKING:

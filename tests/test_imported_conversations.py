@@ -17,9 +17,10 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.learning.imports import conversations, mem0
-from memory_kb.notes.jsonarrays import iterate
-from memory_kb.notes.sessionlog import SessionFiles
+from memory_kb.importers import conversations
+from memory_kb.importers import notes as mem0
+from memory_kb.store.json_arrays import iterate
+from memory_kb.store.session_log import SessionFiles
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -181,7 +182,7 @@ _JSON = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(value=_JSON)
 def test_no_export_breaks_a_reader(value: Any) -> None:
-    mem0.read(value, "m.json", 1)
+    mem0.read_mem0(value, "m.json", 1)
     for record in (
         value,
         {"uuid": "u", "chat_messages": [value]},

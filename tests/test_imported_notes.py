@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from importing import AGENTS, BASIC_MEMORY, DAILY, OBSIDIAN, counts
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.imports import basic_memory, daily_logs, obsidian
-from memory_kb.learning.imports.agents_md import read as read_instructions
-from memory_kb.learning.imports.basic_memory import take_apart
-from memory_kb.learning.imports.lists import read_outline
-from memory_kb.learning.imports.pieces import TextFile
-from memory_kb.reports import EntryView
+from memory_kb.importers import bullets as daily_logs
+from memory_kb.importers import notes as basic_memory
+from memory_kb.importers import notes as obsidian
+from memory_kb.importers.bullets import read_agents_md as read_instructions
+from memory_kb.importers.bullets import read_outline
+from memory_kb.importers.notes import TextFile, take_apart
+from memory_kb.model import EntryView
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -269,9 +270,9 @@ def test_no_note_breaks_a_reader(lines: list[str]) -> None:
     for newline in ("\n", "\r\n"):
         file = TextFile("source/2026-01-01.md", newline.join(lines))
         for pieces in (
-            basic_memory.read([file]),
-            obsidian.read([file]),
-            daily_logs.read(file),
+            basic_memory.read_basic_memory([file]),
+            obsidian.read_obsidian([file]),
+            daily_logs.read_daily_log(file),
             read_instructions(file),
         ):
             for piece in pieces:

@@ -15,7 +15,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.imports.pieces import FORMATS
+from memory_kb.importers.notes import FORMATS
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -15,7 +15,7 @@ from installing import CLAUDE_SETTINGS, CODEX_CONFIG
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents import jsonc
-from memory_kb.agents.known import NAMES
+from memory_kb.agents.agent import NAMES
 from memory_kb.errors import CannotSplice
 
 HAND_MADE: dict[str, str | bytes] = {

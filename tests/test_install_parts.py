@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from installing import CODEX_CONFIG
 
-from memory_kb.agents import blocks, jsonc, tomltables
-from memory_kb.agents.parts import Item, Member, Part
-from memory_kb.agents.planning import put_in, take_out
+from memory_kb.agents import jsonc
+from memory_kb.agents import text_blocks as blocks
+from memory_kb.agents import toml_tables as tomltables
+from memory_kb.agents.agent import Item, Member, Part
+from memory_kb.agents.install import put_in, take_out
 from memory_kb.errors import CannotSplice
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab\\"/*,{}[]\u00e9 \t', max_size=6))

@@ -10,7 +10,7 @@ import pytest
 from conftest import write_files
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.known import NAMES
+from memory_kb.agents.agent import NAMES
 
 Open = Callable[[Path], KnowledgeBase]
 WITH_A_VARIABLE = [("cursor", ".cursor/mcp.json", "mcpServers"), ("vscode", ".vscode/mcp.json", "servers")]

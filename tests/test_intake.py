@@ -9,12 +9,11 @@ import pytest
 from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.filters import EVERYTHING
 from memory_kb.learning.entry_store import EntryStore
-from memory_kb.learning.intake import Offer, plan_sighting
-from memory_kb.learning.memories import Memory, make_memory, plan_fields, with_link
-from memory_kb.learning.remember import Draft
-from memory_kb.model import Location
+from memory_kb.learning.ingest import Offer, plan_sighting
+from memory_kb.learning.new_entry import Draft
+from memory_kb.model import EVERYTHING, Location
+from memory_kb.store.plan import Memory, make_memory, plan_fields, with_link
 
 MakeVault = Callable[[Files], Path]
 PROJECT = Location()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.notes import jsonlines
+from memory_kb.store import logs as jsonlines
 
 LINES = st.one_of(
     st.dictionaries(

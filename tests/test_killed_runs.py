@@ -18,7 +18,7 @@ from killing import kill_at
 from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.plans import Change, create_file, move, remove, set_fields
+from memory_kb.store.plan import Change, create_file, move, remove, set_fields
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
 
@@ -188,8 +188,8 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from planning import open_at
-from memory_kb.notes.plans import create_file, set_fields
-from memory_kb.notes.sheets import find_entry
+from memory_kb.store.plan import create_file, set_fields
+from memory_kb.markdown.splice import find_entry
 with open_at(Path(sys.argv[1])) as kb:
     def count(path):
         note = kb.writer.read(path)

@@ -17,9 +17,9 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, SecretRefused, UsageError
-from memory_kb.learning.remember import Draft, check_draft, fingerprint, render
-from memory_kb.notes.entries import parse_document
-from memory_kb.words import KIND_ALIASES, KINDS
+from memory_kb.learning.new_entry import Draft, check_draft, fingerprint, render
+from memory_kb.markdown.document import parse_document
+from memory_kb.model import KIND_ALIASES, KINDS
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]

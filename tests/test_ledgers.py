@@ -10,11 +10,11 @@ from conftest import Files
 from support import entry, fields_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.entry import Span
 from memory_kb.errors import SecretRefused, UnknownEntry
-from memory_kb.learning.working.ledgers import read_checkpoint
-from memory_kb.notes.frontmatter import load_mapping
-from memory_kb.notes.splice import set_value
+from memory_kb.learning.working import read_checkpoint
+from memory_kb.markdown.splice import set_value
+from memory_kb.model import Span
+from memory_kb.yaml_loader import load_mapping
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

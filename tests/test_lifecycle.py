@@ -10,10 +10,10 @@ import pytest
 from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.upkeep.archive import activation_score
-from memory_kb.learning.upkeep.reinforce import find_due
-from memory_kb.learning.upkeep.stages import STAGES, Transition, guess_stage
-from memory_kb.notes.retrievals import Credit, Retrieval, RetrievalLog, log_shown
+from memory_kb.learning.ageing import activation_score
+from memory_kb.learning.lifecycle import STAGES, Transition, guess_stage
+from memory_kb.learning.reinforcement import find_due
+from memory_kb.store.logs import Credit, Retrieval, RetrievalLog, log_shown
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

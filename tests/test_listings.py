@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.model import FileStat, Problem
-from memory_kb.notes import listings as listings_module
-from memory_kb.notes.listings import Listings
-from memory_kb.notes.vault import find_vault
-from memory_kb.notes.walk import Reach, walk
+from memory_kb.store import walk as listings_module
+from memory_kb.store.walk import Listings, Reach, walk
+from memory_kb.vault import find_vault
 
 MakeVault = Callable[[Files], Path]
 #: Longer than a tick of the file system's clock.

@@ -16,7 +16,7 @@ from conftest import write_files
 from extracting import SAID, answer, learning, log_session
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.injected import judge
+from memory_kb.text import judge
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -147,7 +147,7 @@ def test_a_program_that_does_not_answer_changes_nothing(
 def test_a_program_that_takes_too_long_is_ended_with_its_children(
     command: Callable[..., Path], open_with: Callable[..., KnowledgeBase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_kb.learning.extraction.extract.TIMEOUT", 0.5)
+    monkeypatch.setattr("memory_kb.learning.extraction.TIMEOUT", 0.5)
     program = command(
         "child = subprocess.Popen(['sleep', '60'])\nopen(os.path.join(HERE, 'child'), 'w').write(str(child.pid))\nchild.wait()"
     )

@@ -14,14 +14,11 @@ from asking import FILLED, FORM, KEY, LLMS, proper, quick
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Llm
 from memory_kb.providers.anthropic import anthropic_llm
-from memory_kb.providers.calls import Calls
-from memory_kb.providers.forms import find_mistake, strict
-from memory_kb.providers.llms import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
-from memory_kb.providers.offline import OfflineLlm
-from memory_kb.providers.openai import open_client, service_of
-from memory_kb.providers.openai_llm import openai_llm
+from memory_kb.providers.base import Llm, OfflineLlm
+from memory_kb.providers.http import Calls
+from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply, find_mistake, strict
+from memory_kb.providers.openai import open_client, openai_llm, service_of
 from memory_kb.providers.spending import SpendLog, Usage
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from conftest import Files
 from support import entry, found
 
 from memory_kb import KnowledgeBase
-from memory_kb.ports import Candidate
-from memory_kb.retrieval.crowding import match_evenly
+from memory_kb.index.port import Candidate
+from memory_kb.search.diversity import match_evenly
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

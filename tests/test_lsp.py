@@ -13,9 +13,8 @@ from editing import POSTGRES, Edit, Reading, actions, draft
 from lsp_client import CAPABILITIES, Editor
 from support import notes_of
 
-from memory_kb.lsp.edits import text_edits
-from memory_kb.lsp.positions import Ruler
-from memory_kb.lsp.spots import find_spot
+from memory_kb.lsp.actions import text_edits
+from memory_kb.lsp.places import Ruler, find_spot
 
 folder = editing.folder
 shared = editing.shared

@@ -11,7 +11,7 @@ from conftest import write_files
 from lsp_client import CAPABILITIES, Editor
 from support import entry
 
-from memory_kb.locks import hold_lock
+from memory_kb.vault import hold_lock
 
 FILES = {
     "memory/config.yaml": "ignore: [drafts]\n",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
 
 Open = Callable[..., KnowledgeBase]
 

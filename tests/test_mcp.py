@@ -15,10 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_client import ask, http, inside, run, stdio
 
 from memory_kb import KnowledgeBase
+from memory_kb import text as injected
 from memory_kb.errors import UnreadableInput
-from memory_kb.mcp.moretools import PROFILES
-from memory_kb.mcp.prompts import PROMPTS
-from memory_kb.notes import injected
+from memory_kb.mcp.full_profile import PROFILES
+from memory_kb.mcp.server import PROMPTS
 from memory_kb.text import count_tokens
 
 set_nothing = mcp_client.set_nothing
@@ -153,7 +153,7 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
     def fail(*_: object, **__: object) -> None:
         raise UnreadableInput("the disk is full")
 
-    monkeypatch.setattr("memory_kb.verbs.lifecycle.Lifecycle.promote", fail)
+    monkeypatch.setattr("memory_kb.learning.lifecycle.Lifecycle.promote", fail)
 
     async def work() -> None:
         async with inside(project, home, "full") as client:

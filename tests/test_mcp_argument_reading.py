@@ -14,7 +14,7 @@ from support import entry
 
 from memory_kb.errors import UsageError
 from memory_kb.mcp.arguments import ALIASES, MAX_CHARACTERS, Argument, read_arguments
-from memory_kb.mcp.moretools import PROFILES
+from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import DEFAULT_TOOLS
 
 set_nothing = mcp_client.set_nothing

@@ -14,7 +14,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.mcp.recalling import sort_words
+from memory_kb.mcp.tools import sort_words
 from memory_kb.text import count_tokens
 
 set_nothing = mcp_client.set_nothing

@@ -24,7 +24,7 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.serving.place import Place, read_place
+from memory_kb.serving.host_check import Place, read_place
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project

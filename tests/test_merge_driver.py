@@ -9,10 +9,10 @@ import pytest
 from merging import ENTRY, both_ways, lines_of
 from repositories import found
 
-from memory_kb.notes.mergedriver import merge_file
-from memory_kb.notes.plans import encode
-from memory_kb.notes.textmerge import GitTexts
-from memory_kb.notes.threeway import FileMerge, merge_files
+from memory_kb.git.merge import FileMerge, merge_files
+from memory_kb.git.merge_driver import merge_file
+from memory_kb.git.merge_fields import GitTexts
+from memory_kb.text import encode
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -16,10 +16,10 @@ from repositories import Clone, found
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.plans import decode
-from memory_kb.notes.sheets import change_body, change_fields, newline_of, separated
-from memory_kb.notes.threeway import FileMerge
+from memory_kb.git.merge import FileMerge
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.splice import change_body, change_fields, newline_of, separated
+from memory_kb.text import decode
 
 Open = Callable[..., KnowledgeBase]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from merging import ENTRY, both_ways, in_order, lines_of, merge, said_by
 
-from memory_kb.notes.threeway import FileMerge
-from memory_kb.notes.valuemerge import merge_fields
+from memory_kb.git.merge import FileMerge
+from memory_kb.git.merge_fields import merge_fields
 
 
 @pytest.mark.parametrize(

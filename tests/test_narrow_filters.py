@@ -12,9 +12,9 @@ from conftest import Files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.conditions import is_narrow, where
+from memory_kb.index.sqlite import is_narrow, where
 from memory_kb.model import Filters
-from memory_kb.retrieval.query import parse_query
+from memory_kb.search.query import parse_query
 
 MakeVault = Callable[[Files], Path]
 KINDS = ("policy", "preference", "architecture", "skill", "rule", "fact")

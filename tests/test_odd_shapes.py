@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from memory_kb.learning.capture import hear
-from memory_kb.notes.events import Event
 from memory_kb.sessions.trace import trace_session
+from memory_kb.store.events import Event
 
 SIZE = 190_000
 UNITS = (

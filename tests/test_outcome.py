@@ -16,11 +16,10 @@ from support import entry, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry, UnreadableInput, UsageError
-from memory_kb.learning.rules.outcomes import find_marks, parse_marks
-from memory_kb.notes.events import Event
-from memory_kb.notes.injected import wrap
-from memory_kb.notes.outcomes import Mark, Outcome, OutcomeLog
-from memory_kb.notes.retrievals import Retrieval, RetrievalLog
+from memory_kb.learning.outcomes import find_marks, parse_marks
+from memory_kb.store.events import Event
+from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog
+from memory_kb.text import wrap
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]

@@ -10,7 +10,7 @@ import pytest
 from browsing import Tab, browsing, find_browser
 from pages import FILES, Server
 
-from memory_kb.web.serving import STYLE_HASHES
+from memory_kb.web.app import STYLE_HASHES
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None, reason="no Chromium here: install the system's, or name one in MEMORY_KB_TEST_BROWSER"

@@ -15,7 +15,7 @@ from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.notes.plans import Change, NoteText, create_file, move, set_fields, write_file
+from memory_kb.store.plan import Change, NoteText, create_file, move, set_fields, write_file
 
 OpenKB = Callable[..., KnowledgeBase]
 MANY = NoteText("memory/many.md", ODD)
@@ -129,7 +129,7 @@ def test_a_changed_file_is_planned_anew(place: Path) -> None:
 
 def test_an_edit_at_the_last_moment_wins_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the comparison of the hashes and the writing there is time for somebody else."""
-    from memory_kb.notes.decisions import DecisionLog
+    from memory_kb.store.journal import DecisionLog
 
     theirs = b"A person wrote this.\n"
     begin = DecisionLog.begin
@@ -202,7 +202,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from planning import open_at
 from memory_kb.errors import UnreadableInput
-from memory_kb.notes.plans import create_file, set_fields
+from memory_kb.store.plan import create_file, set_fields
 with open_at(Path(sys.argv[1])) as kb:
     kb.sync()
     plan = [create_file("memory/new/small.md", "---\\nid: s\\n---\\n", "x"), set_fields(kb.writer.read("memory/one.md"), "one", {"a": 1}, "x")]

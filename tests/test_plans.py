@@ -8,20 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from planning import ODD, ONE, Scene, scenes
 
-from memory_kb.notes.composing import compose, paths_of
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.plans import (
-    Change,
-    NoteText,
-    create_file,
-    decode,
-    hash_of,
-    move,
-    remove,
-    replace_entry,
-    set_body,
-    set_fields,
-)
+from memory_kb.markdown.document import parse_document
+from memory_kb.store.plan import Change, NoteText, create_file, move, remove, replace_entry, set_body, set_fields
+from memory_kb.store.render_changes import compose, paths_of
+from memory_kb.text import decode, hash_of
 
 MANY = NoteText("memory/many.md", ODD)
 SINGLE = NoteText("memory/one.md", ONE)

@@ -15,8 +15,7 @@ from support import fields_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.playbook import (
+from memory_kb.learning.playbook import (
     format_for_prompt,
     in_force,
     make_rule,
@@ -25,6 +24,7 @@ from memory_kb.learning.rules.playbook import (
     select_rules,
 )
 from memory_kb.model import Location
+from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens
 
 MakeVault = Callable[[Files], Path]

@@ -14,7 +14,7 @@ from support import fields_of, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.rules.rulefile import parse_rules
+from memory_kb.learning.playbook_file import parse_rules
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]

@@ -15,10 +15,9 @@ from asking import EMBEDDERS, KEY, Clock, Make, failure_of, making
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.calls import DOCUMENTS, QUERY, Pace
 from memory_kb.providers.gemini import GeminiEmbedder
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Refusal, Service, quote, read_refusal
 from memory_kb.providers.openai import OpenAIEmbedder, _rows_of
-from memory_kb.providers.refusals import Refusal, Service, quote, read_refusal
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memory_kb.retrieval.query import MAX_PAIRS, MAX_TERMS, TextQuery, parse_query, parse_words
+from memory_kb.search.query import MAX_PAIRS, MAX_TERMS, TextQuery, parse_query, parse_words
 
 ANY_TEXT = st.one_of(
     st.text(max_size=200),

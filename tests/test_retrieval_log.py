@@ -11,7 +11,7 @@ from conftest import Files, Run
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.retrievals import Retrieval, RetrievalLog
+from memory_kb.store.logs import Retrieval, RetrievalLog
 
 MakeVault = Callable[[Files], Path]
 AWS, GITHUB = "AKIAABCDEFGHIJKLMNOP", "ghp_" + "a1B2" * 9

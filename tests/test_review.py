@@ -15,10 +15,10 @@ from reviewing import TEXT, proposal, rule, waiting
 from support import days_ago, entry, ids, notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.known import find_agent
+from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
 from memory_kb.errors import CannotSplice, Forgotten, UnknownEntry, UsageError
-from memory_kb.notes.entries import parse_document
+from memory_kb.markdown.document import parse_document
 
 scanned = reviewing.scanned
 

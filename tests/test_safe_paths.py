@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.notes.plans import create_file
+from memory_kb.store.plan import create_file
 
 UNSAFE = (
     "../x.md", "memory/../../x.md", "/tmp/x.md", "~global/../x.md", "~global//etc/x.md", ".", "memory",
@@ -58,8 +58,8 @@ def test_a_plan_cannot_write_elsewhere(path: str, folder: Path, open_kb: Callabl
 def test_what_is_writable_lies_in_the_vault_and_is_not_hidden(
     tmp_path_factory: pytest.TempPathFactory, path: str
 ) -> None:
-    from memory_kb.notes.targets import explain_unsafe
-    from memory_kb.notes.vault import find_vault
+    from memory_kb.store.targets import explain_unsafe
+    from memory_kb.vault import find_vault
 
     top = tmp_path_factory.mktemp("top")
     write_files(top / "v", {"memory/config.yaml": "", "memory/rules/a.md": "", ".git/config": ""})

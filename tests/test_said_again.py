@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
     from conftest import Files

@@ -10,11 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.ports import Candidate
-from memory_kb.retrieval.candidates import Sides, score_passages
-from memory_kb.retrieval.passages import Passage
-from memory_kb.retrieval.relevance import heading_bonus, normalise
-from memory_kb.retrieval.scoring import activation, age_in_days, decay, final_score, prominence
+from memory_kb.index.port import Candidate
+from memory_kb.search.passages import Passage
+from memory_kb.search.scoring import (
+    Sides,
+    activation,
+    age_in_days,
+    decay,
+    final_score,
+    heading_bonus,
+    normalise,
+    prominence,
+    score_passages,
+)
 from memory_kb.settings import Ranking, ScopeWeights
 
 TODAY = date(2026, 11, 21)

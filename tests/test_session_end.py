@@ -20,13 +20,12 @@ from killing import kill_at
 from planning import Tree, tree
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.learning.upkeep.compact import CompactReport
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.events import Event
-from memory_kb.notes.maintenance import MaintenanceLog
-from memory_kb.notes.retrievals import log_shown
-from memory_kb.reports import SessionWritten
-from memory_kb.verbs.compacting import Compactor
+from memory_kb.learning.compaction import CompactReport
+from memory_kb.learning.compactor import Compactor
+from memory_kb.markdown.document import parse_document
+from memory_kb.model import SessionWritten
+from memory_kb.store.events import Event
+from memory_kb.store.logs import MaintenanceLog, log_shown
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -276,7 +275,7 @@ def test_a_step_with_a_bug_does_not_stop_the_others(place: Path, monkeypatch: py
     def broken(*_: object, **__: object) -> Iterator[Event]:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("memory_kb.verbs.episodes.Episodes.reflect", broken)
+    monkeypatch.setattr("memory_kb.learning.episodes.Episodes.reflect", broken)
     steps = {step.name: step for step in end(place).steps}
     assert steps["episode"].outcome == "failed"
     assert "episodes: bug: ZeroDivisionError: oops" in steps["episode"].message

@@ -16,9 +16,9 @@ from mcp_client import run as run_async
 from support import entry, notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.known import find_agent
+from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.learning.rules.sessionshare import measure_likeness
+from memory_kb.learning.outcomes import measure_likeness
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.sessionlist import SessionSeen
-from memory_kb.notes.events import Event
+from memory_kb.index.event_search import SessionSeen
+from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -12,7 +12,7 @@ import pytest
 from ending import ONE, make, open_at
 from episodic import FakeLlm
 
-from memory_kb.reports import SessionWritten
+from memory_kb.model import SessionWritten
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.mcp.recalling import recall
-from memory_kb.notes.events import Event, format_event
-from memory_kb.notes.injected import wrap
+from memory_kb.mcp.tools import recall
+from memory_kb.store.events import Event, format_event
+from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 
@@ -286,7 +286,7 @@ def test_another_version_is_made_again(kb: KnowledgeBase) -> None:
 
 def test_searching_while_others_write_and_search(folder: Path, home: Path, open_kb: Open) -> None:
     code = (
-        "import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
+        "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:3]) as kb:\n"
         "    for n in range(12):\n"
         "        kb.sessions.append([Event(content=f'quokka {sys.argv[3]} {k}') for k in range(10)], session='shared')\n"
@@ -305,7 +305,7 @@ def test_searching_while_others_write_and_search(folder: Path, home: Path, open_
 def test_a_locked_database_still_answers(kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
     assert seqs(kb, "flaky")
     kb.sessions.append([Event(content="more flaky")], session="s")
-    monkeypatch.setattr("memory_kb.index.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("memory_kb.index.schema.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(database(kb), isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         result = kb.sessions.search("flaky", events=True)

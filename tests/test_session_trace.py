@@ -8,12 +8,12 @@ from episodic import agent, bash, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.episodic.account import judge_outcome
-from memory_kb.learning.episodic.episodes import make_episode
+from memory_kb.learning.diary import judge_outcome
+from memory_kb.learning.episodes import make_episode
 from memory_kb.model import Check, Commit, Trace
-from memory_kb.notes.events import Event
 from memory_kb.sessions.tool_calls import Call, read_answer, read_call
 from memory_kb.sessions.trace import trace_session
+from memory_kb.store.events import Event
 
 GOOD, BAD = Check("test", is_ok=True, told="`pytest` passes"), Check("build", is_ok=False)
 

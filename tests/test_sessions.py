@@ -21,8 +21,8 @@ from support import PEAK
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.notes.events import MAX_LINE, MAX_TEXT, STREAMS, TYPES, Event, EventFilter, format_event, parse_event
-from memory_kb.notes.injected import wrap
+from memory_kb.store.events import MAX_LINE, MAX_TEXT, STREAMS, TYPES, Event, EventFilter, format_event, parse_event
+from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 TOKEN = "ghp_" + "aB3dE6gH9j" * 4
@@ -208,7 +208,7 @@ def test_a_torn_line_is_reported_not_raised(open_kb: Open, folder: Path) -> None
 
 def _start_writer(folder: Path, home: Path, session: str, name: str, count: int) -> subprocess.Popen[bytes]:
     code = (
-        "import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
+        "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"
         "folder, home, session, name, count = sys.argv[1:]\n"
         "with KnowledgeBase.open(folder, home) as kb:\n"
         "    kb.sessions.append((Event(content=f'{name} {n} ' + 'x' * 3000) for n in range(int(count))), session=session)\n"
@@ -317,7 +317,7 @@ def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
         out.write(b"\n" + line * 900)
     assert file.stat().st_size > 145_000_000
     code = (
-        f"{PEAK}import sys; from memory_kb import KnowledgeBase; from memory_kb.notes.events import Event\n"
+        f"{PEAK}import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:]) as kb:\n"
         "    before = peak()\n"
         "    kb.sessions.append([Event(content='a numbat')], session='big')\n"

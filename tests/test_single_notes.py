@@ -11,8 +11,8 @@ from conftest import Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.model import Problem, Region
-from memory_kb.notes.vault import find_vault
-from memory_kb.notes.walk import walk, walk_region
+from memory_kb.store.walk import walk, walk_region
+from memory_kb.vault import find_vault
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -16,10 +16,10 @@ from conftest import REPOSITORY
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.locks import hold_lock
-from memory_kb.ports import Llm
-from memory_kb.providers.openai_llm import openai_llm
+from memory_kb.providers.base import Llm
+from memory_kb.providers.openai import openai_llm
 from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.vault import hold_lock
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -48,7 +48,7 @@ def lines_of(log: Path) -> list[dict[str, Any]]:
 @pytest.fixture(params=LLMS)
 def paid(request: pytest.FixtureRequest, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Llm]:
     """A function that makes a model which costs something, though it answers from this machine."""
-    for module in ("openai_llm", "gemini_llm", "anthropic"):
+    for module in ("openai", "gemini", "anthropic"):
         monkeypatch.setattr(f"memory_kb.providers.{module}.is_loopback", lambda _: False)
     return lambda log, model=None: LLMS[request.param](model, fake.base_url, key=KEY, log=log, timing=quick())
 

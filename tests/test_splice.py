@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memory_kb.entry import Span
 from memory_kb.errors import CannotSplice
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.frontmatter import load_mapping
-from memory_kb.notes.splice import Value, set_value
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.splice import Value, set_value
+from memory_kb.model import Span
+from memory_kb.yaml_loader import load_mapping
 
 
 @dataclass(frozen=True)

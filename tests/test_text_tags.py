@@ -11,7 +11,7 @@ from lsp_client import Editor
 from support import entry, ids, rebuilt, rows
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.tags import find_tags
+from memory_kb.markdown.links import find_tags
 
 FILES = {
     "memory/config.yaml": "",

@@ -15,9 +15,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.freshness.citations import Citation, Reference, parse_reference
-from memory_kb.learning.freshness.verdicts import judge, record
-from memory_kb.notes.projectfiles import MAX_BYTES, CitedFile, ProjectFiles
+from memory_kb.learning.citations import Citation, Reference, judge, parse_reference, record
+from memory_kb.store.project import MAX_BYTES, CitedFile, ProjectFiles
 
 project = citing.project
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_kb.notes.entries import parse_document
+from memory_kb.markdown.document import parse_document
 
 A = "---\nid: a\nkind: fact\n---\nOne.\n"
 B = "---\nid: b\nkind: fact\n---\nTwo.\n"

@@ -11,8 +11,8 @@ from conftest import Files
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.model import Location
-from memory_kb.notes.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, locate
-from memory_kb.notes.walk import walk
+from memory_kb.store.walk import walk
+from memory_kb.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, locate
 
 MakeVault = Callable[[Files], Path]
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.model import Problem
-from memory_kb.notes.vault import HOME_NOTE, find_vault
-from memory_kb.notes.walk import walk
+from memory_kb.store.walk import walk
+from memory_kb.vault import HOME_NOTE, find_vault
 
 MakeVault = Callable[[Files], Path]
 

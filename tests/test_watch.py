@@ -18,7 +18,7 @@ from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import InvalidSettings
-from memory_kb.locks import hold_lock
+from memory_kb.vault import hold_lock
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -359,7 +359,7 @@ def test_a_full_disk_is_told_once_and_tried_again(
     folder = vault({"memory/a.md": "zebra\n"})
     with Watching(open_kb(folder)) as watching:
         with monkeypatch.context() as patched:
-            patched.setattr("memory_kb.index.keeper.VaultIndex.sync", full)
+            patched.setattr("memory_kb.index.vault_index.VaultIndex.sync", full)
             (folder / "memory/b.md").write_text("zebra\n")
             eventually(lambda: len(watching.notices) == 2)
             time.sleep(1.5)

@@ -16,12 +16,12 @@ from conftest import Files, write_files
 from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.comparing import needs_writing
 from memory_kb.index.file_events import Changes, Observer
+from memory_kb.index.sync import needs_writing
 from memory_kb.index.watch import Background
 from memory_kb.model import Location, Problem, Region
-from memory_kb.notes.vault import find_vault
-from memory_kb.notes.walk import Reach, walk, walk_region
+from memory_kb.store.walk import Reach, walk, walk_region
+from memory_kb.vault import find_vault
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -9,9 +9,9 @@ import pytest
 from conftest import NOW, REPOSITORY
 
 from memory_kb.settings import Ranking
-from memory_kb.web.curves import Aged, draw_curve
-from memory_kb.web.markdown import Place, render
-from memory_kb.web.marking import excerpt, mark
+from memory_kb.web.charts import Aged, draw_curve
+from memory_kb.web.highlight import excerpt, mark
+from memory_kb.web.render import Place, render
 
 
 def _palettes() -> list[dict[str, str]]:

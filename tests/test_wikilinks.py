@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.codespans import find_code
-from memory_kb.notes.tags import find_tags
-from memory_kb.notes.wikilinks import find_wikilinks, rewrite_targets
-from memory_kb.web.markdown import Place, render
+from memory_kb.markdown.links import find_tags, find_wikilinks, rewrite_targets
+from memory_kb.markdown.scanner import find_code
+from memory_kb.web.render import Place, render
 
 if TYPE_CHECKING:
     from conftest import Files

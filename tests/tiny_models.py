@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from memory_kb.ports import Purpose
+from memory_kb.providers.base import Purpose
 from memory_kb.providers.local import LocalEmbedder
 
 Floats = NDArray[np.float32]

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_kb import KnowledgeBase
-from memory_kb.notes.entries import parse_document
-from memory_kb.notes.events import Event
-from memory_kb.reports import SessionWritten
+from memory_kb.markdown.document import parse_document
+from memory_kb.model import SessionWritten
+from memory_kb.store.events import Event
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
 SERVICES = (

@@ -1,9 +1,13 @@
-"""What an agent's module says: its files, what goes into them, its hooks, and how it takes an answer."""
+"""`Agent`, its hooks and parts."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from memory_kb.errors import UsageError
 
 #: The name under which the server is registered.
 SERVER = "memory-kb"
@@ -60,3 +64,114 @@ class Agent(NamedTuple):
     def hook_for(self, event: str) -> Hook | None:
         """Return the hook that calls us for an event."""
         return next((hook for hook in self.hooks if hook.event == event), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a JSON object at a path; a default is left alone where there is one, and stays."""
+
+    path: tuple[str, ...]
+    value: Any
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A TOML table."""
+
+    path: tuple[str, str]
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Our marked lines in a Markdown file."""
+
+    word: str
+    lines: str
+
+
+Part = Member | Item | Table | Block
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """A file of an agent, and our parts of it.
+
+    Attributes:
+        names: its name from the project's or the user's folder; where the first is not there and
+            another is, that one. `$NAME/` at the front is a variable with its default in
+            `Agent.homes`.
+        parts: in the order in which they are put in.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+NAMES = ("claude-code", "codex", "cursor", "gemini-cli", "opencode", "vscode")
+#: What they call themselves as MCP clients, and what models call them.
+_OTHER_NAMES = {
+    "claude": "claude-code",
+    "codex-cli": "codex",
+    "codex-mcp-client": "codex",
+    "cursor-agent": "cursor",
+    "cursor-vscode": "cursor",
+    "gemini": "gemini-cli",
+    "gemini-cli-mcp-client": "gemini-cli",
+    "gemini-cli-mcp-client-memory-kb": "gemini-cli",
+    "visual-studio-code": "vscode",
+}
+
+
+def recognise(word: str) -> str | None:
+    """Return which of our agents somebody means, or None where it is another.
+
+    Example:
+        >>> recognise("Claude Code"), recognise("codex-mcp-client"), recognise("claude-reviewer")
+        ('claude-code', 'codex', None)
+    """
+    name = "-".join(word.casefold().replace("_", " ").replace("-", " ").split())
+    return name if name in NAMES else _OTHER_NAMES.get(name)
+
+
+def find_agent(name: str) -> Agent:
+    """Return the agent with a name.
+
+    Raises:
+        UsageError: there is none that we know.
+
+    Example:
+        >>> find_agent("codex").title
+        'Codex'
+    """
+    if name not in NAMES:
+        raise UsageError(
+            f"memory-kb cannot be installed into {name[:40]!r}",
+            f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`",
+        )
+    agent = importlib.import_module(f"memory_kb.agents.{name.replace('-', '_')}").AGENT
+    assert isinstance(agent, Agent)
+    return agent
+
+
+def file_names() -> frozenset[str]:
+    """Return the files of all agents, as their paths end.
+
+    Example:
+        >>> sorted(file_names() & {".mcp.json", "AGENTS.md", ".git/config"})
+        ['.mcp.json', 'AGENTS.md']
+    """
+    found = set[str]()
+    for agent in map(find_agent, NAMES):
+        found.update(name for names in agent.servers for name in names or ())
+        found.update((*(agent.hooks_file or ()), *filter(None, agent.rules)))
+    return frozenset(name for name in found if not name.startswith("$"))

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
-from memory_kb.learning.logs.sessions import check_id
-from memory_kb.notes.events import Event
-from memory_kb.notes.eventtext import text_of
+from memory_kb.store.events import Event, text_of
+from memory_kb.store.session_log import check_id
 
 #: A longer input is not looked at.
 MAX_INPUT = 64_000_000
@@ -47,7 +46,7 @@ def read_call(agent: Agent, event: str, data: bytes) -> Call:
         UsageError: it is not a JSON object.
 
     Example:
-        >>> from memory_kb.agents.known import find_agent
+        >>> from memory_kb.agents.agent import find_agent
         >>> call = read_call(find_agent("codex"), "prompt", b'{"session_id": "s1", "cwd": "/x", "prompt": "Fix it."}')
         >>> call.session, call.folders, call.events[0].role, call.events[0].content
         ('s1', ('/x',), 'user', 'Fix it.')
@@ -94,7 +93,7 @@ def name_session(agent: Agent, named: str) -> str:
     """Return an agent's session as an id of ours, its own where it can be one.
 
     Example:
-        >>> from memory_kb.agents.known import find_agent
+        >>> from memory_kb.agents.agent import find_agent
         >>> name_session(find_agent("codex"), "0b1c42"), name_session(find_agent("codex"), "../../x")
         ('0b1c42', 'codex-9cdf6a50100a862e')
     """
@@ -160,7 +159,7 @@ def format_question(agent: Agent, text: str) -> str:
     """Return a question to an agent's model in the form that its stop hook takes; "" where there is none.
 
     Example:
-        >>> from memory_kb.agents.known import find_agent
+        >>> from memory_kb.agents.agent import find_agent
         >>> format_question(find_agent("codex"), "Anything to keep?")
         '{"decision": "block", "reason": "Anything to keep?"}'
         >>> format_question(find_agent("cursor"), "Anything to keep?")
@@ -176,7 +175,7 @@ def format_answer(agent: Agent, event: str, text: str) -> str:
     """Return additional context in the form that an agent reads; "" for nothing.
 
     Example:
-        >>> from memory_kb.agents.known import find_agent
+        >>> from memory_kb.agents.agent import find_agent
         >>> format_answer(find_agent("claude-code"), "prompt", "Use tabs.")
         '{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "Use tabs."}}'
     """

@@ -21,12 +21,12 @@ def main() -> NoReturn:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
         if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
-            from memory_kb.cli.answering import answer
+            from memory_kb.cli.hook import answer
 
             answer(sys.argv[2:])
             os._exit(0)
         if sys.argv[1:3] == ["git", "merge-file"] and not {"-h", "--help"}.intersection(sys.argv):
-            from memory_kb.notes.mergedriver import answer as merge
+            from memory_kb.git.merge_driver import answer as merge
 
             os._exit(merge(sys.argv[3:]))
         from memory_kb.cli.app import run

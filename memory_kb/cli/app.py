@@ -7,54 +7,48 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from memory_kb.cli.output import print_json, say
+from memory_kb.cli.output import Options, print_json, say
 from memory_kb.errors import MemoryKBError, explain_refusal
-
-if TYPE_CHECKING:
-    from memory_kb.kb import KnowledgeBase
-    from memory_kb.reports import WrittenRun
-
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: The verbs by what they are for: verb -> the module of this package that defines it, under the same name.
 _SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Notes": {
-        "init": "writing",
-        "learn": "writing",
-        "show": "reading",
-        "list": "reading",
-        "links": "reading",
-        "forget": "writing",
-        "rename": "editing",
-        "undo": "undoing",
+        "init": "entries",
+        "learn": "entries",
+        "show": "search",
+        "list": "search",
+        "links": "search",
+        "forget": "entries",
+        "rename": "entries",
+        "undo": "git",
     },
     "Finding": {
-        "search": "reading",
-        "why-not": "reading",
-        "context": "contexts",
-        "stats": "reading",
-        "eval": "evaluating",
+        "search": "search",
+        "why-not": "search",
+        "context": "search",
+        "stats": "search",
+        "eval": "git",
     },
     "Sessions and what they teach": {
         "session": "sessions",
-        "capture": "capturing",
-        "extract": "extracting",
+        "capture": "episodes",
+        "extract": "episodes",
         "reflect": "episodes",
         "episode": "episodes",
         "diary": "episodes",
-        "premortem": "extracting",
-        "assume": "extracting",
+        "premortem": "episodes",
+        "assume": "episodes",
     },
     "Rules and skills": {
         "rules": "rules",
-        "outcome": "reviewing",
-        "review": "reviewing",
+        "outcome": "review",
+        "review": "review",
         "sweep": "rules",
         "skills": "skills",
         "procedure": "skills",
@@ -63,65 +57,45 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
         "ledger": "working",
         "handoff": "working",
         "continuity": "working",
-        "stage": "lifecycle",
+        "stage": "maintenance",
     },
     "Looking after it": {
-        "consolidate": "steps",
-        "maintain": "steps",
-        "reinforce": "lifecycle",
-        "promote": "lifecycle",
-        "compact": "compacting",
-        "contradictions": "compacting",
-        "cite": "claims",
-        "verify": "claims",
-        "exposure": "exposure",
+        "consolidate": "maintenance",
+        "maintain": "maintenance",
+        "reinforce": "maintenance",
+        "promote": "maintenance",
+        "compact": "maintenance",
+        "contradictions": "maintenance",
+        "cite": "citations",
+        "verify": "citations",
+        "exposure": "review",
     },
     "The index": {
-        "index": "indexing",
-        "watch": "watching",
-        "status": "indexing",
-        "doctor": "indexing",
-        "lint": "indexing",
-        "model": "models",
-        "cache": "models",
+        "index": "index",
+        "watch": "index",
+        "status": "index",
+        "doctor": "index",
+        "lint": "index",
+        "model": "index",
+        "cache": "index",
     },
     "Other programs": {
-        "install": "installing",
-        "uninstall": "installing",
-        "hook": "hooks",
-        "mcp": "serving",
-        "lsp": "editing",
-        "serve": "pages",
-        "git": "versioning",
-        "commit": "versioning",
-        "ci": "evaluating",
-        "import": "imports",
-        "export": "installing",
-        "completion": "completing",
+        "install": "agents",
+        "uninstall": "agents",
+        "hook": "agents",
+        "mcp": "agents",
+        "lsp": "entries",
+        "serve": "agents",
+        "git": "git",
+        "commit": "git",
+        "ci": "git",
+        "import": "agents",
+        "export": "agents",
+        "completion": "agents",
     },
 }
 _VERBS = {verb: module for section in _SECTIONS.values() for verb, module in section.items()}
 _ALIASES = {"add": "learn", "remember": "learn", "recall": "search", "retrieve": "search"}
-
-
-@dataclass(slots=True)
-class Options:
-    """What every verb takes, given before or after its name."""
-
-    vault: str | None = None
-    home: str | None = None
-    as_json: bool = False
-    written: list[WrittenRun] = field(default_factory=list)
-
-    def open(self) -> KnowledgeBase:
-        """Open the vault and pass on what its configuration warns of."""
-        from memory_kb.kb import KnowledgeBase
-
-        kb = KnowledgeBase.open(self.vault, self.home)
-        kb.writer.on_written = self.written.append
-        for warning in kb.vault.warnings:
-            say(f"warning: {warning}")
-        return kb
 
 
 class _Verbs(click.Group):
@@ -247,7 +221,7 @@ def _tell_written(options: Options) -> Sequence[str]:
     """Return what to say of notes that a verb wrote without coming to its end, where it says what it did."""
     if not options.written:
         return ()
-    from memory_kb.cli.runs import tell_written
+    from memory_kb.cli.output import tell_written
 
     return tell_written(options.written)
 

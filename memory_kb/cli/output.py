@@ -1,15 +1,21 @@
-"""What reaches the terminal: data on stdout, talk on stderr.
-
-There is colour only where a person looks.
-"""
+"""JSON, tables, hits, runs, `Options`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.model import WrittenRun
+
+
+import dataclasses
 import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import click
@@ -18,7 +24,10 @@ from memory_kb.model import Hit, Problem
 from memory_kb.text import short_id
 
 if TYPE_CHECKING:
-    from memory_kb.reports import EntryView
+    from pathlib import Path
+
+    from memory_kb.model import ChangeView, EntryView, RunReport, WrittenRun
+
 
 _SHOWN_PROBLEMS = 10
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
@@ -156,7 +165,7 @@ def print_note_problems(problems: Sequence[Problem]) -> None:
     if len(problems) <= _SHOWN_PROBLEMS:
         print_problems(problems)
         return
-    from memory_kb.index.shortfalls import by_loss, count_sorts
+    from memory_kb.index.rows import by_loss, count_sorts
 
     ordered = by_loss(problems)
     print_problems(ordered[:_SHOWN_PROBLEMS])
@@ -243,3 +252,164 @@ def show_duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+#: So many files are named of what was written.
+_MOST_FILES = 3
+#: What a run ends with that had to leave files alone.
+CONFLICT = 6
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def finish_run(
+    options: Options,
+    report: RunReport,
+    *,
+    dry_run: bool,
+    told: Mapping[str, Any] | None = None,
+    notes: Iterable[str] = (),
+    show: Callable[[], object] | None = None,
+    nothing: str = "Nothing changed: it is so already.",
+) -> int:
+    """Print a run in the way that was asked for; return the exit code.
+
+    Args:
+        options: whether to print JSON.
+        report: the run.
+        dry_run: whether to print what would change.
+        told: what `--json` says beside the run.
+        notes: what a person should know, each in a sentence.
+        show: prints what was done; without it every change has a line.
+        nothing: said when nothing was changed and there is no `show`.
+    """
+    if options.as_json:
+        for notice in report.notices:
+            say(notice)
+        print_json({**(told or {}), **run_as_json(report, dry_run=dry_run)})
+        return CONFLICT if report.conflicts else 0
+    for note in notes:
+        say(note)
+    if dry_run:
+        print_preview(report)
+        return end_run(report)
+    if show:
+        show()
+    else:
+        for change in report.changes:
+            click.echo(_describe(change))
+        if not (report.changes or report.conflicts):
+            say(nothing)
+    if report.run:
+        say(f"`memory-kb undo {report.run}` takes this back.")
+    return end_run(report)
+
+
+def _describe(change: ChangeView) -> str:
+    to = f" to {one_line(change.to)}" if change.to else ""
+    return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
+
+
+def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
+    """Return a run as the object that `--json` prints."""
+    listed = {
+        "run": report.run,
+        "verb": report.verb,
+        "changes": [dataclasses.asdict(change) for change in report.changes],
+        "conflicts": [conflict._asdict() for conflict in report.conflicts],
+    }
+    return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
+
+
+def print_preview(report: RunReport) -> None:
+    """Print what a run would change: the reasons on stderr, a unified diff on stdout."""
+    for change in report.changes:
+        say(f"would {_describe(change)}")
+    for line in report.diff.splitlines():
+        click.echo(_coloured(clean(line)) if use_colour() else clean(line))
+    if not report.changes:
+        say("Nothing would change.")
+
+
+def _coloured(line: str) -> str:
+    if line.startswith(("--- ", "+++ ")):
+        return click.style(line, bold=True)
+    colour = _COLOURS.get(line[:1])
+    return click.style(line, fg=colour) if colour else line
+
+
+def end_run(report: RunReport) -> int:
+    """Tell what was mended and what had to be left; return the exit code."""
+    for notice in report.notices:
+        say(notice)
+    for conflict in report.conflicts:
+        say(f"left: {conflict.message}")
+    return CONFLICT if report.conflicts else 0
+
+
+def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
+    """Return what was written by a command that could not say so, and how it is taken back.
+
+    Example:
+        >>> from memory_kb.model import WrittenRun
+        >>> tell_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
+        ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` takes this back']
+        >>> tell_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
+        'taken back before that: run 3f9a0c12, memory/a.md'
+    """
+    broken = [
+        f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out"
+        for run in runs
+        if not run.is_whole
+    ]
+    whole = [run for run in runs if run.is_whole]
+    if not whole:
+        return broken
+    files = list(dict.fromkeys(file for run in whole for file in run.files))
+    more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
+    undone = ", ".join(run.undoes for run in whole if run.undoes)
+    what = f"taken back before that: run {undone}, " if undone else "written before that: "
+    sessions = {(run.occasion or "").removeprefix("session ") for run in whole}
+    way = (
+        f"--session {sessions.pop()}"
+        if len(sessions) == 1 and whole[0].occasion
+        else " ".join(run.run for run in reversed(whole))
+    )
+    return [
+        f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}",
+        f"  `memory-kb undo {way}` takes this back",
+        *broken,
+    ]
+
+
+def how_to_look(vault: Path, here: Path | None) -> str:
+    """Return the beginning of a sentence on how git shows what was written, new files too; nothing outside of a repository."""
+    import shlex
+
+    from memory_kb.store.git_command import find_repository
+
+    top = find_repository(vault)
+    if top is None:
+        return ""
+    is_here = here is not None and vault.is_relative_to(here) and here.is_relative_to(top)
+    git = "git" if is_here else f"git -C {shlex.quote(str(vault))}"
+    return f"`{git} status -u` lists what was written, `{git} add -N . && {git} diff` shows it; "
+
+
+@dataclass(slots=True)
+class Options:
+    """What every verb takes, given before or after its name."""
+
+    vault: str | None = None
+    home: str | None = None
+    as_json: bool = False
+    written: list[WrittenRun] = field(default_factory=list)
+
+    def open(self) -> KnowledgeBase:
+        """Open the vault and pass on what its configuration warns of."""
+        from memory_kb.kb import KnowledgeBase
+
+        kb = KnowledgeBase.open(self.vault, self.home)
+        kb.writer.on_written = self.written.append
+        for warning in kb.vault.warnings:
+            say(f"warning: {warning}")
+        return kb

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style, tell_id
-from memory_kb.cli.runs import finish_run
-from memory_kb.words import SCOPES
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import Options, clean, finish_run, one_line, print_json, print_problems, say, style, tell_id
+from memory_kb.model import SCOPES
 
 if TYPE_CHECKING:
-    from memory_kb.learning.rules.playbook import Rule
-    from memory_kb.learning.rules.rulefile import Imported
-    from memory_kb.reports import RunReport
+    from memory_kb.learning.playbook import Rule
+    from memory_kb.learning.playbook_file import Imported
+    from memory_kb.model import RunReport
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 
@@ -177,7 +176,7 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
     memory-kb rules export --yaml > playbook.yaml
     memory-kb rules export --tag python >> AGENTS.md
     """
-    from memory_kb.learning.rules.playbook import format_for_prompt
+    from memory_kb.learning.playbook import format_for_prompt
 
     words: dict[str, Any] = {name: value for name, value in (("scope", scope), ("tag", tag)) if value}
     with options.open() as kb:

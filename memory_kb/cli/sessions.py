@@ -1,4 +1,4 @@
-"""Verbs about sessions: session start, append, end, replay, search, import; `list` stands in `sessionlist`."""
+"""Session …."""
 
 from __future__ import annotations
 
@@ -7,20 +7,97 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style
-from memory_kb.cli.runs import how_to_look
-from memory_kb.cli.sessionlist import list_verb
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import Options, clean, how_to_look, one_line, print_json, print_problems, say, style
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.logs.transcripts import FORMATS
-from memory_kb.model import Problem
-from memory_kb.notes.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
+from memory_kb.model import (
+    Problem,
+    SessionHit,
+    SessionImported,
+    SessionSearch,
+    SessionShare,
+    SessionWritten,
+    StepReport,
+)
+from memory_kb.sessions.transcripts import FORMATS
+from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memory_kb.index.event_search import SessionSeen
+
+
+@click.command("list")
+@shared_options
+@click.option("--open", "only_open", is_flag=True, help="Only those that nobody ended.")
+@click.option("--agent", help="Only those in which this agent did something.")
+@click.option("--job", help="Only those with events of this job.")
+@click.option(
+    "-k", "--limit", type=click.IntRange(0), default=20, show_default=True, help="The most sessions to print."
+)
+@click.pass_obj
+def list_verb(options: Options, /, **chosen: Any) -> None:
+    """List the sessions, the one with the newest event first.
+
+    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and its last event in UTC, and
+    how many there are. A session that went on after its end is open again.
+
+    \b
+    memory-kb session list
+    memory-kb session list --open --agent coder
+    memory-kb session list --job api --limit 100 --json
+    """
+    with options.open() as kb:
+        found = kb.sessions.list(**chosen)
+    if options.as_json:
+        listed = [dataclasses.asdict(one) for one in found.sessions]
+        print_json({"sessions": listed, "total": found.total, "degraded": list(found.degraded)})
+        return
+    for note in found.degraded:
+        say(f"note: {note}")
+    _print_table(found.sessions)
+    if found.total > len(found.sessions):
+        say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
+    if not found.total:
+        narrowed = chosen["only_open"] or chosen["agent"] or chosen["job"]
+        say("No session fits." if narrowed else "There is no session yet; `memory-kb session start` begins one.")
+
+
+def _print_table(sessions: Sequence[SessionSeen]) -> None:
+    rows = [_row(one) for one in sessions]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join((style(first, fg="green"), *others)).rstrip())
+
+
+def _row(one: SessionSeen) -> tuple[str, ...]:
+    """Return a session as the cells of a line.
+
+    Example:
+        >>> from memory_kb.index.event_search import SessionSeen
+        >>> _row(SessionSeen("s1", "coder", "api", None, "2026-03-21T12:00:00.000Z", "2026-03-21T12:30:00.000Z", 1, "ended", "success"))
+        ('s1', 'ended success', 'coder', 'api', '2026-03-21 12:00', '2026-03-21 12:30', '1 event')
+    """
+    state = f"{one.state} {one.outcome}" if one.outcome else one.state
+    place = "/".join(filter(None, (one.job, one.task)))
+    moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
+    words = (
+        one.session,
+        state,
+        one.agent or "-",
+        place or "-",
+        *moments,
+        f"{one.events:,} event{'' if one.events == 1 else 's'}",
+    )
+    return tuple(map(one_line, words))
+
 
 _SHOWN = 300
 _SHOWN_PROBLEMS = 10
@@ -130,7 +207,7 @@ def _with(event: Event, usual: dict[str, Any]) -> Event:
 
 
 def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any]) -> Event:
-    from memory_kb.notes.events import make_event
+    from memory_kb.store.events import make_event
 
     arguments = chosen.pop("arguments")
     try:
@@ -245,7 +322,7 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
     memory-kb session end 0b1c42 --outcome success
     memory-kb undo --session 0b1c42
     """
-    from memory_kb.cli.steps import exit_code, print_steps
+    from memory_kb.cli.maintenance import exit_code, print_steps
 
     with options.open() as kb:
         folder = kb.vault.folder
@@ -272,7 +349,7 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
 
 def _tell_left(written: SessionWritten) -> None:
     """Say what could not be done, and how it is done yet."""
-    from memory_kb.cli.steps import tell_failures
+    from memory_kb.cli.maintenance import tell_failures
 
     tell_failures(written.steps, f"memory-kb session end {written.session}")
     conflicts = [conflict for step in written.steps for conflict in step.conflicts]
@@ -285,7 +362,7 @@ def _tell_left(written: SessionWritten) -> None:
 
 
 def _preview_end(options: Options, written: SessionWritten) -> int:
-    from memory_kb.cli.steps import exit_code, print_steps, steps_as_json
+    from memory_kb.cli.maintenance import exit_code, print_steps, steps_as_json
 
     if options.as_json:
         print_json(dataclasses.asdict(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})

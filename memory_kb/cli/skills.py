@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, print_problems, say, style, tell_id
-from memory_kb.cli.runs import CONFLICT, end_run, finish_run, print_preview, run_as_json
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import (
+    CONFLICT,
+    Options,
+    clean,
+    end_run,
+    finish_run,
+    one_line,
+    print_json,
+    print_preview,
+    print_problems,
+    run_as_json,
+    say,
+    style,
+    tell_id,
+)
 from memory_kb.errors import UsageError
+from memory_kb.model import SOURCES
 from memory_kb.text import shorten
-from memory_kb.words import SOURCES
 
 if TYPE_CHECKING:
-    from memory_kb.learning.procedures.skillplans import SkillMoved, SkillWritten
-    from memory_kb.learning.procedures.skills import Skill
+    from memory_kb.learning.skills import Skill, SkillMoved, SkillWritten
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ORDERS = ("thompson", "mean", "ucb")

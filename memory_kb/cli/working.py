@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Options, shared_options
-from memory_kb.cli.output import clean, one_line, print_json, say, style
-from memory_kb.cli.runs import finish_run
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import Options, clean, finish_run, one_line, print_json, say, style
 from memory_kb.errors import UnreadableInput
-from memory_kb.notes.events import NoEvent, load_object
+from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.working.handoffs import HandedOff, Handoff
-    from memory_kb.learning.working.ledgers import Checkpointed, Ledger
+    from memory_kb.learning.working import Checkpointed, HandedOff, Handoff, Ledger
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 _JOB = click.option("--job", help="The job it belongs to.")

@@ -1,4 +1,4 @@
-"""The four layers of activation: what always holds, what fits the task, procedures, what they link to (S1-6 to S1-13)."""
+"""The four layers of activation: what always holds, what fits the task, procedures, what they link to."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from datetime import date
 
 from memory_kb.context.framing import LINE_LENGTH, as_line
-from memory_kb.learning.memories import Memory
-from memory_kb.learning.rules.confidence import read_evidence
-from memory_kb.learning.rules.playbook import RULE_KINDS, format_rule
-from memory_kb.learning.upkeep.archive import activation_score
-from memory_kb.ports import TokenCounter
+from memory_kb.learning.ageing import activation_score
+from memory_kb.learning.confidence import read_evidence
+from memory_kb.learning.playbook import RULE_KINDS, format_rule
+from memory_kb.model import KINDS, PRIORITIES
+from memory_kb.providers.base import TokenCounter
+from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
-from memory_kb.words import KINDS, PRIORITIES
 
-#: Kinds that always hold when their priority is high enough (S1-7).
+#: Kinds that always hold when their priority is high enough.
 BASELINE_KINDS = ("policy", "architecture", "preference")
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
-#: Entries below this are not injected (S1-10).
+#: Entries below this are not injected.
 MIN_ACTIVATION = 0.3
 #: An entry longer than this stands in a line by its title.
 _SHORT = 200
@@ -112,14 +112,14 @@ def build_layers(
 
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
-    """Return the policies, architecture and preferences of high priority, the weightiest first (S1-7, S1-40)."""
+    """Return the policies, architecture and preferences of high priority, the weightiest first."""
     high = (one for one in memories if one.kind in BASELINE_KINDS and priority_of(one) in _BASELINE_PRIORITIES)
     holding = [one for one in high if _is_in_force(one) and not one.is_unverified]
     return sorted(holding, key=lambda one: (-PRIORITIES[priority_of(one)], -_activation(one, today), one.path, one.id))
 
 
 def order_contextual(memories: Iterable[Memory], today: date) -> list[Memory]:
-    """Return the entries that are still present enough, the most present first (S1-8, S1-10).
+    """Return the entries that are still present enough, the most present first.
 
     Those too long for a line are left to the retrieved learnings, which show them in full.
     """

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from memory_kb.index.watcher_lock import has_watcher
-from memory_kb.notes.vault import MACHINE
+from memory_kb.vault import MACHINE
 
 #: The folder of the questions, in a machine folder.
 QUESTIONS = "questions"

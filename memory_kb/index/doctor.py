@@ -1,7 +1,4 @@
-"""Examinations of the notes and of the index.
-
-The notes are searched for what a person should mend, the index for what we should.
-"""
+"""Examine notes and index."""
 
 from __future__ import annotations
 
@@ -13,23 +10,50 @@ from pathlib import Path
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.filters import EVERYTHING
-from memory_kb.index.comparing import has_same_bytes
-from memory_kb.index.indexer import survey
-from memory_kb.index.inventory import count_stems, links_of, name_entries, stem_of
-from memory_kb.index.places import Places
-from memory_kb.index.reading import decode, read_file, read_note
+from memory_kb.index.listing import Places, count_stems, links_of, name_entries, stem_of
+from memory_kb.index.rows import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.standing import check_queries
-from memory_kb.model import FileStat, Problem
-from memory_kb.notes.anchors import find_anchor, say_missing
-from memory_kb.notes.changes import read_note_text
-from memory_kb.notes.vault import Vault, default_status, locate
-from memory_kb.notes.walk import walk
-from memory_kb.notes.wikilinks import find_wikilinks
-from memory_kb.ports import StoredEntry
+from memory_kb.index.sync import has_same_bytes, survey
+from memory_kb.markdown.links import find_wikilinks
+from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.model import EVERYTHING, FileStat, Problem, StoredEntry
 from memory_kb.settings import Settings
+from memory_kb.store.files import read_if_there, read_note_text
+from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
+from memory_kb.store.walk import walk
 from memory_kb.text import readable_name
+from memory_kb.vault import Vault, default_status, locate
+
+
+def queries_path(vault: Vault) -> str:
+    """Return the path of a vault's standing queries."""
+    return f"memory/{QUERIES}" if vault.memory else QUERIES
+
+
+def read_queries(vault: Vault) -> Queries:
+    """Return a vault's standing queries, and what is wrong with their file."""
+    path = queries_path(vault)
+    data = read_if_there(path, vault.resolve(path))
+    return parse_queries((data or b"").decode("utf-8", "replace"), path)
+
+
+def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
+    """Yield what is wrong with the standing queries, and what they expect that is nowhere."""
+    read = read_queries(vault)
+    yield from read.problems
+    if not read.queries:
+        return
+    entries = [(entry.entry_id, entry.source) for entry in index.entries(EVERYTHING)]
+    whole = {name for entry in entries for name in entry}
+    for query in read.queries:
+        for wanted in query.expect:
+            if wanted not in whole and not any(names(wanted, *entry) for entry in entries):
+                yield Problem(
+                    queries_path(vault),
+                    query.line,
+                    f"{query.question!r} expects {wanted!r}, and no entry is called that",
+                )
+
 
 #: A temporary file this old belongs to no running write; seconds.
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
@@ -198,9 +222,9 @@ def _agrees(vault: Vault, index: SqliteIndex, settings: Settings, file: FileStat
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:
     """Delete the temporary files that a killed write left behind; yield each."""
     for root in vault.roots:
-        for folder, folders, names in os.walk(root.folder):
+        for folder, folders, files in os.walk(root.folder):
             folders[:] = [name for name in folders if name != ".git"]
-            for name in names:
+            for name in files:
                 file = Path(folder, name)
                 if (
                     name.startswith(".memory-kb-")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from memory_kb.index.confirmation import find_question
-from memory_kb.notes.vault import Vault
+from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler

@@ -1,11 +1,18 @@
-"""The tables of `.memory.db`.
-
-There are no migrations: another version is rebuilt from the notes.
-"""
+"""Tables; open, check, replace."""
 
 from __future__ import annotations
 
-from memory_kb.entry import Chunk
+import contextlib
+import errno
+import itertools
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from memory_kb.model import Chunk
+from memory_kb.vault import hold_lock
 
 _META = """
 -- Facts about the index itself, one per key.
@@ -140,3 +147,298 @@ def create_statements(tokenizer: str) -> str:
     return "".join(
         (_META, _FILE_META, _CHUNKS, _TEXTS, _FTS.format(tokenizer=tokenizer.replace("'", "")), _EMBEDDING_CACHE)
     )
+
+
+#: "mkb1", so that a foreign SQLite file in our place is known as one.
+APPLICATION_ID = 0x6D6B6231
+#: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
+#: 6, sections instead of passages.
+SCHEMA_VERSION = 6
+#: Seconds a statement waits for another process's commit.
+BUSY_SECONDS = 30.0
+#: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.
+MADE_HERE = "made_here"
+#: The index in a machine folder.
+DATABASE = ".memory.db"
+#: In the place of a path: an index in memory, for a moment.
+MEMORY = Path(":memory:")
+#: The lock of whoever indexes, beside the database.
+LOCK = "index.lock"
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "disk image",
+    "vtable constructor failed",
+    "no such table",
+    "Could not decode",
+    "invalid fts5",
+)
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+#: With less room SQLite cannot begin to work: its shared memory alone takes half of this.
+_LEAST_ROOM = 65_536
+
+
+def connect(place: Path | str) -> sqlite3.Connection:
+    """Open a connection in autocommit mode with our settings, to a path or a URI.
+
+    Nothing is checked yet.
+    """
+    is_uri = isinstance(place, str)
+    connection = sqlite3.connect(place, uri=is_uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    with _closing_on_error(connection):
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -16000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def explain_unusable(error: Exception, path: Path) -> tuple[str, str]:
+    """Return why a database cannot be used, and what to do about it.
+
+    SQLite calls a disk without room anything, an I/O error too; so the disk is asked.
+    """
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    try:
+        is_full = shutil.disk_usage(path.parent).free < _LEAST_ROOM
+    except OSError:
+        is_full = False
+    if is_full or "is full" in reason or getattr(error, "errno", None) == errno.ENOSPC:
+        return f"the disk is full ({reason})", "make room on the disk, or set index.path in your own configuration"
+    return reason, "check the folder's permissions, or set index.path in your own configuration"
+
+
+@contextlib.contextmanager
+def _closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
+def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the application id and schema version.
+
+    Reading them also finds out a file that is no database.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def open_database(
+    path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None
+) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Open the index, making or remaking it as needed; one that does not bear `mark` was made elsewhere.
+
+    Return what had to be remade too.
+    """
+    connection, notices = _open_any(path, tokenizer, wait)
+    with _closing_on_error(connection):
+        if mark is None or path == MEMORY or _bears(connection, mark):
+            return connection, notices
+    seen = identify_file(path)
+    connection.close()
+    with hold_lock(path.with_name(LOCK), wait):
+        if identify_file(path) == seen:
+            notices += (
+                f"{path.name} was not made by this machine; it is kept as {_set_aside(path, '.foreign')} and rebuilt",
+            )
+    connection, more = _open_any(path, tokenizer, wait)
+    with _closing_on_error(connection):
+        _bears(connection, mark)
+    return connection, notices + more
+
+
+def _bears(connection: sqlite3.Connection, mark: str) -> bool:
+    """Tell whether an index bears a mark; an empty one is given it."""
+    try:
+        held = connection.execute("SELECT value FROM meta WHERE key = ?", (MADE_HERE,)).fetchone()
+        if held:
+            return bool(held[0] == mark)
+        if connection.execute("SELECT 1 FROM file_meta UNION ALL SELECT 1 FROM chunks LIMIT 1").fetchone():
+            return False
+        connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (MADE_HERE, mark))
+    except sqlite3.OperationalError as exc:
+        return not is_damage(exc)  # a disk that is full, or may not be written to, leaves an empty index without it
+    return True
+
+
+def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Open the index, making or remaking it as needed.
+
+    Say what had to be remade, for which another process that indexes is waited for. A file that is not a database, or not ours, is moved aside, under a
+    lock, since other processes may be opening it too. An index of another version is emptied
+    inside a transaction; vectors in it stay. A new one takes over the vectors of the one that was
+    moved aside last, as far as they can be read.
+    """
+    notices: list[str] = []
+    if path == MEMORY:
+        connection = connect(path)
+        create(connection, tokenizer)
+        return connection, ()
+    usual = _open_usual(path)
+    if usual:
+        return usual, ()
+    if _is_unusable(path):
+        with hold_lock(path.with_name(LOCK), wait):
+            if _is_unusable(path):
+                notices.append(f"{path.name} was not a usable index; it is kept as {_set_aside(path)} and rebuilt")
+    connection = connect(path)
+    with _closing_on_error(connection):
+        application, version = read_version(connection)
+        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+            if version:
+                notices.append(
+                    f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt"
+                )
+            with hold_lock(path.with_name(LOCK), wait):
+                create(connection, tokenizer)
+                if not version:
+                    _take_over_vectors(connection, path)
+    return connection, tuple(notices)
+
+
+def _open_usual(path: Path) -> sqlite3.Connection | None:
+    """Return a connection to an index as we expect it, or None.
+
+    It is ours and of this version; anything else gives None. Where there is no room or no right for the files
+    that SQLite keeps beside it, it can be read all the same, as it is.
+    """
+    try:
+        return _open_checked(path)
+    except sqlite3.OperationalError as exc:
+        if is_damage(exc) or "locked" in str(exc) or _has_content(path.with_name(f"{path.name}-wal")):
+            raise
+        if not _has_content(path):
+            raise
+        frozen = _open_checked(f"{path.absolute().as_uri()}?immutable=1")
+        if frozen is None:
+            raise
+        return frozen
+
+
+def _open_checked(place: Path | str) -> sqlite3.Connection | None:
+    connection = None
+    try:
+        connection = connect(place)
+        if read_version(connection) == (APPLICATION_ID, SCHEMA_VERSION):
+            return connection
+    except sqlite3.DatabaseError as exc:
+        if connection:
+            connection.close()
+        if not is_damage(exc):
+            raise
+        return None
+    connection.close()
+    return None
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def is_frozen(connection: sqlite3.Connection) -> bool:
+    """Return whether a connection only reads, whatever happens to the file meanwhile."""
+    try:
+        return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal")
+    except sqlite3.Error:
+        return False
+
+
+def _is_unusable(path: Path) -> bool:
+    """Tell whether what stands in our place is no index of ours.
+
+    Such a file is no database, or somebody else's.
+    """
+    if not path.exists():
+        return False
+    connection = connect(path)
+    try:
+        application, _ = read_version(connection)
+        objects = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return bool(objects) and application != APPLICATION_ID
+    except sqlite3.DatabaseError as exc:
+        if not is_damage(exc):
+            raise
+        return True
+    finally:
+        connection.close()
+
+
+def create(connection: sqlite3.Connection, tokenizer: str) -> None:
+    """Make the tables anew in one transaction, unless another process just did."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
+            run_script(connection, DROP + create_statements(tokenizer))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # a full disk has ended the transaction already
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:
+    broken = [file for file in path.parent.glob(f"{path.name}.broken*") if not file.name.endswith(_SIDE_FILES[1:])]
+    if broken:
+        from memory_kb.index.vectors import EmbeddingCache
+
+        with contextlib.suppress(OSError, sqlite3.Error):
+            EmbeddingCache(connection).take_over(max(broken, key=lambda file: file.stat().st_mtime_ns))
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run several statements inside the transaction that is open."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def identify_file(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at a path from another one put in its place, None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def replace_damaged(path: Path, seen: tuple[int, int] | None) -> str | None:
+    """Set a damaged database aside; return its new name.
+
+    This is for errors that only a query finds. What was found damaged is told by `seen`; if there
+    is another file in its place, somebody else was faster, and nothing is done.
+    """
+    with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+        return _set_aside(path) if identify_file(path) == seen else None
+
+
+def _set_aside(path: Path, ending: str = ".broken") -> str:
+    kept = path.with_name(path.name + ending)
+    for number in itertools.count(2):
+        if not kept.exists():
+            break
+        kept = path.with_name(f"{path.name}{ending}-{number}")
+    for side in _SIDE_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(path.with_name(path.name + side), kept.with_name(kept.name + side))
+    return kept.name
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether an error means that the file itself is broken.
+
+    Other errors mean that it is busy or misused.
+    """
+    text = str(error)
+    return any(sign in text for sign in _DAMAGE)

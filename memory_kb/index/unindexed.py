@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import heapq
 
-from memory_kb.index.comparing import Difference, Verdict, differences, has_same_bytes
-from memory_kb.index.database import MEMORY
-from memory_kb.index.indexer import put_note
-from memory_kb.index.reading import read_file
+from memory_kb.index.rows import read_file
+from memory_kb.index.schema import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sync import Difference, Verdict, differences, has_same_bytes, put_note
 from memory_kb.model import Region
-from memory_kb.notes.vault import Vault
-from memory_kb.notes.walk import Reach
 from memory_kb.settings import Settings
+from memory_kb.store.walk import Reach
+from memory_kb.vault import Vault
 
 #: So many files are read at most, the newest first.
 _MOST_FILES = 300

@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.confirmation import confirm, prepare_questions
 from memory_kb.index.file_events import Changes, Observer
-from memory_kb.index.keeper import VaultIndex, count_files
+from memory_kb.index.vault_index import VaultIndex, count_files
 from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock
-from memory_kb.model import Problem, SyncReport
-from memory_kb.notes.machine import prepare_machine
-from memory_kb.notes.vault import MACHINE, Vault
-from memory_kb.notes.walk import EVERYWHERE, UNLISTED
-from memory_kb.reports import WatchReport
+from memory_kb.model import Problem, SyncReport, WatchReport
 from memory_kb.settings import Settings
+from memory_kb.store.machine import prepare_machine
+from memory_kb.store.walk import EVERYWHERE, UNLISTED
+from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
-    from memory_kb.index.indexer import Progress
+    from memory_kb.index.sync import Progress
 
 #: Work that follows a batch, in a thread of its own. It opens an index of its own, ends soon after the event is
 #: set, and returns what a person should know.
@@ -93,7 +92,7 @@ class Watcher:
     def __init__(
         self,
         locate: Callable[[], Vault],
-        open: Callable[[], Watched],  # noqa: A002
+        open: Callable[[], Watched],
         audience: Audience,
         stop: threading.Event,
         *,

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory_kb.errors import VaultBusy, VaultNotFound
-from memory_kb.locks import hold_lock
-from memory_kb.notes.vault import Vault
+from memory_kb.vault import Vault, hold_lock
 
 _FOLDER = "watchers"
 _TRIES, _SECONDS = 20, 1.0

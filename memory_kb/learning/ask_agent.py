@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from memory_kb.notes.events import Event
+from memory_kb.store.events import Event
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"

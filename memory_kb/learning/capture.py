@@ -14,14 +14,13 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret, is_redacted
-from memory_kb.learning.intake import Offer
-from memory_kb.learning.logs.wrappers import own_words
-from memory_kb.learning.remember import Draft
+from memory_kb.learning.ingest import Offer
+from memory_kb.learning.new_entry import Draft
 from memory_kb.learning.sentences import sentences
-from memory_kb.model import Location
-from memory_kb.notes.events import Event
-from memory_kb.notes.splice import Value
-from memory_kb.reports import RunReport
+from memory_kb.learning.wrappers import own_words
+from memory_kb.markdown.splice import Value
+from memory_kb.model import Location, RunReport
+from memory_kb.store.events import Event
 from memory_kb.text import has_cjk, shorten
 
 #: How many characters of their own a message has that is read, and words a statement (of CJK, characters).

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory_kb.learning.intake import Offer
-from memory_kb.learning.lessons import generalise, same_words
-from memory_kb.learning.remember import Draft
+from memory_kb.learning.duplicates import generalise, same_words
+from memory_kb.learning.ingest import Offer
+from memory_kb.learning.new_entry import Draft
+from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Retry, Reverted, Trace
-from memory_kb.notes.splice import Value
 from memory_kb.text import shorten
 
 _TITLE = 80

@@ -15,17 +15,13 @@ from pygls.uris import to_fs_path
 
 from memory_kb import __version__
 from memory_kb.errors import MemoryKBError
-from memory_kb.lsp.acting import offer_actions, to_diagnostic
-from memory_kb.lsp.completing import complete
-from memory_kb.lsp.desk import Desk
-from memory_kb.lsp.edits import make_workspace_edit
-from memory_kb.lsp.hovering import tell_field, tell_standing
-from memory_kb.lsp.pages import Page
-from memory_kb.lsp.spots import blocks, find_spot
-from memory_kb.lsp.subjects import Subject, find_subject, list_symbols
-from memory_kb.notes.composing import Composition
-from memory_kb.notes.vault import locate
-from memory_kb.verbs.authoring import Named
+from memory_kb.learning.drafting import Named
+from memory_kb.lsp.actions import make_workspace_edit, offer_actions, tell_field, tell_standing, to_diagnostic
+from memory_kb.lsp.completion import complete
+from memory_kb.lsp.places import Page, Subject, blocks, find_spot, find_subject, list_symbols
+from memory_kb.lsp.workspace import Desk
+from memory_kb.store.render_changes import Composition
+from memory_kb.vault import locate
 
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5

@@ -6,12 +6,10 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Llm
-from memory_kb.providers.calls import Calls, Timing
-from memory_kb.providers.llms import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
-from memory_kb.providers.refusals import Service
+from memory_kb.providers.base import Llm
+from memory_kb.providers.http import Calls, Service, Timing, is_loopback, open_line, place_of
+from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
-from memory_kb.providers.wire import is_loopback, open_line, place_of
 
 if TYPE_CHECKING:
     import anthropic

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.notes.injected import wrap
-from memory_kb.providers.forms import Misfilled
-from memory_kb.providers.llms import fill_form, with_schema
+from memory_kb.providers.llm import Misfilled, fill_form, with_schema
 from memory_kb.providers.spending import SpendLog, Usage
-from memory_kb.text import count_tokens
+from memory_kb.text import count_tokens, wrap
 
 #: The variable that switches every hook of ours off; the value is `off`.
 HOOKS = "MEMORY_KB_HOOKS"

@@ -1,4 +1,4 @@
-"""Embeddings from Gemini."""
+"""Both kinds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Limits, Purpose, Space
-from memory_kb.providers.calls import DOCUMENTS, QUERY, Calls, Pace, Timing
-from memory_kb.providers.refusals import Service
-from memory_kb.providers.vectors import check_vectors, embed_all
-from memory_kb.providers.wire import Connection, is_loopback, open_line, place_of
+from memory_kb.providers.base import Limits, Llm, Purpose, Space
+from memory_kb.providers.embeddings import check_vectors, embed_all
+from memory_kb.providers.http import (
+    DOCUMENTS,
+    QUERY,
+    Calls,
+    Connection,
+    Pace,
+    Service,
+    Timing,
+    is_loopback,
+    open_line,
+    place_of,
+)
+from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
+from memory_kb.providers.spending import SpendLog, Usage
 
 if TYPE_CHECKING:
     import httpx2
     from google import genai
 
-    from memory_kb.ports import Vectors
+    from memory_kb.providers.base import Vectors
+
 
 USUAL_ADDRESS = "https://generativelanguage.googleapis.com"
 USUAL_MODEL = "gemini-embedding-001"
@@ -152,3 +164,52 @@ class GeminiEmbedder:
         vectors = check_vectors(np.array(rows or np.zeros((0, 0)), np.float32), len(texts), self._dimension, name)
         self._dimension = self._dimension or vectors.shape[1]
         return vectors
+
+
+USUAL_LLM = "gemini-3.8-flash"
+
+
+def gemini_llm(
+    model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None
+) -> Llm:
+    """Return a model of Gemini, or of the server at `base_url`."""
+    name = (model or USUAL_LLM).removeprefix("models/")
+
+    def ask(client: genai.Client, question: Question) -> Reply:
+        from google.genai.types import AutomaticFunctionCallingConfig, FinishReason, GenerateContentConfig, HttpOptions
+
+        answer = client.models.generate_content(
+            model=name,
+            contents=question.prompt,
+            config=GenerateContentConfig(
+                max_output_tokens=OUTPUT_TOKENS,
+                response_mime_type="application/json",
+                response_json_schema=dict(question.schema) if question.level == "schema" else None,
+                automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
+                automatic_continuation=False,
+                http_options=HttpOptions(timeout=max(1, int(1000 * question.seconds))),
+            ),
+        )
+        parts = [
+            part for choice in (answer.candidates or [])[:1] if choice.content for part in choice.content.parts or []
+        ]
+        text = "".join(part.text for part in parts if part.text and not part.thought)
+        is_cut = (
+            bool(answer.candidates)
+            and answer.candidates is not None
+            and answer.candidates[0].finish_reason == FinishReason.MAX_TOKENS
+        )
+        counts = answer.usage_metadata
+        if counts is None or counts.prompt_token_count is None:
+            return Reply(text, None, is_cut)
+        written = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
+        return Reply(text, Usage(counts.prompt_token_count, written), is_cut)
+
+    is_free = is_loopback(base_url)
+    return RemoteLlm(
+        Model("gemini", name, is_free),
+        Calls(service_of(base_url, key, "llm"), timing),
+        log,
+        lambda: open_client(base_url, key),
+        ask,
+    )

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.ports import Limits, Purpose, Space
+from memory_kb.providers.base import Limits, Purpose, Space
 from memory_kb.providers.model_config import find_fingerprint, find_name, find_onnx, read_config
 
 if TYPE_CHECKING:
-    from memory_kb.ports import Vectors
+    from memory_kb.providers.base import Vectors
     from memory_kb.providers.inference import Model
 
 _TEXTS, _TOKENS = 64, 16_384

@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.providers.http import place_of
 from memory_kb.providers.model_config import DEFAULT_OWNER, find_onnx, is_name, read_config
-from memory_kb.providers.wire import place_of
 
 _HUB = "https://huggingface.co"
 _NEEDED = re.compile(

@@ -6,9 +6,9 @@ import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memory_kb.notes.vault import Vault
-    from memory_kb.ports import Llm
-    from memory_kb.providers.tokenizing import ChosenCounter
+    from memory_kb.providers.base import Llm
+    from memory_kb.providers.embeddings import ChosenCounter
+    from memory_kb.vault import Vault
 
 
 class Models:
@@ -24,7 +24,7 @@ class Models:
         Raises:
             ProviderFailed: it lacks its key.
         """
-        from memory_kb.providers.choosing import choose_llm
+        from memory_kb.providers.choose import choose_llm
         from memory_kb.providers.spending import SpendLog
 
         chosen = self._vault.settings.llm
@@ -34,6 +34,6 @@ class Models:
     @functools.cached_property
     def counter(self) -> ChosenCounter:
         """What counts the tokens of budgets."""
-        from memory_kb.providers.tokenizing import choose_counter
+        from memory_kb.providers.embeddings import choose_counter
 
         return choose_counter(self._vault.settings.context.tokenizer)

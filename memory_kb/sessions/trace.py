@@ -11,15 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from memory_kb.learning.capture import asks_to_revert
-from memory_kb.learning.extraction.conversation import clean, is_human
-from memory_kb.learning.logs.wrappers import own_words
+from memory_kb.learning.prompt import clean, is_human
+from memory_kb.learning.wrappers import own_words
 from memory_kb.model import Check, Commit, Failure, Retry, Reverted, Step, Trace
-from memory_kb.notes.events import Event, seconds_between
-from memory_kb.notes.injected import is_own_call
 from memory_kb.sessions.failures import Fault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, find_failed, read_answer, read_call
-from memory_kb.text import shorten
+from memory_kb.store.events import Event, seconds_between
+from memory_kb.text import is_own_call, shorten
 
 #: More tasks than this in one session are reported in the last one's episode.
 TASKS = 50

@@ -14,13 +14,12 @@ from starlette.responses import JSONResponse, Response
 
 from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.reports import RunReport
+from memory_kb.learning.entries import Source
+from memory_kb.model import RunReport
 from memory_kb.settings import Ranking
-from memory_kb.verbs.editing import Source
-from memory_kb.web.asking import Parameters, one
-from memory_kb.web.curves import Aged, Curve, draw_curve
-from memory_kb.web.desk import BadForm, Desk, see_other
-from memory_kb.web.markdown import MAX_CHARACTERS, Place, render
+from memory_kb.web.charts import Aged, Curve, draw_curve
+from memory_kb.web.render import MAX_CHARACTERS, Place, render
+from memory_kb.web.site import BadForm, Desk, Parameters, one, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -6,10 +6,9 @@ import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.kb import KnowledgeBase
-from memory_kb.notes.events import Event
-from memory_kb.web.asking import PAGE_SIZE, one, read_asked
-from memory_kb.web.desk import Desk
-from memory_kb.web.marking import Piece
+from memory_kb.store.events import Event
+from memory_kb.web.highlight import Piece
+from memory_kb.web.site import PAGE_SIZE, Desk, one, read_asked
 
 if TYPE_CHECKING:
     from starlette.requests import Request

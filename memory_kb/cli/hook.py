@@ -1,0 +1,207 @@
+"""What agents call, `memory-kb hook`. Whatever goes wrong, it prints nothing and ends well.
+
+Agents wait for it, so that it parses its few words itself: loading click takes as long as the work.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.errors import UsageError, VaultNotFound
+
+if TYPE_CHECKING:
+    from memory_kb.vault import Vault
+
+_LOG = "hooks.log"
+#: The log is cut to its newer half when it gets longer, in bytes.
+_MAX_LOG = 256_000
+_MAX_LINE = 2_000
+#: The variable that switches hooks off, as for the agent that `llm.command` starts.
+_SWITCH = "MEMORY_KB_HOOKS"
+#: What the process that ends sessions is called with.
+_FINISH = "finish"
+
+
+class Words(NamedTuple):
+    """What the command was called with."""
+
+    event: str = ""
+    sessions: tuple[str, ...] = ()
+    agent: str = "claude-code"
+    vault: str | None = None
+    home: str | None = None
+
+
+def read_words(arguments: Sequence[str]) -> Words:
+    """Return the words of a command line, `hook` taken off.
+
+    Raises:
+        UsageError: an option lacks its value, or there is no event.
+
+    Example:
+        >>> read_words(["prompt", "--agent", "codex", "--vault=/notes"])
+        Words(event='prompt', sessions=(), agent='codex', vault='/notes', home=None)
+    """
+    named: dict[str, str] = {}
+    plain: list[str] = []
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        name, is_given, value = word.partition("=")
+        if name in ("--agent", "--vault", "--home"):
+            if not is_given and not left:
+                raise UsageError(f"{name} lacks its value")
+            named[name[2:]] = value if is_given else left.pop(0)
+        elif word != "--json":
+            plain.append(word)
+    if not plain:
+        raise UsageError("a hook needs the name of an event")
+    return Words(plain[0], tuple(plain[1:]), **named)
+
+
+def answer(arguments: Sequence[str]) -> None:
+    """Answer an agent: what it says is on stdin, what it gets goes to stdout.
+
+    With `MEMORY_KB_HOOKS=off` nothing is read, written or printed.
+    """
+    if os.environ.get(_SWITCH) == "off":
+        return
+    machine: Path | None = None
+    words = Words()
+    try:
+        words = read_words(arguments)
+        if words.event == _FINISH:
+            _finish(words, words.sessions)
+            return
+        from memory_kb.agents.agent import find_agent
+        from memory_kb.agents.payloads import MAX_INPUT, read_call
+
+        agent = find_agent(words.agent)
+        data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT + 1)
+        try:
+            call = read_call(agent, words.event, data)
+            found = _find_vault(words, call.folders)
+        except UsageError:
+            machine = _find_machine(words)
+            raise
+        if found is None:
+            return
+        from memory_kb.kb import KnowledgeBase
+
+        with KnowledgeBase.open(found.folder, words.home) as kb:
+            machine = kb.vault.machine
+            done = kb.hook(words.event, call, agent)
+        if done.output:
+            sys.stdout.write(done.output)
+            sys.stdout.flush()
+        if done.over:
+            _spawn(found.folder, words.home, done.over, machine)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory
+        folder = machine / "log" if machine else _spare_folder(os.environ, words.home)
+        _log(folder, f"{words.event[:40]} ({words.agent[:40]}): {type(exc).__name__}: {exc}")
+
+
+def _find_vault(words: Words, folders: Sequence[str]) -> Vault | None:
+    """Return the vault that was named, or the one around where the agent works; None where there is none."""
+    from memory_kb.vault import find_vault
+
+    project = os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_PROJECT_DIR")
+    for place in (*folders, *((project,) if project else ()), os.getcwd()):
+        if os.path.isdir(place):
+            try:
+                return find_vault(words.vault, words.home, environ=os.environ, cwd=Path(place).absolute())
+            except VaultNotFound:
+                if words.vault:
+                    raise
+    return None
+
+
+def _find_machine(words: Words) -> Path | None:
+    """Return the machine folder of the vault around us, for its log."""
+    from memory_kb.store.machine import choose_machine
+
+    found = _find_vault(words, ())
+    return choose_machine(found, None, os.environ).folder if found else None
+
+
+def _spawn(vault: Path, home: str | None, sessions: Sequence[str], machine: Path) -> None:
+    """End sessions in a process of its own, which the agent need not wait for."""
+    from memory_kb.plainfiles import append_plain, make_folder
+
+    folder = make_folder(machine / "log")
+    _trim(folder / _LOG)
+    import subprocess
+
+    command = [
+        sys.executable,
+        "-m",
+        "memory_kb",
+        "hook",
+        _FINISH,
+        *sessions,
+        "--vault",
+        str(vault),
+        *(("--home", home) if home else ()),
+    ]
+    detached: Mapping[str, Any] = {"creationflags": 0x00000208} if os.name == "nt" else {"start_new_session": True}
+    with append_plain(folder / _LOG) as log:
+        subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=vault, close_fds=True, **detached
+        )
+
+
+def _finish(words: Words, sessions: Sequence[str]) -> None:
+    from memory_kb.kb import KnowledgeBase
+
+    with KnowledgeBase.open(words.vault, words.home) as kb:
+        for session in sessions:
+            try:
+                kb.hook_finish([session])
+            except Exception as exc:  # noqa: BLE001 - the others are ended all the same
+                _log(kb.vault.machine / "log", f"ending {session[:128]}: {type(exc).__name__}: {exc}")
+
+
+def _spare_folder(environ: Mapping[str, str], home: str | None = None) -> Path | None:
+    """Return the home's folder of logs, if there is a home."""
+    place = (
+        Path(home or environ.get("MEMORY_KB_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".memory")
+        / ".memory-kb"
+    )
+    return place / "log" if place.is_dir() else None
+
+
+def _log(folder: Path | None, message: str) -> None:
+    """Add a line to the log, if it can be."""
+    if folder is None:
+        return
+    from datetime import UTC, datetime
+
+    line = " ".join(message.split())[:_MAX_LINE].encode("utf-8", "backslashreplace")
+    try:
+        from memory_kb.plainfiles import append_plain, make_folder
+
+        make_folder(folder)
+        _trim(folder / _LOG)
+        with append_plain(folder / _LOG) as log:
+            log.write(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ ").encode() + line + b"\n")
+    except OSError:
+        return
+
+
+def _trim(file: Path) -> None:
+    """Cut a log that is too long to its newer half."""
+    try:
+        if file.stat().st_size <= _MAX_LOG:
+            return
+        data = file.read_bytes()[-_MAX_LOG // 2 :]
+        part = file.with_name(f"{_LOG}.{os.getpid()}.tmp")
+        part.write_bytes(data[data.find(b"\n") + 1 :])
+        os.replace(part, file)
+    except OSError:
+        return

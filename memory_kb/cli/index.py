@@ -1,0 +1,435 @@
+"""Index status doctor lint model cache watch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from types import FrameType
+from typing import Any
+
+import click
+
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import (
+    FileProgress,
+    Options,
+    ShareProgress,
+    one_line,
+    print_json,
+    print_note_problems,
+    print_table,
+    say,
+)
+from memory_kb.errors import UsageError
+from memory_kb.kb import KnowledgeBase
+from memory_kb.model import Problem, WatchReport
+
+#: Exit code of a verb that found something to mend.
+FINDINGS = 7
+
+
+@click.command("index")
+@shared_options
+@click.option("--rebuild", is_flag=True, help="Start from nothing; searches see the old state until it is done.")
+@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option(
+    "--dry-run", is_flag=True, help="Tell what would be indexed and embedded, and what that costs; write nothing."
+)
+@click.pass_obj
+def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool) -> None:
+    """Bring the index to what the files say. Searches do this by themselves.
+
+    With an embedding provider, vectors are made too, for what has none yet. They are kept as they
+    come: Ctrl-C loses nothing, and nothing is paid for twice.
+
+    \b
+    memory-kb index
+    memory-kb index --dry-run
+    memory-kb --vault ~/notes index --rebuild
+    """
+    if dry_run:
+        _print_plan(options, embed=not no_embed)
+        return
+    with options.open() as kb, FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
+        report = kb.sync(
+            rebuild=rebuild,
+            embed=not no_embed,
+            progress=progress,
+            embed_progress=embedding.report,
+            on_wait=lambda: say("waiting for another process that is indexing …"),
+        )
+    if options.as_json:
+        problems = [dataclasses.asdict(problem) for problem in report.problems]
+        print_json(report._asdict() | {"problems": problems, "seconds": round(report.seconds, 3)})
+        return
+    for notice in report.notices:
+        say(f"note: {notice}")
+    print_note_problems(report.problems)
+    counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
+    embedded = f", {report.embedded:,} embedded" if report.embedded else ""
+    click.echo(f"{counts}{embedded} in {report.seconds:.2f} s")
+
+
+def _print_plan(options: Options, *, embed: bool) -> None:
+    """Tell what `index` would do."""
+    with options.open() as kb:
+        status = kb.status()
+        estimate = kb.estimate() if embed else None
+    counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
+    if options.as_json:
+        print_json(counts | {"embed": estimate and estimate._asdict(), "dry_run": True})
+        return
+    rows: dict[str, object] = {f"to be {name}": f"{count:,} files" for name, count in counts.items()}
+    if estimate:
+        price = (
+            "no price known"
+            if estimate.usd is None
+            else f"about ${estimate.usd:,.4f}"
+            if estimate.usd
+            else "free of charge"
+        )
+        rows["to be embedded"] = f"{estimate.texts:,} passages, about {estimate.tokens:,} tokens, {price}"
+    print_table(rows)
+
+
+@click.command("status")
+@shared_options
+@click.option("--check", is_flag=True, help="Read every file: finds an edit that kept size and time, too.")
+@click.pass_obj
+def status_verb(options: Options, /, check: bool) -> None:
+    """Compare disk and index as they are now. Nothing is changed.
+
+    By size and time; an edit of the same size with its time put back shows with --check, or in `doctor`, and `index --rebuild` takes it in.
+
+    \b
+    memory-kb status --json
+    memory-kb status --check
+    """
+    with options.open() as kb:
+        status = kb.status(check=check)
+    if options.as_json:
+        print_json(
+            dataclasses.asdict(status)
+            | {"pending": status.pending, "vectors": [one._asdict() for one in status.vectors]}
+        )
+        return
+    when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
+    pending = (
+        f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone"
+        if status.pending
+        else "none"
+    )
+    print_table(
+        {
+            "vault": status.vault,
+            "home": status.home,
+            "index": status.index,
+            "files": f"{status.files:,}",
+            "not indexed yet": pending,
+            "last change": f"{when} (generation {status.generation})",
+            "problems": f"{len(status.problems):,}",
+        }
+        | {
+            f"vectors of {one.model}": f"{one.chunks:,} passages{f', {one.missing:,} still without' if one.missing else ''}"
+            for one in status.vectors
+        }
+    )
+
+
+def _report(
+    options: Options, problems: tuple[Problem, ...], extra: dict[str, Any], repaired: tuple[str, ...] = ()
+) -> int:
+    if options.as_json:
+        print_json({"problems": [dataclasses.asdict(problem) for problem in problems]} | extra)
+        return FINDINGS if problems else 0
+    for line in repaired:
+        say(f"repaired: {line}")
+    for problem in problems:
+        click.echo(one_line(str(problem)))
+    say(f"{len(problems):,} finding{'' if len(problems) == 1 else 's'}" if problems else "Nothing to mend.")
+    return FINDINGS if problems else 0
+
+
+@click.command("doctor")
+@shared_options
+@click.option("--fix", is_flag=True, help="Repair what is safe: the index, and leftovers of killed writes.")
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Show what a machine folder holds that was set aside; with --fix, take its sessions and vectors over.",
+)
+@click.pass_obj
+def doctor_verb(options: Options, /, fix: bool, adopt: bool) -> int:
+    """Examine notes and index thoroughly. Exits with 7 when there is something to mend.
+
+    \b
+    memory-kb doctor
+    memory-kb doctor --fix
+    memory-kb doctor --adopt --fix
+    """
+    with options.open() as kb:
+        if adopt:
+            for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
+                say(line)
+        findings = kb.doctor(fix=fix)
+    return _report(options, findings.problems, {"repaired": list(findings.repaired)}, findings.repaired)
+
+
+@click.command("lint")
+@shared_options
+@click.argument("paths", nargs=-1)
+@click.pass_obj
+def lint_verb(options: Options, /, paths: tuple[str, ...]) -> int:
+    """Check the notes, or those at PATHS.
+
+    Fields, blocks, ids, links, secrets. Exits with 7 on findings.
+
+    \b
+    memory-kb lint
+    memory-kb lint memory/rules
+    """
+    with options.open() as kb:
+        problems = kb.lint(paths)
+    return _report(options, problems, {})
+
+
+_MEGABYTE = 1_000_000
+
+
+@click.group("model")
+def model_verb() -> None:
+    """Embedding models on this machine.
+
+    \b
+    memory-kb model fetch
+    """
+
+
+@model_verb.command("fetch")
+@shared_options
+@click.argument("name", required=False)
+@click.pass_obj
+def fetch_verb(options: Options, /, name: str | None) -> None:
+    """Download an embedding model, so that searches by meaning need no key and no network.
+
+    NAME is a sentence-transformers model with an ONNX export, as the Hugging Face hub calls it. An interrupted
+    download is continued.
+
+    \b
+    memory-kb model fetch
+    memory-kb model fetch intfloat/multilingual-e5-small
+    """
+    import os
+
+    from memory_kb.providers.model_config import DEFAULT_MODEL, models_folder
+    from memory_kb.providers.model_fetch import fetch_model
+
+    models = models_folder(os.environ)
+    if models is None:
+        raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
+    folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ)
+    if options.as_json:
+        print_json({"path": str(folder)})
+        return
+    click.echo(str(folder))
+    is_usual = name in (None, DEFAULT_MODEL)
+    say(
+        "`memory-kb index` makes the vectors."
+        if is_usual
+        else f"Set embeddings.model to {name}, then `memory-kb index` makes the vectors."
+    )
+
+
+@click.group("cache")
+def cache_verb() -> None:
+    """The embedding cache: every vector that was ever made, by its text.
+
+    \b
+    memory-kb cache prune --dry-run
+    """
+
+
+@cache_verb.command("prune")
+@shared_options
+@click.option(
+    "--keep-days", type=click.FloatRange(0), default=30.0, show_default=True, help="Keep what was of use this recently."
+)
+@click.option("--max-mb", type=click.FloatRange(0), help="Keep no more than this, whatever its age.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be deleted.")
+@click.pass_obj
+def prune_verb(options: Options, /, keep_days: float, max_mb: float | None, dry_run: bool) -> None:
+    """Delete cached vectors of texts that no note has any more.
+
+    \b
+    memory-kb cache prune
+    memory-kb cache prune --keep-days 0 --max-mb 200
+    """
+    with options.open() as kb:
+        pruned = kb.prune_cache(
+            keep_days=keep_days, max_bytes=None if max_mb is None else int(max_mb * _MEGABYTE), dry_run=dry_run
+        )
+    if options.as_json:
+        print_json(pruned._asdict() | {"dry_run": dry_run})
+        return
+    verb = "would be deleted" if dry_run else "deleted"
+    click.echo(
+        f"{pruned.deleted:,} vectors {verb} ({pruned.freed / _MEGABYTE:.1f} MB), {pruned.kept / _MEGABYTE:.1f} MB kept"
+    )
+
+
+#: Seconds after which the process ends even if a statement or a request is not finished; both may
+#: be killed at any time.
+_GRACE_SECONDS = 0.8
+_CTRL_C = 130
+
+
+@click.command("watch")
+@shared_options
+@click.option(
+    "--stdin",
+    "until_stdin_ends",
+    is_flag=True,
+    help="End when standard input is closed, as when the parent process dies.",
+)
+@click.option(
+    "--poll",
+    is_flag=True,
+    help="Compare at intervals instead of waiting for file events. Chosen by itself where none come.",
+)
+@click.pass_obj
+def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
+    """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
+
+    While nothing happens, maintenance that is due is done, once a week; `memory-kb undo` takes it back.
+
+    \b
+    memory-kb watch
+    memory-kb --vault ~/notes watch --json
+    """
+    with options.open() as kb:
+        return _Service(kb, options, poll=poll or None).run(until_stdin_ends=until_stdin_ends)
+
+
+class _Service:
+    """The watcher in a thread, so that signals are heard whatever it is doing."""
+
+    def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
+        self._kb, self._as_json, self._poll = kb, options.as_json, poll
+        self._stop, self._ended, self._bell = threading.Event(), threading.Event(), _Bell()
+        self._exit_code = 0
+        self._error: BaseException | None = None
+        self._first_words = contextlib.ExitStack()
+
+    def run(self, *, until_stdin_ends: bool) -> int:
+        thread = threading.Thread(target=self._watch, name="memory-kb watch", daemon=True)
+        with contextlib.closing(self._bell), _handling(self._end, self._bell):
+            thread.start()
+            if until_stdin_ends:
+                threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
+            while not self._ended.is_set():
+                self._bell.wait()
+        if self._error:
+            raise self._error
+        return self._exit_code
+
+    def _watch(self) -> None:
+        try:
+            with self._first_words:
+                progress = self._first_words.enter_context(FileProgress())
+                self._kb.watch(
+                    self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress, maintain=True
+                )
+        except BaseException as exc:  # noqa: BLE001 - raised again in the main thread
+            self._error = exc
+        finally:
+            self._ended.set()
+            self._bell.ring()
+
+    def _end(self, exit_code: int) -> None:
+        if self._stop.is_set():
+            os._exit(exit_code)
+        self._exit_code = exit_code
+        self._stop.set()
+        last = threading.Timer(_GRACE_SECONDS, os._exit, (exit_code,))
+        last.daemon = True
+        last.start()
+
+    def _wait_for_stdin(self) -> None:
+        try:
+            while sys.stdin and os.read(sys.stdin.fileno(), 4096):
+                pass
+        except (OSError, ValueError):
+            pass
+        if not self._stop.is_set():
+            self._end(0)
+
+    def _say(self, sentence: str) -> None:
+        self._first_words.close()
+        say(sentence)
+
+    def _print(self, report: WatchReport) -> None:
+        if self._as_json:
+            problems = [dataclasses.asdict(problem) for problem in report.problems]
+            print_json(dataclasses.asdict(report) | {"problems": problems, "seconds": round(report.seconds, 3)})
+            return
+        print_note_problems(report.problems)
+        counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
+        said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+        if said:
+            click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
+
+
+class _Bell:
+    """Something to wait for that signals ring too.
+
+    One that comes just before the wait begins would not end the wait for a lock, and looking for
+    it now and then would wake an idle machine.
+    """
+
+    def __init__(self) -> None:
+        self._heard, self._rung = socket.socketpair()
+        self._rung.setblocking(False)
+
+    def wait(self) -> None:
+        """Wait until it rings."""
+        self._heard.recv(64)
+
+    def ring(self) -> None:
+        """End the wait; this may be called when nobody waits any more."""
+        with contextlib.suppress(OSError):
+            self._rung.send(b"\0")
+
+    def fileno(self) -> int:
+        """Return what the system writes to when there is a signal."""
+        return self._rung.fileno()
+
+    def close(self) -> None:
+        self._heard.close()
+        self._rung.close()
+
+
+@contextlib.contextmanager
+def _handling(end: Callable[[int], None], bell: _Bell) -> Iterator[None]:
+    """Call `end` with an exit code at Ctrl-C and SIGTERM, and ring the bell."""
+    codes = {signal.SIGINT: _CTRL_C, signal.SIGTERM: 0}
+
+    def handle(number: int, _: FrameType | None) -> None:
+        end(codes[signal.Signals(number)])
+
+    # Who starts us in the background of a shell wants Ctrl-C ignored.
+    heard = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
+    usual = signal.set_wakeup_fd(bell.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(usual)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,350 @@
+"""Review … outcome exposure."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import (
+    Options,
+    clean,
+    one_line,
+    print_json,
+    print_preview,
+    print_table,
+    run_as_json,
+    say,
+    style,
+    tell_id,
+)
+from memory_kb.cli.rules import end_writing
+from memory_kb.errors import UsageError
+from memory_kb.model import KIND_ALIASES, KINDS, SCOPES, RunReport
+
+if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.learning.outcomes import Credited
+    from memory_kb.learning.review import ReviewItem
+
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+
+
+_ALL_FROM = click.option("--all-from", metavar="SESSION", help="All that comes from this session.")
+
+
+@click.group("review", invoke_without_command=True)
+@shared_options
+@_ALL_FROM
+@click.pass_context
+def review_verb(ctx: click.Context, /, all_from: str | None) -> None:
+    """What waits for a person: proposals, and entries with flags. Editing `status:` in a file does the same.
+
+    Alone it shows them with their whole text, the newest first. What is rejected does not come back.
+
+    \b
+    memory-kb review
+    memory-kb review --all-from 0b1c42
+    memory-kb review approve 69712e00
+    memory-kb review edit 69712e00 "Timestamps are stored in UTC."
+    memory-kb review reject 69712e00 --reason "only true for the old parser"
+    memory-kb review snooze 69712e00 --days 30
+    """
+    if ctx.invoked_subcommand is None:
+        _print_queue(ctx.obj, {"session": all_from}, is_whole=True)
+    elif all_from:
+        raise click.UsageError(f"--all-from goes after {ctx.invoked_subcommand}", ctx)
+
+
+@review_verb.command("list")
+@shared_options
+@click.option(
+    "--kind",
+    multiple=True,
+    type=click.Choice((*KINDS, *KIND_ALIASES)),
+    metavar="KIND",
+    help="Only this kind; may be given several times.",
+)
+@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
+@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
+@click.pass_obj
+def list_verb(options: Options, /, **chosen: Any) -> None:
+    """List what waits for a judgment, and what each judgment would do.
+
+    \b
+    memory-kb review list --kind pitfall
+    """
+    _print_queue(options, chosen)
+
+
+def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool = False) -> None:
+    with options.open() as kb:
+        items = kb.review.list(**chosen)
+    if options.as_json:
+        print_json({"items": [dataclasses.asdict(item) for item in items]})
+        return
+    for number, item in enumerate(items):
+        if is_whole and number:
+            click.echo()
+        _print_item(item)
+        if is_whole:
+            click.echo(textwrap.indent(clean(item.text), " " * 10))
+    if not items:
+        say("Nothing waits for review.")
+    elif is_whole:
+        say(f"{len(items):,} wait: memory-kb review approve|edit|reject|snooze ID...")
+
+
+def _print_item(item: ReviewItem) -> None:
+    known = (item.kind, item.scope, item.status, *item.flags, *([item.created] if item.created else ()))
+    marks = ", ".join(map(clean, known))
+    click.echo(f"{style(tell_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
+    click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
+    click.echo(f"          {clean(item.reason)} Approving {clean(item.approving)}; rejecting {clean(item.rejecting)}.")
+
+
+@review_verb.command("show")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.pass_obj
+def show_verb(options: Options, /, entry: str) -> None:
+    """Show an entry of the queue, and what approving it would write.
+
+    \b
+    memory-kb review show 69712e00
+    """
+    with options.open() as kb:
+        view = kb.review.show(entry)
+    if options.as_json:
+        print_json(
+            dataclasses.asdict(view.item) | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True)}
+        )
+        return
+    _print_item(view.item)
+    click.echo()
+    click.echo(clean(view.text.rstrip()))
+    click.echo()
+    print_preview(view.approval)
+
+
+@review_verb.command("scan")
+@shared_options
+@_DRY_RUN
+@click.pass_obj
+def scan_verb(options: Options, /, dry_run: bool) -> int:
+    """Propose a warning in the place of every rule that failed three times and twice as often as it succeeded.
+
+    \b
+    memory-kb review scan --dry-run
+    """
+    with options.open() as kb:
+        report = kb.review.scan(dry_run=dry_run)
+    for refusal in report.refused:
+        say(f"not proposed: {refusal}")
+    told = {"proposed": list(report.proposed), "refused": list(report.refused)}
+    if not options.as_json and not dry_run:
+        click.echo(
+            f"{len(report.proposed):,} proposed" + ("; `memory-kb review list` shows them" if report.proposed else "")
+        )
+    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+
+
+@review_verb.command("approve")
+@shared_options
+@click.argument("entries", metavar="ID...", nargs=-1)
+@_ALL_FROM
+@_DRY_RUN
+@click.pass_obj
+def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None, dry_run: bool) -> int:
+    """Put proposals in use, and take the flags of entries away. Approving again changes nothing.
+
+    \b
+    memory-kb review approve 69712e00 --dry-run
+    memory-kb review approve --all-from 0b1c42
+    """
+    with options.open() as kb:
+        run = kb.review.approve(*entries, *_named(kb, all_from), dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
+    """Return what waits and comes from a session.
+
+    Raises:
+        UsageError: nothing does.
+    """
+    if session is None:
+        return ()
+    found = tuple(item.id for item in kb.review.list(session=session) if item.status == "proposed")
+    if not found:
+        raise UsageError(f"nothing waits that comes from {session}", "`memory-kb review` shows what waits")
+    return found
+
+
+@review_verb.command("edit")
+@shared_options
+@click.argument("entry", metavar="ID")
+@click.argument("text", required=False)
+@_DRY_RUN
+@click.pass_obj
+def edit_verb(options: Options, /, entry: str, text: str | None, dry_run: bool) -> int:
+    """Put TEXT in the place of what a proposal says, or open it in your editor. It goes on waiting.
+
+    \b
+    memory-kb review edit 69712e00 "Timestamps are stored in UTC."
+    """
+    with options.open() as kb:
+        if text is None:
+            text = click.edit(kb.source(entry).body)
+        run = kb.review.edit(entry, text, dry_run=dry_run) if text is not None else RunReport(None, "review edit")
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@review_verb.command("snooze")
+@shared_options
+@click.argument("entries", metavar="ID...", nargs=-1, required=True)
+@click.option("--days", type=int, default=14, show_default=True, help="For how long.")
+@_DRY_RUN
+@click.pass_obj
+def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int, dry_run: bool) -> int:
+    """Leave entries out of the queue for some days.
+
+    \b
+    memory-kb review snooze 69712e00 --days 30
+    """
+    with options.open() as kb:
+        run = kb.review.snooze(*entries, days=days, dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@review_verb.command("reject")
+@shared_options
+@click.argument("entries", metavar="ID...", nargs=-1)
+@_ALL_FROM
+@click.option("--reason", metavar="TEXT", help="Why; it is kept in the entry.")
+@_DRY_RUN
+@click.pass_obj
+def reject_verb(
+    options: Options, /, entries: tuple[str, ...], all_from: str | None, reason: str | None, dry_run: bool
+) -> int:
+    """Reject entries. They stay where they are, and what they say does not come back.
+
+    \b
+    memory-kb review reject 69712e00 --reason "only true for the old parser"
+    """
+    with options.open() as kb:
+        run = kb.review.reject(*entries, *_named(kb, all_from), reason=reason, dry_run=dry_run)
+    return end_writing(options, run, {}, dry_run=dry_run)
+
+
+@click.command("outcome")
+@shared_options
+@click.argument("agent")
+@click.argument("task")
+@click.argument("outcome", type=click.Choice(["success", "failure", "mixed"]))
+@click.option("--used", multiple=True, metavar="ID", help="An entry that was used; may be given several times.")
+@click.option("--session", metavar="ID", help="Only what was shown in this session.")
+@_DRY_RUN
+@click.pass_obj
+def outcome_verb(
+    options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None, dry_run: bool
+) -> int:
+    """Say how TASK went for AGENT; the rules, pitfalls and skills it was shown are credited, each once.
+
+    Without --used all of them get the outcome, but no pitfall is blamed for a failure. With it, or where the agent wrote
+    [memory-kb: helpful ID] or [memory-kb: harmful ID] in its session, only those are credited. A task that nothing was shown for by
+    name is credited with what hooks showed in its session: the one that AGENT has running, or had last.
+
+    \b
+    memory-kb outcome coder fix-login success
+    memory-kb outcome coder fix-login failure --used 69712e00
+    """
+    with options.open() as kb:
+        report = kb.outcome(agent, task, outcome, used=used, session=session, dry_run=dry_run)
+    told = {name: getattr(report, name) for name in ("agent", "task", "outcome", "notice")}
+    told |= {"credits": [one._asdict() for one in report.credits], "known": list(report.known)}
+    if not options.as_json:
+        for one in report.credits:
+            _print_credit(one)
+        if report.notice:
+            say(report.notice)
+    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+
+
+def _print_credit(one: Credited) -> None:
+    numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
+    click.echo(f"{one.credit:<7}  {numbers}  {style(tell_id(one.id), dim=True)}  {clean(one.title)}")
+
+
+#: The last times that are listed; `--json` has all.
+_SHOWN = 20
+
+
+@click.command("exposure")
+@shared_options
+@click.argument("wanted", metavar="ID")
+@click.pass_obj
+def exposure_verb(options: Options, /, wanted: str) -> None:
+    """Tell who was shown an entry, when, and what became of them; and what was made of it.
+
+    For when an entry turns out to be wrong: which sessions and which other entries does that touch? An entry that is
+    deleted is found by its whole id.
+
+    \b
+    memory-kb exposure 69712e00
+    memory-kb exposure 69712e00 --json
+    """
+    with options.open() as kb:
+        found = kb.exposure(wanted)
+    if options.as_json:
+        print_json(dataclasses.asdict(found) | {"totals": found.totals._asdict()})
+        return
+    total = found.totals
+    place = f"{found.path}:{found.line}" if found.path else "no longer in the notes"
+    click.echo(f"{style(clean(found.title or found.id), bold=True)}  {style(one_line(place), fg='green')}")
+    rows: dict[str, object] = {
+        "shown": f"{_count(total.shown, 'time')}, {total.injected:,} of them unasked",
+        "to": f"{_count(total.sessions, 'session')}, {_count(total.agents, 'agent')}, {_count(total.tasks, 'task')}",
+        "tasks went": _say_counts(total.outcomes),
+        "sessions ended": _say_counts(total.sessions_ended),
+        "tokens": f"{total.tokens_each:,} each time, {total.tokens_injected:,} unasked in all (by its text of today)",
+    }
+    print_table({name: value for name, value in rows.items() if value})
+    for one in found.showings[-_SHOWN:]:
+        who = " ".join(
+            f"{name}={one_line(value)}"
+            for name, value in (("agent", one.agent), ("task", one.task), ("session", one.session))
+            if value
+        )
+        went = (
+            (one.credit and f"credited {one.credit}")
+            or one.outcome
+            or (f"session: {one.session_outcome}" if one.session_outcome else "")
+        )
+        click.echo(f"  {one.ts[:16]}  {one.verb:<8} {clean(who)}{f'  -> {clean(went)}' if went else ''}")
+    if len(found.showings) > _SHOWN:
+        say(f"These are the last {_SHOWN}; --json has all.")
+    for entry in found.derived:
+        click.echo(
+            f"  {entry.relation}: {tell_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}"
+        )
+    if found.sources:
+        click.echo(f"  made of: {', '.join(map(clean, found.sources))}")
+    say(
+        f"The log of this machine goes back to {found.since[:10]}."
+        if found.since
+        else "Nothing was shown to anybody on this machine yet."
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def _say_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items())

@@ -1,0 +1,270 @@
+"""Material from the index, labels."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import pairwise
+
+from memory_kb.context.layers import BASELINE_KINDS
+from memory_kb.context.relevance import Topic, fits_files, is_about, stem, weigh_words
+from memory_kb.index.port import Index, Question
+from memory_kb.learning.inversion import is_doubted, targets_of
+from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
+from memory_kb.search.candidates import Request
+from memory_kb.search.query import parse_query
+from memory_kb.search.search import retrieve
+from memory_kb.settings import Ranking
+from memory_kb.store.plan import Memory, make_memory
+from memory_kb.text import stop_words
+
+#: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
+_LEAST_SHARE = 0.5
+#: Different words of a task that may be tags.
+_MOST = 60
+_TOKEN = re.compile(r"[^\W_]+")
+_ENDINGS = ("", "s", "es", "ed", "er", "ers", "ing", "ion", "ions", "ment", "able", "e")
+
+
+def spell_tags(task: str) -> tuple[str, ...]:
+    """Return how tags may be spelled that a task says: its words with other endings, and two of them joined.
+
+    Example:
+        >>> tags = spell_tags("Fix the flaky error handling")
+        >>> "error-handling" in tags, "errors" in tags, "the" in tags
+        (True, True, False)
+    """
+    words = _words(task)
+    single = dict.fromkeys(word for word in words if word)
+    spelled = dict.fromkeys(f"{stem(word)}{ending}" for word in single for ending in _ENDINGS)
+    joined = (f"{one}{sign}{other}" for one, other in pairwise(words) if one and other for sign in ("-", "_", " ", ""))
+    return tuple(dict.fromkeys((*single, *spelled, *joined)))
+
+
+def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
+    """Return the tags of some rules that a task says.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
+        ('Testing',)
+    """
+    words = _words(task)
+    said = {stem(word) for word in words if word} | {
+        f"{stem(one)} {stem(other)}" for one, other in pairwise(words) if one and other
+    }
+    said |= {stem(f"{one}{other}") for one, other in pairwise(words) if one and other}
+    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
+    return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)
+
+
+def keep_fitting(rules: Iterable[Memory], labels: Sequence[str], found: Container[str]) -> list[Memory]:
+    """Return the rules that fit a task by labels that nobody chose.
+
+    Args:
+        rules: those that have one of the labels.
+        labels: the tags that the task says.
+        found: the ids of what a search for the task found.
+    """
+    shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
+    return [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
+
+
+def _words(task: str) -> list[str]:
+    """Return the words of a task in their order, an empty one for each that is too common to be a tag."""
+    tokens = _TOKEN.findall(task.casefold())
+    stop = stop_words(tokens)
+    known = list(dict.fromkeys(token for token in tokens if token not in stop))[:_MOST]
+    allowed = set(known)
+    return [token if token in allowed else "" for token in tokens]
+
+
+_LIVE = tuple(sorted(LIVE_STATUSES))
+#: Entries that one file brings in by its path alone, and skills or habits that compete.
+_FOR_FILE, _FEW = 5, 10
+_WORDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The task that a context is for.
+
+    Attributes:
+        labels: its labels and its type.
+        files: paths relative to the project.
+        place: the scope from which it looks up.
+    """
+
+    task: str
+    labels: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    place: Location = field(default_factory=Location)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry that fits the task, with the passage that does."""
+
+    memory: Memory
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a context is made of; all of it visible from where the task stands.
+
+    Attributes:
+        institutional: the entries of every `institutional.md`, the widest scope first.
+        baseline: policies, architecture and preferences.
+        rules: rules and pitfalls.
+        found: what a search for the task found, best first.
+        skills: the same among skills.
+        proxy: the same among what is known of people's preferences.
+        look_up: gives the entry that an id names.
+        marks: what stands beside some entries in the text, by their ids.
+        labels: the tags by which `rules` were found, where nobody named any.
+    """
+
+    institutional: Sequence[Memory] = ()
+    baseline: Sequence[Memory] = ()
+    rules: Sequence[Memory] = ()
+    found: Sequence[Found] = ()
+    skills: Sequence[Found] = ()
+    proxy: Sequence[Found] = ()
+    look_up: Callable[[str], Memory | None] = field(default=lambda _: None)
+    marks: Mapping[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+
+
+class Gathering:
+    """One reading of the index for one task."""
+
+    def __init__(
+        self, index: Index, wanted: Wanted, request: Request, ranking: Ranking, today: date, question: Question | None
+    ) -> None:
+        self._index, self._wanted, self._request = index, wanted, request
+        self._ranking, self._today, self._question = ranking, today, question
+        self._read = functools.cache(self._read_file)
+
+    def read(self) -> Material:
+        """Return all that the sections are made of."""
+        place = self._wanted.place
+        chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
+        here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
+        topic = self._topic()
+        found = self._unique(self._for_files(), self._search(topic, Filters(learning_types=("task",))))
+        labels, rules = self._rules(here, {one.memory.id for one in found})
+        institutional = self._memories(here._replace(learning_types=("institutional",)))
+        return Material(
+            institutional=sorted(institutional, key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line)),
+            baseline=[one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if self._is_for_all(one)],
+            rules=rules,
+            found=found,
+            skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
+            proxy=[
+                one
+                for one in self._unique(self._search(topic, Filters(learning_types=("proxy",)), _FEW))
+                if "proxy-tasks" in one.memory.path
+            ],
+            look_up=self._look_up,
+            labels=labels,
+        )
+
+    def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
+        """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
+        chosen = self._wanted.labels
+        spelled = chosen or spell_tags(self._wanted.task)
+        if not spelled:
+            return (), []
+        wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=spelled)
+        rules = [
+            replace(one, status="retired") if one.is_live and not self._holds(one) else one
+            for one in self._memories(wanted)
+        ]
+        if chosen:
+            return chosen, rules
+        labels = find_labels(self._wanted.task, rules)
+        return labels, keep_fitting(rules, labels, found)
+
+    def _holds(self, memory: Memory) -> bool:
+        return fits_files(memory, self._wanted.files) and not self._is_doubted(memory) and not memory.is_quarantined
+
+    def _is_doubted(self, memory: Memory) -> bool:
+        """Tell whether an entry is a rule that waits for a person's judgment."""
+        return is_doubted(memory, self._today, self._inverted if memory.count("failure_count") else ())
+
+    @functools.cached_property
+    def _inverted(self) -> frozenset[tuple[str, Location]]:
+        """The rules whose inversion is proposed."""
+        place = self._wanted.place
+        return targets_of(
+            self._memories(
+                EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",), job=place.job, task=place.task)
+            )
+        )
+
+    def _is_for_all(self, memory: Memory) -> bool:
+        return memory.place.learning_type == "task" and fits_files(memory, self._wanted.files)
+
+    def _memories(self, filters: Filters) -> list[Memory]:
+        return list(map(make_memory, self._index.memories(filters)))
+
+    def _topic(self) -> Topic:
+        terms = parse_query(self._request.text).terms[:_WORDS]
+        counts = [
+            self._index.count_entries(parse_query(term).expression) if not parse_query(term).is_empty else 0
+            for term in terms
+        ]
+        return weigh_words(terms, counts, max(self._index.count_entries(), 1))
+
+    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
+        """Yield what a search finds, what is about the task and for its files alone."""
+        place = self._wanted.place
+        wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
+        request = self._request._replace(filters=wanted, limit=limit or self._request.limit)
+        if not topic.words:
+            return
+        hits, _ = retrieve(self._index, request, self._ranking, self._today, self._question)
+        best = max((hit.parts.relevance for hit in hits), default=0.0)
+        for hit in hits:
+            memory = self._memory_of(hit)
+            if (
+                memory
+                and self._may_be_given(memory)
+                and fits_files(memory, self._wanted.files)
+                and is_about(topic, memory, hit, best)
+            ):
+                yield Found(memory, hit)
+
+    def _for_files(self) -> Iterator[Found]:
+        """Yield the entries whose globs name a file of the task."""
+        place = self._wanted.place
+        for file in self._wanted.files:
+            filters = Filters(file=file, statuses=_LIVE, learning_types=("task",), job=place.job, task=place.task)
+            hits, _ = retrieve(self._index, Request("", filters, limit=_FOR_FILE), self._ranking, self._today)
+            for hit in hits:
+                memory = self._memory_of(hit)
+                if memory and memory.applies_to and self._may_be_given(memory):
+                    yield Found(memory, hit)
+
+    def _may_be_given(self, memory: Memory) -> bool:
+        return not memory.is_superseded and not memory.is_quarantined and not self._is_doubted(memory)
+
+    def _unique(self, *found: Iterator[Found]) -> Sequence[Found]:
+        """Return what was found, the first passage of each entry, as one list."""
+        return list({one.memory.id: one for many in reversed(found) for one in reversed(list(many))}.values())[::-1]
+
+    def _memory_of(self, hit: Hit) -> Memory | None:
+        return self._read(hit.path).get(hit.id)
+
+    def _read_file(self, path: str) -> dict[str, Memory]:
+        return {memory.id: memory for memory in map(make_memory, self._index.memories(EVERYTHING, path))}
+
+    def _look_up(self, entry_id: str) -> Memory | None:
+        entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
+        memory = self._read(entry.source).get(entry_id) if entry else None
+        return None if memory is None or self._is_doubted(memory) else memory

@@ -1,0 +1,84 @@
+"""Which of the hits of a search are about the task at all: a search always finds something."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memory_kb.model import Hit
+from memory_kb.store.plan import Memory
+from memory_kb.text import fits_any
+
+#: A hit far behind the best one is left out, however many are wanted.
+_MIN_RELEVANCE = 0.25
+#: Shared words must be half of the task's, or be worth half a word that stands in one note alone.
+_MIN_SHARE, _MIN_WORTH = 0.5, 0.5
+#: A passage this near in meaning fits without sharing a word.
+_NEAR = 0.6
+_WORD = re.compile(r"\w+")
+_SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able|e)$")
+
+
+class Topic(NamedTuple):
+    """What a task is about: its words, and what each is worth; `rarest` is the most one can be."""
+
+    words: tuple[tuple[str, float], ...]
+    rarest: float
+
+
+def weigh_words(terms: Sequence[str], frequencies: Sequence[int], notes: int) -> Topic:
+    """Return the words of a task with their worth, that is how few notes have them.
+
+    Args:
+        terms: the words, without those too common to search for.
+        frequencies: in how many entries each stands.
+        notes: how many entries there are.
+
+    Example:
+        >>> topic = weigh_words(["redis", "test"], [1, 50], 100)
+        >>> [(word, round(worth, 2)) for word, worth in topic.words], round(topic.rarest, 2)
+        ([('redi', 4.22), ('test', 0.7)], 4.22)
+    """
+    total = notes + 1
+    worth = {}
+    for term, count in zip(terms, frequencies, strict=True):
+        worth[stem(term.strip('"'))] = math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0
+    return Topic(tuple(worth.items()), math.log(1 + (total - 0.5) / 1.5))
+
+
+def stem(word: str) -> str:
+    """Return a word without its usual English endings, good enough to compare two.
+
+    Example:
+        >>> stem("Deployments"), stem("deploying"), stem("merge"), stem("merging"), stem("bus")
+        ('deploy', 'deploy', 'merg', 'merg', 'bus')
+    """
+    short = word.casefold()
+    for _ in range(2):
+        short = _SUFFIX.sub("", short)
+    return short
+
+
+def is_about(topic: Topic, memory: Memory, hit: Hit, best: float) -> bool:
+    """Tell whether a hit has to do with the task, given the relevance of the best one."""
+    if hit.parts.relevance < _MIN_RELEVANCE * best:
+        return False
+    if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
+        return True
+    there = {stem(word) for word in _WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold())}
+    shared = [worth for word, worth in topic.words if word in there]
+    return len(shared) >= _MIN_SHARE * len(topic.words) or sum(shared) >= _MIN_WORTH * topic.rarest
+
+
+def fits_files(memory: Memory, files: Sequence[str]) -> bool:
+    """Tell whether an entry holds for one of some files; one that names none holds everywhere.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> memory = Memory("x", "a.md", "", Location(), "T", "", applies_to=("src/**/*.py",))
+        >>> fits_files(memory, ["src/api/x.py"]), fits_files(memory, ["docs/x.md"]), fits_files(memory, [])
+        (True, False, True)
+    """
+    return not files or not memory.applies_to or any(fits_any(file, memory.applies_to) for file in files)

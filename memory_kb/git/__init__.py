@@ -1,0 +1,1 @@
+"""Git: repositories, merging entries, history, and checks of a pull request."""

@@ -1,0 +1,181 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from memory_kb.errors import GitFailed, NoRepository, UsageError
+from memory_kb.git.history import Version
+from memory_kb.model import FilterWords
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date, datetime
+
+    from memory_kb.git.service import Git
+    from memory_kb.index.listing import Browsed, LinkMap, Reading
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.store.undo import Undo
+    from memory_kb.vault import Vault
+
+
+#: Commits that a page looks through, and lines that it shows of one difference.
+_MOST_COMMITS, _MOST_LINES = 100, 200
+
+
+class ChangeMade(NamedTuple):
+    """A change that a run made to an entry or to its file.
+
+    `undoes` names the run that it took back, `undone_by` the one that took it back.
+    """
+
+    run: str
+    time: str
+    verb: str
+    action: str
+    path: str
+    reason: str
+    to: str | None = None
+    undoes: str | None = None
+    undone_by: str | None = None
+    occasion: str | None = None
+
+
+class Past(NamedTuple):
+    """Something that became of an entry: by a run of ours, or in a commit, with its difference to the one before."""
+
+    time: str
+    made: ChangeMade | None = None
+    version: Version | None = None
+    diff: str = ""
+
+
+def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple[Past, ...]:
+    """Return changes and versions in one list, newest first; both come so.
+
+    Example:
+        >>> run = ChangeMade("r", "2026-03-01T12:00:00.000Z", "edit", "write", "a.md", "")
+        >>> [bool(one.made) for one in order_past([run], [])]
+        [True]
+    """
+    older = [*(version.text or "" for version in versions[1:]), ""]
+    found = [Past(one.time, made=one) for one in made]
+    found += [
+        Past(one.time, version=one, diff=_difference(before, one.text or ""))
+        for one, before in zip(versions, older, strict=False)
+    ]
+    return tuple(sorted(found, key=lambda one: _moment(one.time), reverse=True))
+
+
+def _moment(time: str) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return 0.0
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _difference(before: str, after: str) -> str:
+    from difflib import unified_diff
+
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+    left_out = len(lines) - _MOST_LINES
+    return "\n".join(lines if left_out <= 0 else [*lines[:_MOST_LINES], f"@@ {left_out} more lines @@"])
+
+
+class Upkeep(NamedTuple):
+    """What language models cost, and when which part of the maintenance was last done; dollars."""
+
+    spent_today: float
+    daily_spend: float
+    provider: str
+    last: tuple[tuple[str, datetime], ...]
+
+
+class Browsing:
+    """Looking around: a page of entries, the map of links, changes of an entry, sessions, upkeep."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, git: Git, reading: Reading, undo: Undo) -> None:
+        self._vault = vault
+        self._index = index
+        self._git = git
+        self._reading = reading
+        self._undo = undo
+
+    def today(self) -> date:
+        """Return the day by which ages are counted."""
+        return self._vault.clock().date()
+
+    def trust_watcher(self, *, is_trusted: bool = True) -> None:
+        """From now on read without a look at the files while a watcher keeps the index, or with one again."""
+        self._index.trusts_watcher = is_trusted
+
+    def browse(
+        self, *, order: str = "newest", offset: int = 0, limit: int = 50, **filters: Unpack[FilterWords]
+    ) -> Browsed:
+        """Return some of the entries that pass the filters of `search`, and how many there are.
+
+        Raises:
+            UsageError: there is no such order, or a filter is not a word of the format.
+        """
+        from memory_kb.index import listing as browsing
+
+        if order not in browsing.ORDERS:
+            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
+        chosen = self._index.filters(**filters)
+        return self._index.read(lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit)))
+
+    def link_map(self) -> LinkMap:
+        """Return all entries and the links between them."""
+        from memory_kb.index.listing import map_links
+
+        return self._index.read(map_links)
+
+    def changes_of(self, wanted: str) -> tuple[ChangeMade, ...]:
+        """Return what runs changed in an entry, newest first; what is done to its whole file counts.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        from memory_kb.store.undo import undone_by
+
+        entry = self._reading.show(wanted)
+        runs = self._undo.done_runs()
+        undone = undone_by(run.head for run in runs)
+        found = (
+            ChangeMade(
+                run.head.run, run.head.time, run.head.verb, one.action, one.path, one.reason, one.to,
+                run.head.undoes, undone.get(run.head.run), run.head.occasion,
+            )
+            for run in reversed(runs)
+            for one in run.decisions
+            if one.path not in run.left and (one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to)))
+        )  # fmt: skip
+        return tuple(found)
+
+    def past_of(self, wanted: str) -> tuple[Past, ...]:
+        """Return what runs changed in an entry and the commits that did, in one list, newest first.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        made = self.changes_of(wanted)
+        try:
+            versions = self._git.history(wanted, most=_MOST_COMMITS)
+        except (NoRepository, GitFailed):
+            versions = ()
+        return order_past(made, versions)
+
+    def upkeep(self) -> Upkeep:
+        """Return what was spent today on language models, and when each step of the maintenance was last done."""
+        from memory_kb.providers.spending import SpendLog
+        from memory_kb.store.logs import MaintenanceLog
+
+        llm, logs = self._vault.settings.llm, self._vault.machine / "log"
+        spent = SpendLog(logs / "spend.jsonl", llm.daily_spend, self._vault.clock).spent_today()
+        last = sorted(MaintenanceLog(logs).last().items(), key=lambda one: one[1], reverse=True)
+        return Upkeep(spent, llm.daily_spend, llm.provider, tuple(last))

@@ -1,0 +1,165 @@
+"""An entry through commits and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memory_kb.git.repository import Repository
+from memory_kb.markdown.document import display_title, parse_document
+from memory_kb.text import decode
+
+#: Commits that are looked at, and files that one entry may have stood in.
+MOST_COMMITS, _MOST_FILES = 500, 8
+#: Fields whose change is no news beside others.
+_QUIET = (
+    "reinforcement_count",
+    "last_reinforced",
+    "usage_count",
+    "last_applied",
+    "success_count",
+    "failure_count",
+    "confidence",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An entry as a commit left it.
+
+    Attributes:
+        time: when it was committed, with its offset.
+        change: what became of it, in words.
+        path: its file then, from the repository's top.
+        text: its source then; None where the commit took it out.
+    """
+
+    commit: str
+    time: str
+    author: str
+    subject: str
+    path: str
+    change: str
+    text: str | None
+
+
+class Sought(NamedTuple):
+    """What tells an entry from the others of its file."""
+
+    id: str
+    has_own_id: bool
+    title: str
+
+
+def trace(
+    repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
+) -> tuple[Version, ...]:
+    """Return the versions of an entry, the newest first.
+
+    Args:
+        repository: where to look.
+        path: its file now, from the repository's top.
+        sought: the entry.
+        folder: the vault's folder from the top; other files of it are looked through for where it stood before.
+        most: how many commits of each file are looked through.
+    """
+    steps = list(_steps(repository, path, sought, folder, most))
+    versions: list[Version] = []
+    before: str | None = None
+    old_path = ""
+    for (commit, time, author, subject, name), text in reversed(steps):
+        if text != before or (text is not None and name != old_path):
+            change = describe_change(before, text, is_moved=bool(old_path) and name != old_path)
+            versions.append(Version(commit, time, author, subject, name or old_path, change, text))
+        before, old_path = text, name or old_path
+    return tuple(reversed(versions))
+
+
+_Step = tuple[tuple[str, str, str, str, str], "str | None"]
+
+
+def _steps(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> Iterator[_Step]:
+    """Yield the commits of all files that an entry stood in, newest first, with its text then."""
+    seen: set[str] = set()
+    until = "HEAD"
+    for _ in range(_MOST_FILES):
+        seen.add(path)
+        first: tuple[str, str, str, str, str] | None = None
+        for record in repository.log(path, most, until):
+            data = repository.blob(record[0], record[4]) if record[4] else None
+            text = None if data is None else find_text(decode(data), record[4], sought)
+            if text is not None or first is None:
+                yield record, text
+            first = record if text is not None else first
+        parent = repository.parent(first[0]) if first and sought.has_own_id else None
+        others = [name for name in repository.holding(sought.id, parent, folder) if name not in seen] if parent else []
+        fitting = [
+            name
+            for name in others
+            if find_text(decode(repository.blob(parent or "", name) or b""), name, sought) is not None
+        ]
+        if not fitting or parent is None:
+            return
+        path, until = fitting[0], parent
+
+
+def find_text(text: str, path: str, sought: Sought) -> str | None:
+    """Return an entry's source from a file's text, or None where it does not stand there.
+
+    Example:
+        >>> find_text("---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n", "x.md", Sought("b", True, ""))
+        '---\\nid: b\\n---\\nTwo.'
+    """
+    entries = parse_document(text, path).entries
+    for one in entries:
+        body = text[one.body.start : one.body.end]
+        is_it = (
+            one.id == sought.id
+            if sought.has_own_id
+            else display_title(one, body, path, is_only=len(entries) == 1) == sought.title
+        )
+        if is_it or (not sought.has_own_id and len(entries) == 1):
+            return text[one.span.start : one.span.end].rstrip()
+    return None
+
+
+def describe_change(before: str | None, after: str | None, *, is_moved: bool = False) -> str:
+    """Return in words what became of an entry.
+
+    Example:
+        >>> describe_change("---\\nid: a\\nstatus: active\\n---\\nOne.", "---\\nid: a\\nstatus: retired\\n---\\nTwo.")
+        'status active -> retired; text changed'
+        >>> describe_change(None, "One."), describe_change("One.", None)
+        ('written', 'taken out')
+    """
+    if after is None:
+        return "taken out"
+    if before is None:
+        return "written"
+    old, new = (parse_document(text, "x.md").entries[:1] for text in (before, after))
+    told = ["moved"] if is_moved else []
+    if not old or not new:
+        return "; ".join([*told, "text changed"])
+    was, now = old[0].metadata, new[0].metadata
+    names = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
+    told += [_say_field(name, was.get(name), now.get(name)) for name in names if name not in _QUIET]
+    if any(name in _QUIET for name in names):
+        counted = was.get("reinforcement_count") or 0, now.get("reinforcement_count") or 0
+        told.append(f"reinforced {counted[0]} -> {counted[1]}" if counted[0] != counted[1] else "use counted")
+    if before[old[0].body.start :].strip() != after[new[0].body.start :].strip():
+        told.append("text changed")
+    return "; ".join(told) or "set out differently"
+
+
+def _say_field(name: str, old: object, new: object) -> str:
+    shown = [str(value) for value in (old, new)]
+    if any(isinstance(value, (list, dict)) or len(str(value)) > 40 for value in (old, new)):
+        return f"{name} changed"
+    return (
+        f"{name} {shown[1]}"
+        if old is None
+        else f"{name} taken out"
+        if new is None
+        else f"{name} {shown[0]} -> {shown[1]}"
+    )

@@ -1,0 +1,210 @@
+"""What git calls."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import GitFailed
+from memory_kb.git.merge_fields import MARKER_SIZE, CannotMerge, GitTexts
+from memory_kb.git.repository import Repository
+from memory_kb.markdown.splice import newline_of
+from memory_kb.store.files import FileEdit, apply, mode_of, read_if_there
+from memory_kb.text import decode, encode
+
+#: What git takes for an unmerged file, and for a driver that could do nothing.
+_CONFLICTS, _USAGE = 1, 129
+
+
+def merge_file(
+    base: str,
+    ours: str,
+    theirs: str,
+    path: str,
+    marker_size: int = MARKER_SIZE,
+    environ: Mapping[str, str] | None = None,
+) -> int:
+    """Merge three files, the result in the place of `ours`; return 0, or 1 where people must choose.
+
+    `path` is what the file is called in the repository.
+
+    Raises:
+        OSError: a file cannot be read, or `ours` not written.
+    """
+    texts = GitTexts(environ, marker_size)
+    data = [Path(name).read_bytes() for name in (base, ours, theirs)]
+    try:
+        merged, conflicts, notices = _merge(data, path, texts)
+    except CannotMerge:
+        # As git does with binary files: ours stays in the folder, all three are in the index.
+        _say(f"{path}: is no text; ours is left, choose one of both")
+        return _CONFLICTS
+    if merged != data[1]:
+        Path(ours).write_bytes(merged)
+    for notice in notices:
+        _say(f"{path}: {notice}")
+    return _CONFLICTS if conflicts else 0
+
+
+def _merge(data: Sequence[bytes], path: str, texts: GitTexts) -> tuple[bytes, int, Sequence[str]]:
+    base, ours, theirs = map(decode, data)
+    try:
+        from memory_kb.git.merge import merge_files
+
+        merged = merge_files(base, ours, theirs, path, texts)
+        return encode(merged.text), merged.conflicts, merged.notices
+    except CannotMerge:
+        raise
+    except Exception as exc:  # noqa: BLE001 - a bug of ours must not cost anybody a line
+        plain = texts.merge(base, ours, theirs)
+        return encode(plain.text), plain.conflicts, (f"merged as plain text ({type(exc).__name__}: {exc})",)
+
+
+def answer(arguments: Sequence[str]) -> int:
+    """Merge the files that git names; return what it expects to hear."""
+    words = list(arguments)
+    if len(words) not in (4, 5) or not all(word.isdecimal() for word in words[4:]):
+        _say("usage: memory-kb git merge-file BASE OURS THEIRS PATH [MARKER_SIZE]; git calls this")
+        return _USAGE
+    try:
+        return merge_file(words[0], words[1], words[2], words[3], max(1, int(words[4])) if words[4:] else MARKER_SIZE)
+    except OSError as exc:
+        _say(f"{words[3]} cannot be merged: {exc.strerror}")
+        return _USAGE
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"memory-kb: {message}\n")
+
+
+_NAME = ".gitattributes"
+_SECTION = "merge.memory-kb"
+_BEGIN, _END = "# memory-kb: begin (written by `memory-kb git install`)", "# memory-kb: end"
+_IN_VAULT = (
+    "/MEMORY.md merge=memory-kb",
+    "/institutional.md merge=memory-kb",
+    "/memory/**/*.md merge=memory-kb",
+    "/memory/**/.assumptions.jsonl merge=union",
+)
+_IN_PLAIN = ("*.md merge=memory-kb",)
+_BOM = "\ufeff"
+
+
+class GitSetup(NamedTuple):
+    """What was written, or would be; each a file with what was done to it, nothing where all was there."""
+
+    done: tuple[str, ...]
+    attributes: str
+    driver: str | None
+
+
+def driver_command(command: tuple[str, ...]) -> str:
+    """Return the shell line that git runs; where memory-kb is gone, git's own merge does the work.
+
+    Example:
+        >>> driver_command(("memory-kb",)).partition(";")[0]
+        'if command -v memory-kb >/dev/null 2>&1'
+    """
+    import shlex
+
+    ours = " ".join(map(shlex.quote, command))
+    theirs = "git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B"
+    return f"if command -v {shlex.quote(command[0])} >/dev/null 2>&1; then {ours} git merge-file %O %A %B %P %L; else {theirs}; fi"
+
+
+def put_lines(text: str, *, is_memory: bool) -> str:
+    r"""Return the text of `.gitattributes` with our lines first.
+
+    Example:
+        >>> put_lines("*.png binary", is_memory=False).splitlines()[1:]
+        ['*.md merge=memory-kb', '# memory-kb: end', '*.png binary']
+    """
+    bare = take_lines(text).removeprefix(_BOM)
+    newline = newline_of(text)
+    block = newline.join((_BEGIN, *(_IN_VAULT if is_memory else _IN_PLAIN), _END, ""))
+    return (_BOM if text.startswith(_BOM) else "") + block + bare
+
+
+def take_lines(text: str) -> str:
+    r"""Return the text of `.gitattributes` without our lines.
+
+    Example:
+        >>> take_lines(put_lines("*.png binary", is_memory=True))
+        '*.png binary'
+    """
+    start = text.find(_BEGIN)
+    last = text.find(_END, start)
+    if start < 0 or last < 0:
+        return text
+    end = text.find("\n", last) + 1 or len(text)
+    return text[:start] + text[end:]
+
+
+def install(
+    repository: Repository, folder: Path, command: tuple[str, ...], *, is_memory: bool, dry_run: bool = False
+) -> GitSetup:
+    """Write the attributes of a vault's folder and the driver of its repository; a second time nothing changes.
+
+    Raises:
+        GitFailed: the configuration cannot be written.
+        UnreadableInput: the attributes cannot be.
+    """
+    done = []
+    file = folder / _NAME
+    old = read_if_there(_NAME, file)
+    new = encode(put_lines(decode(old or b""), is_memory=is_memory))
+    if old != new:
+        done.append(f"{'made' if old is None else 'wrote'} {file}")
+        if not dry_run:
+            apply(FileEdit(_NAME, file, old, new, mode=mode_of(file)))
+    wanted = {
+        f"{_SECTION}.name": "memory-kb: entry by entry, field by field",
+        f"{_SECTION}.driver": driver_command(command),
+    }
+    for name, value in wanted.items():
+        if repository.config(name) != value:
+            done.append(f"set {name}")
+            if not dry_run:
+                repository.git("config", "--local", name, value)
+    return GitSetup(tuple(done), str(file), wanted[f"{_SECTION}.driver"])
+
+
+def uninstall(repository: Repository, folder: Path, *, dry_run: bool = False) -> GitSetup:
+    """Take out what `install` wrote, to the byte; the driver stays while another vault of the repository names it.
+
+    Raises:
+        GitFailed: the configuration cannot be written.
+        UnreadableInput: the attributes cannot be.
+    """
+    done = []
+    file = folder / _NAME
+    old = read_if_there(_NAME, file)
+    new = encode(take_lines(decode(old or b"")))
+    if old is not None and old != new:
+        done.append(f"{'wrote' if new else 'removed'} {file}")
+        if not dry_run:
+            apply(FileEdit(_NAME, file, old, new or None, mode=mode_of(file)))
+    if repository.config(f"{_SECTION}.driver") is not None and not _is_named_elsewhere(repository, file):
+        done.append(f"took {_SECTION} out of the configuration")
+        if not dry_run:
+            repository.git("config", "--local", "--remove-section", _SECTION)
+    return GitSetup(tuple(done), str(file), None)
+
+
+def _is_named_elsewhere(repository: Repository, own: Path) -> bool:
+    told = b""
+    for more in ((), ("--others", "--exclude-standard")):
+        try:
+            told += repository.git("ls-files", "-z", *more)
+        except GitFailed:
+            return False
+    files = {
+        repository.top / os.fsdecode(name)
+        for name in told.split(b"\0")
+        if os.fsdecode(name).rpartition("/")[2] == _NAME
+    }
+    others = (file for file in files if Path(os.path.realpath(file)) != Path(os.path.realpath(own)))
+    return any(b"merge=memory-kb" in (read_if_there(str(file), file) or b"") for file in others)

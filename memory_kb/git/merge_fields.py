@@ -1,0 +1,420 @@
+"""Values, blocks, lines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from memory_kb.errors import CannotSplice
+from memory_kb.markdown.fields import parse_date
+from memory_kb.markdown.splice import set_value
+from memory_kb.model import Span
+from memory_kb.store.git_command import run_git
+from memory_kb.text import decode, encode
+from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
+
+#: Stands for a key that is not there.
+ABSENT: Final = object()
+#: What people must settle.
+_UNSETTLED: Final = object()
+_COUNTERS = frozenset({"reinforcement_count", "usage_count", "success_count", "failure_count"})
+_EARLIER = frozenset({"created_at", "created", "date"})
+_LATER = frozenset({"promoted_at", "updated_at", "updated", "modified", "verified_at"})
+#: The strongest first.
+_STATUSES = ("retired", "rejected", "archived", "compacted", "active", "proposed")
+_MATURITIES = ("nascent", "established", "proven")
+_STEPPED = frozenset({"importance", "confidence", "quality_score"})
+#: What one success adds to a confidence, and one failure takes from it.
+_SUCCESS, _FAILURE = 0.05, 0.20
+
+
+class MergedFields(NamedTuple):
+    """What two mappings come to.
+
+    Attributes:
+        values: what is settled; a key of either side that is missing here was removed.
+        unsettled: the keys that both sides changed differently.
+    """
+
+    values: Mapping[str, Any]
+    unsettled: frozenset[str]
+
+
+def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> MergedFields:
+    """Merge two mappings; `base` is None where both sides made the entry.
+
+    Example:
+        >>> base = {"reinforcement_count": 2, "tags": ["a", "b"], "title": "T"}
+        >>> ours = {"reinforcement_count": 3, "tags": ["a"], "title": "U"}
+        >>> theirs = {"reinforcement_count": 4, "tags": ["a", "b", "c"], "title": "V"}
+        >>> merge_fields(base, ours, theirs)
+        MergedFields(values={'reinforcement_count': 5, 'tags': ['a', 'c']}, unsettled=frozenset({'title'}))
+    """
+    values: dict[str, Any] = {}
+    unsettled = set()
+    for name in dict.fromkeys((*ours, *theirs)):
+        three = tuple(side.get(name, ABSENT) for side in (base or {}, ours, theirs))
+        merged = _merge(name, *three, is_new=base is None)
+        if name == "confidence" and base is not None:
+            merged = _confidence(base, ours, theirs, merged)
+        if merged is _UNSETTLED:
+            unsettled.add(name)
+        elif merged is not ABSENT:
+            values[name] = merged
+    return MergedFields(values, frozenset(unsettled))
+
+
+def is_same(one: object, other: object) -> bool:
+    """Tell whether two values are the same, type included.
+
+    Example:
+        >>> is_same(1, True), is_same(["a"], ["a"]), is_same(ABSENT, None)
+        (False, True, False)
+    """
+    return type(one) is type(other) and one == other
+
+
+def _merge(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) -> Any:
+    if name in _COUNTERS:
+        counted = _count(base, ours, theirs, is_new=is_new)
+        if counted is not None:
+            return counted
+    if is_same(ours, theirs) or is_same(base, theirs):
+        return ours
+    if is_same(base, ours):
+        return theirs
+    lists = [side for side in (ours, theirs) if side is not ABSENT]
+    if all(isinstance(side, list) for side in lists) and (base is ABSENT or isinstance(base, list)):
+        return _unite(*(_listed(side) for side in (base, ours, theirs)))
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        inner = merge_fields(base if isinstance(base, dict) else {}, ours, theirs)
+        return _UNSETTLED if inner.unsettled else dict(inner.values)
+    if name == "status":
+        return _first_of(_STATUSES, ours, theirs)
+    if name == "maturity":
+        return _first_of(_MATURITIES, ours, theirs)
+    if name in _STEPPED:
+        return _further(base, ours, theirs)
+    if parse_date(ours) and parse_date(theirs):
+        if name.startswith("last_") or name in _LATER:
+            return max(ours, theirs, key=_moment)
+        if name in _EARLIER:
+            return min(ours, theirs, key=_moment)
+    return _UNSETTLED
+
+
+def _moment(value: str) -> str:
+    return value.strip().replace(" ", "T")
+
+
+def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
+    """Return a counter with what both sides counted; None where it is no number, or nobody has it."""
+    if ours is ABSENT and theirs is ABSENT:
+        return None
+    numbers = [0 if side is ABSENT else side for side in (base, ours, theirs)]
+    if any(type(number) is not int for number in numbers):
+        return None
+    if is_new:
+        return int(max(numbers))
+    return int(max(0, numbers[1] + numbers[2] - numbers[0]))
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> Any:
+    """Return a list with what either side added and without what either removed, in our order."""
+    known, mine, yours = ({_key(item) for item in side} for side in (base, ours, theirs))
+    gone = (known - mine) | (known - yours)
+    united = [item for item in ours if _key(item) not in gone]
+    united += list({_key(item): item for item in theirs if _key(item) not in gone | mine}.values())
+    names = [item["ref"] for item in united if isinstance(item, dict) and isinstance(item.get("ref"), str)]
+    most = max((side.count(name) for name in names for side in _refs(ours, theirs)), default=1)
+    return _UNSETTLED if any(names.count(name) > max(1, most) for name in names) else united
+
+
+def _refs(*sides: Sequence[Any]) -> list[list[str]]:
+    return [
+        [item["ref"] for item in side if isinstance(item, dict) and isinstance(item.get("ref"), str)] for side in sides
+    ]
+
+
+def _key(item: Any) -> str:
+    return json.dumps(item, sort_keys=True, default=str)
+
+
+def _first_of(order: Sequence[str], ours: Any, theirs: Any) -> Any:
+    """Return the value that comes first in an order."""
+    places = {word: place for place, word in enumerate(order)}
+    words = [str(side).strip().lower() for side in (ours, theirs)]
+    if any(word not in places for word in words):
+        return _UNSETTLED
+    return ours if places[words[0]] <= places[words[1]] else theirs
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
+
+
+def _further(base: Any, ours: Any, theirs: Any) -> Any:
+    """Return the number that is further from where both began, if both went the same way."""
+    start, mine, yours = (_number(side) for side in (base, ours, theirs))
+    if start is None or mine is None or yours is None or (mine - start) * (yours - start) <= 0:
+        return _UNSETTLED
+    return ours if abs(mine - start) >= abs(yours - start) else theirs
+
+
+def _confidence(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any], merged: Any) -> Any:
+    """Return the confidence after the feedback of both sides, or `merged` where only people set it."""
+    mine, yours = _number(ours.get("confidence")), _number(theirs.get("confidence"))
+    feedback = [_feedback(base, side) for side in (ours, theirs)]
+    if mine is None or yours is None or not (feedback[0] and feedback[1]):
+        return merged
+    settled = min(mine - feedback[0], yours - feedback[1])
+    return round(min(1.0, max(0.0, settled + sum(feedback))), 6)
+
+
+def _feedback(base: Mapping[str, Any], side: Mapping[str, Any]) -> float:
+    """Return what the feedback counted since `base` adds to a confidence."""
+    wins, losses = (_number(side.get(name, 0)) or 0 for name in ("success_count", "failure_count"))
+    before = [_number(base.get(name, 0)) or 0 for name in ("success_count", "failure_count")]
+    return _SUCCESS * (wins - before[0]) - _FAILURE * (losses - before[1])
+
+
+#: Signs of a conflict marker unless the repository says otherwise.
+MARKER_SIZE = 7
+_SECONDS = 60
+#: Git ends with this or more where it cannot merge at all, such as files with NUL bytes.
+_FAILED = 128
+
+
+class CannotMerge(Exception):
+    """Texts that git does not take for texts."""
+
+
+class TextMerge(NamedTuple):
+    """A merged text, and in how many places people must choose."""
+
+    text: str
+    conflicts: int = 0
+
+
+class GitTexts:
+    """Merges texts with the `git` that the person uses; without one, what differs becomes a conflict.
+
+    Attributes:
+        size: how many signs a conflict marker has.
+    """
+
+    def __init__(self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE) -> None:
+        self.size = size
+        self._environ = dict(os.environ if environ is None else environ)
+
+    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
+        """Return what two texts come to that both began as `base`.
+
+        With `is_union`, where both changed the same lines those of both are kept.
+
+        Raises:
+            CannotMerge: they are no texts.
+        """
+        if theirs in (ours, base):
+            return TextMerge(ours)
+        if base == ours:
+            return TextMerge(theirs)
+        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
+            files = []
+            for name, text in (("ours", ours), ("base", base), ("theirs", theirs)):
+                files.append(os.path.join(folder, name))
+                with open(files[-1], "wb") as stream:
+                    stream.write(encode(text))
+            return self._run(files, ours, theirs, is_union=is_union)
+
+    def _run(self, files: list[str], ours: str, theirs: str, *, is_union: bool) -> TextMerge:
+        options = ["-p", "-q", f"--marker-size={self.size}", *(["--union"] if is_union else ())]
+        labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
+        done = None
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            folder = Path(files[0]).parent
+            done = run_git(folder, self._environ, ("merge-file", *options, *labels, *files), seconds=_SECONDS)
+        if done is None:
+            return TextMerge(self.oppose(ours, theirs), 1)
+        if not 0 <= done.returncode < _FAILED:
+            raise CannotMerge
+        return TextMerge(decode(done.stdout), done.returncode)
+
+    def oppose(self, ours: str, theirs: str) -> str:
+        r"""Return two texts between conflict markers.
+
+        Example:
+            >>> GitTexts({}).oppose("a\n", "")
+            '<<<<<<< ours\na\n=======\n>>>>>>> theirs\n'
+        """
+        newline = "\r\n" if "\r\n" in ours + theirs else "\n"
+        sides = [text if not text or text.endswith("\n") else text + newline for text in (ours, theirs)]
+        marks = (
+            f"{'<' * self.size} ours{newline}",
+            f"{'=' * self.size}{newline}",
+            f"{'>' * self.size} theirs{newline}",
+        )
+        return f"{marks[0]}{sides[0]}{marks[1]}{sides[1]}{marks[2]}"
+
+
+_KEY = re.compile(r"[\w\"'-][^:#]*:")
+_COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)
+
+
+class Texts(Protocol):
+    """What merges texts line by line."""
+
+    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
+        """Return what two texts come to."""
+
+    def oppose(self, ours: str, theirs: str) -> str:
+        """Return two texts between conflict markers."""
+
+
+def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> TextMerge:
+    """Merge the YAML of an entry's frontmatter; `base` is None where both sides made the entry.
+
+    No comment and no value of either side is lost: where lines cannot be put together without
+    losing one, both blocks stand between markers.
+
+    Raises:
+        InvalidBlock: one of them is no mapping.
+    """
+    if ours == theirs:
+        return _counted_twice(base, ours)
+    if base in (ours, theirs):
+        return TextMerge(theirs if base == ours else ours)
+    held = [load_mapping(text) for text in (base or "", ours, theirs)]
+    merged = merge_fields(None if base is None else held[0], held[1], held[2])
+    old, mine, yours = (
+        align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True)
+    )
+    plain = texts.merge(old, mine, yours)
+    if merged.unsettled:
+        return plain if plain.conflicts else TextMerge(texts.oppose(mine, yours), 1)
+    if not plain.conflicts and _says(plain.text, merged):
+        return plain
+    united = texts.merge(old, mine, yours, is_union=True)
+    if _says(united.text, merged):
+        return TextMerge(united.text)
+    remarked = _with_remarks(mine, old, yours)
+    if _says(remarked, merged):
+        return TextMerge(remarked)
+    return TextMerge(texts.oppose(mine, yours), 1)
+
+
+def _with_remarks(mine: str, old: str, yours: str) -> str:
+    """Return our block with the comments that they wrote, each above the key that it stands at, or behind it where we have none.
+
+    Example:
+        >>> _with_remarks("id: a # x\\nb: 1\\n", "id: a\\n", "id: a # y\\nb: 1 # z\\n")
+        '# y\\nid: a # x\\nb: 1 # z\\n'
+    """
+    newline = "\r\n" if "\r\n" in mine else "\n"
+    lines = (mine if not mine or mine.endswith("\n") else mine + newline).splitlines(keepends=True)
+    known = {*_COMMENT.findall(old), *_COMMENT.findall(mine)}
+    waiting: list[str] = []
+    for line in yours.splitlines():
+        waiting += [remark for remark in _COMMENT.findall(line) if remark not in known]
+        key = _KEY.match(line)
+        place = next((place for place, held in enumerate(lines) if key and held.startswith(key[0])), None)
+        if place is not None:
+            behind = _COMMENT.search(line)
+            if behind and waiting[-1:] == [behind[1]] and lines[place].rstrip() == line[: behind.start()].rstrip():
+                lines[place] = f"{line}{newline}"
+                waiting.pop()
+            lines[place:place] = [f"{remark}{newline}" for remark in waiting]
+            waiting = []
+    return "".join((*lines, *(f"{remark}{newline}" for remark in waiting)))
+
+
+def _counted_twice(base: str | None, both: str) -> TextMerge:
+    """Return a block that both sides changed alike: what each of them counted still adds up."""
+    if base is None or base == both:
+        return TextMerge(both)
+    held = load_mapping(both)
+    return TextMerge(align(both, held, merge_fields(load_mapping(base), held, held)))
+
+
+def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
+    """Return a block with the settled values in it; one that cannot be put there stays as it is.
+
+    Example:
+        >>> align("id: a # mine\\nold: 1\\n", {"id": "a", "old": 1}, MergedFields({"id": "a", "new": 2}, frozenset()))
+        'id: a # mine\\nnew: 2\\n'
+    """
+    for name in held:
+        if name not in merged.values and name not in merged.unsettled:
+            text = _attempt(drop_key, text, name)
+    for name, value in merged.values.items():
+        if not is_same(held.get(name, ABSENT), value):
+            text = _attempt(
+                lambda block, key, value=value: set_value(block, Span(0, len(block)), key, value), text, name
+            )
+    return text
+
+
+def _attempt(edit: Any, text: str, name: str) -> str:
+    try:
+        return str(edit(text, name))
+    except (CannotSplice, InvalidBlock):
+        return text
+
+
+def drop_key(block: str, key: str) -> str:
+    r"""Return a block without one of its keys; comments behind it stay.
+
+    Raises:
+        CannotSplice: the key does not stand on lines of its own.
+
+    Example:
+        >>> drop_key("id: a\ntags:\n  - x\n# Why.\nkind: rule\n", "tags")
+        'id: a\n# Why.\nkind: rule\n'
+    """
+    import yaml
+
+    root = yaml.compose(block, yaml_loader())
+    keys = [node for node, _ in root.value] if isinstance(root, yaml.MappingNode) and not root.flow_style else []
+    place = next((place for place, node in enumerate(keys) if node.value == key), None)
+    if place is None:
+        raise CannotSplice(f"{key} cannot be taken out")
+    start = block.rfind("\n", 0, keys[place].start_mark.index) + 1
+    end = block.rfind("\n", 0, keys[place + 1].start_mark.index) + 1 if place + 1 < len(keys) else len(block)
+    lines = block[start:end].splitlines(keepends=True)
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
+        lines.pop()
+    left = block[:start] + block[start + sum(map(len, lines)) :]
+    expected = load_mapping(block)
+    del expected[key]
+    if load_mapping(left) != expected:
+        raise CannotSplice(f"{key} cannot be taken out without changing other values")
+    return left
+
+
+def _says(text: str, merged: MergedFields) -> bool:
+    """Tell whether a block says exactly what was settled, every key once."""
+    import yaml
+
+    try:
+        root = yaml.compose(text, yaml_loader())
+        found = load_mapping(text)
+    except (yaml.YAMLError, InvalidBlock):
+        return False
+    count = len(root.value) if isinstance(root, yaml.MappingNode) else 0
+    return (
+        count == len(found)
+        and found.keys() == merged.values.keys()
+        and all(is_same(found[name], merged.values[name]) for name in found)
+    )

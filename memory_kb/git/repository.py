@@ -1,0 +1,410 @@
+"""Objects, commit; a past vault."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import GitFailed, NoRepository, UsageError
+from memory_kb.store.git_command import foreign_filters, read_started, run_git
+from memory_kb.store.queries import QUERIES
+from memory_kb.vault import Vault
+
+_SECONDS = 300
+#: Paths on one command line.
+_AT_ONCE = 400
+#: What a half-done operation leaves in git's folder, and what it is called.
+_HALF_DONE = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
+
+
+class Blob(NamedTuple):
+    """A file of a revision: its path from the repository's top, and the name of its content."""
+
+    path: str
+    mode: str
+    object: str
+
+
+class Repository:
+    """The repository around a folder.
+
+    Attributes:
+        top: the folder of its working tree.
+
+    Raises:
+        NoRepository: there is none, or git is missing.
+        GitFailed: git refuses to look into it, as where it belongs to somebody else.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        index = environ.get("GIT_INDEX_FILE")
+        # Git names it as seen from where it calls its hooks.
+        known = {"GIT_INDEX_FILE": os.path.abspath(index)} if index else {}
+        self._environ = {**environ, **known, "GIT_LITERAL_PATHSPECS": "1"}
+        self.top = folder
+        told = self._run(("rev-parse", "--show-toplevel"))
+        if told.returncode:
+            raise _explain(folder, told.stderr.decode("utf-8", "replace"))
+        self.top = Path(os.path.realpath(os.fsdecode(told.stdout).rstrip("\n")))
+
+    def _run(
+        self, arguments: Sequence[str], stdin: bytes = b"", *, with_hooks: bool = False
+    ) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return run_git(self.top, self._environ, arguments, seconds=_SECONDS, stdin=stdin, with_hooks=with_hooks)
+        except subprocess.TimeoutExpired as exc:
+            raise GitFailed(f"git {arguments[0]} did not come to an end within {_SECONDS} s") from exc
+        except (OSError, ValueError) as exc:
+            raise NoRepository(str(self.top), "git cannot be run") from exc
+
+    def _try(self, *arguments: str) -> bytes | None:
+        done = self._run(arguments)
+        return done.stdout if done.returncode == 0 else None
+
+    def git(self, *arguments: str, stdin: bytes = b"", with_hooks: bool = False) -> bytes:
+        """Return what a git command prints, its hooks run where that is asked for.
+
+        Raises:
+            GitFailed: it fails; the message is git's.
+        """
+        done = self._run(arguments, stdin, with_hooks=with_hooks)
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+            raise GitFailed(f"git {arguments[0]} failed: {said or f'exit code {done.returncode}'}")
+        return done.stdout
+
+    def config(self, name: str) -> str | None:
+        """Return a value of the repository's own configuration."""
+        told = self._try("config", "--local", "--get", name)
+        return None if told is None else os.fsdecode(told).rstrip("\n")
+
+    def inner(self, file: Path) -> str | None:
+        """Return a file's path from the top, or None where it lies outside."""
+        real = Path(os.path.realpath(file.parent)) / file.name
+        return real.relative_to(self.top).as_posix() if real.is_relative_to(self.top) else None
+
+    def half_done(self) -> str | None:
+        """Return what is not finished in the working tree, such as a merge, or None."""
+        for name, word in _HALF_DONE.items():
+            told = self._try("rev-parse", "--git-path", name)
+            if told is not None and os.path.lexists(os.path.join(self.top, os.fsdecode(told).rstrip("\n"))):
+                return word
+        return "a merge" if self._try("ls-files", "--unmerged", "-z") else None
+
+    def changed(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return which of some files differ from the last commit, with git's two letters for each."""
+        options = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--")
+        told = (name for batch in _batched(paths) for name in self.git(*options, *batch).split(b"\0"))
+        return {name[3:]: name[:2] for name in map(os.fsdecode, told) if len(name) > 3}
+
+    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return which of some files git is told to ignore."""
+        options = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
+        told = (name for batch in _batched(paths) for name in (self._try(*options, *batch) or b"").split(b"\0"))
+        return frozenset(os.fsdecode(name) for name in told if name)
+
+    def commit(self, paths: Sequence[str], new: Sequence[str], message: str) -> str:
+        """Commit exactly some files as they are now; what else is staged stays staged. Return the commit.
+
+        The hooks of `.git/hooks` and of the person's own configuration run, as at any commit of theirs.
+
+        Raises:
+            GitFailed: git or one of its hooks refuses, or a file is to go through a filter that only the
+                repository's own configuration names; the index is as it was.
+        """
+        self._refuse_filters(paths)
+        named = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        names, made = (b"\0".join(map(os.fsencode, some)) for some in (paths, new))
+        if new:
+            self.git("add", "--intent-to-add", *named, stdin=made)
+        try:
+            with _kept(self, message) as file:
+                self.git("commit", "-q", "--only", "-F", str(file), *named, stdin=names, with_hooks=True)
+        except GitFailed:
+            if new:
+                self._run(["rm", "-q", "--cached", *named], made)
+            raise
+        return self.git("rev-parse", "HEAD").decode().strip()
+
+    def _refuse_filters(self, paths: Sequence[str]) -> None:
+        foreign = foreign_filters(read_started(self.top, self._environ))
+        if not foreign:
+            return
+        told = self.git(
+            "check-attr", "-z", "--stdin", "filter", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths)
+        )
+        words = [os.fsdecode(word) for word in told.split(b"\0")]
+        for path, name in zip(words[::3], words[2::3], strict=False):
+            if name in foreign:
+                raise GitFailed(
+                    f"{path} is to go through the filter {name!r}, which only the configuration of this repository names; "
+                    "memory-kb does not run it",
+                    "commit it with git itself",
+                )
+
+    def skipped_hooks(self) -> str | None:
+        """Return the folder of hooks that the repository's own configuration names, which no commit of ours runs."""
+        return read_started(self.top, self._environ).get("core.hookspath")
+
+    def find(self, revision: str) -> str:
+        """Return the whole hash of the commit that a revision names.
+
+        Raises:
+            UsageError: there is none.
+        """
+        told = (
+            None
+            if revision.startswith("-")
+            else self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        )
+        if not told:
+            raise UsageError(
+                f"{revision!r} is no revision of {self.top}",
+                "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}",
+            )
+        return told.decode().strip()
+
+    def merge_base(self, one: str, other: str) -> str:
+        """Return where two commits parted.
+
+        Raises:
+            GitFailed: they never were one.
+        """
+        told = self._try("merge-base", one, other)
+        if not told:
+            raise GitFailed(
+                f"{one[:12]} and {other[:12]} have no commit in common",
+                "fetch the whole history: git fetch --unshallow",
+            )
+        return told.decode().split()[0]
+
+    @property
+    def has_commits(self) -> bool:
+        """Whether anything was committed to the branch."""
+        return bool(self._try("rev-parse", "--verify", "--quiet", "HEAD"))
+
+    def empty_tree(self) -> str:
+        """Return the tree that holds nothing, which a first commit is compared with."""
+        return self.git("hash-object", "-t", "tree", os.devnull).decode().strip()
+
+    def staged_tree(self) -> str:
+        """Return the tree of what is staged.
+
+        Raises:
+            GitFailed: there are conflicts in it.
+        """
+        return self.git("write-tree").decode().strip()
+
+    def time_of(self, commit: str) -> int:
+        """Return when a commit was made, in seconds since 1970."""
+        return int(self.git("show", "-s", "--format=%ct", commit).split()[0])
+
+    def files(self, tree: str, folder: str) -> Iterator[Blob]:
+        """Yield the files of a revision below a folder, which ends in a slash or is empty."""
+        spot = f"{tree}:{folder.rstrip('/')}" if folder else tree
+        told = self._try("ls-tree", "-r", "-z", "--full-tree", spot)
+        for line in (told or b"").split(b"\0"):
+            head, _, name = line.partition(b"\t")
+            words = head.split()
+            if len(words) == 3 and words[1] == b"blob":
+                yield Blob(os.fsdecode(name), words[0].decode(), words[2].decode())
+
+    def contents(self, objects: Sequence[str]) -> Iterator[bytes]:
+        """Yield the bytes of some blobs, in their order; of one that is not here, none."""
+        told = self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
+        place = 0
+        for _ in objects:
+            end = told.index(b"\n", place)
+            words = told[place:end].split()
+            size = int(words[2]) if len(words) == 3 else 0
+            yield told[end + 1 : end + 1 + size]
+            place = end + 1 + (size + 1 if len(words) == 3 else 0)
+
+    def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
+        """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then.
+
+        A merge stands for what it brought, so that each commit follows on the next of the list.
+        """
+        form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
+        told = self._try(
+            "log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, start, "--", path
+        )
+        found = []
+        for record in (told or b"").split(b"\x01")[1:]:
+            words = [os.fsdecode(word) for word in record.split(b"\0")]
+            # Behind the subject: a letter, and the path, or for a rename the old one and the new.
+            names = [word for word in words[4:] if word.strip()]
+            if len(names) >= 2:
+                is_gone = names[0].strip().startswith("D")
+                found.append((words[0], words[1], words[2], words[3], "" if is_gone else names[-1]))
+        return found
+
+    def holding(self, text: str, commit: str, folder: str) -> list[str]:
+        """Return the Markdown files of a commit below a folder that hold a text."""
+        told = self._try("grep", "-l", "-z", "-F", "-e", text, commit, "--", folder or ".")
+        names = (os.fsdecode(name).partition(":")[2] for name in (told or b"").split(b"\0") if name)
+        return [name for name in names if name.lower().endswith(".md")]
+
+    def blob(self, commit: str, path: str) -> bytes | None:
+        """Return a file's bytes at a commit, or None where it was not there."""
+        return self._try("cat-file", "blob", f"{commit}:{path}")
+
+    def parent(self, commit: str) -> str | None:
+        """Return a commit's first parent, or None."""
+        told = self._try("rev-parse", "--verify", "--quiet", f"{commit}^1")
+        return told.decode().strip() if told else None
+
+
+def _batched(paths: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the paths in lists that fit on a command line."""
+    waiting = iter(paths)
+    while batch := list(itertools.islice(waiting, _AT_ONCE)):
+        yield batch
+
+
+class _kept:  # noqa: N801 - used as a word of a `with` statement
+    """A commit message in a file of git's own folder, for as long as it is needed."""
+
+    def __init__(self, repository: Repository, message: str) -> None:
+        name = os.fsdecode(repository.git("rev-parse", "--git-path", "MEMORY_KB_MSG")).rstrip("\n")
+        self._file = Path(os.path.join(repository.top, name))
+        self._message = message
+
+    def __enter__(self) -> Path:
+        self._file.write_bytes(self._message.encode("utf-8", "replace"))
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        self._file.unlink(missing_ok=True)
+
+
+def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
+    """Return why git names no working tree: most often there is none, but it may refuse one that belongs to somebody else."""
+    lines = [line.strip().removeprefix("fatal: ") for line in said.splitlines() if line.strip()]
+    way = next((line for line in lines if line.startswith("git config ") and "safe.directory" in line), None)
+    if way:
+        return GitFailed(f"git refuses the repository around {folder}: {lines[0]}", f"if you trust it: `{way}`")
+    return NoRepository(str(folder), None if not lines or "not a git repository" in said else lines[0])
+
+
+FOLDER = "revisions"
+#: Revisions whose notes and index are kept; those longest out of use go first.
+MOST_KEPT = 8
+_BATCH = 500
+#: The file of a vault's own settings.
+SETTINGS = "config.yaml"
+_TOP_NOTES = ("MEMORY.md", "institutional.md")
+
+
+class Past(NamedTuple):
+    """A vault as it was: its notes, and the folder of its index."""
+
+    vault: Vault
+    machine: Path
+
+
+def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> Past:
+    """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again.
+
+    Raises:
+        GitFailed: git cannot read them.
+        OSError: they cannot be written.
+    """
+    place = machine / FOLDER / revision
+    if not place.is_dir():
+        (machine / FOLDER).mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=machine / FOLDER))
+        try:
+            _write(repository, revision, vault, part / "notes")
+            (part / "machine").mkdir()
+            with contextlib.suppress(OSError):  # another process was faster
+                os.rename(part, place)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    os.utime(place)
+    prune(machine, keep=place)
+    notes = place / "notes"
+    inside = notes / "memory" if vault.memory else None
+    return Past(replace(vault, folder=notes, memory=inside, machine=place / "machine"), place / "machine")
+
+
+def settings_file(repository: Repository, revision: str, vault: Vault, past: Past) -> Path:
+    """Return a file with the settings that stood in a revision; where there were none, there is no such file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = past.machine.parent / SETTINGS
+    if not file.exists():
+        data = repository.blob(revision, f"{prefix_of(repository, vault)}memory/{SETTINGS}")
+        if data is not None:
+            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
+                stream.write(data)
+            os.replace(stream.name, file)
+    return file
+
+
+def prune(machine: Path, keep: Path | None = None, most: int = MOST_KEPT) -> None:
+    """Drop the revisions that were longest out of use, until so many are left."""
+    with contextlib.suppress(OSError):
+        found = sorted(
+            (place for place in (machine / FOLDER).iterdir() if not place.name.startswith(".")),
+            key=lambda place: -place.stat().st_mtime,
+        )
+        for place in found[most:]:
+            if place != keep:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _write(repository: Repository, revision: str, vault: Vault, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    if vault.memory:
+        (folder / "memory").mkdir()
+    blobs = list(
+        choose(list(repository.files(revision, prefix_of(repository, vault))), is_memory=vault.memory is not None)
+    )
+    for start in range(0, len(blobs), _BATCH):
+        batch = blobs[start : start + _BATCH]
+        for blob, data in zip(batch, repository.contents([blob.object for blob in batch]), strict=True):
+            file = folder / blob.path
+            with contextlib.suppress(OSError):  # a name that this system does not take
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+
+
+def prefix_of(repository: Repository, vault: Vault) -> str:
+    """Return the path of a vault's folder from the repository's top: empty, or ending in a slash."""
+    inner = repository.inner(vault.folder / "x") or "x"
+    return inner.removesuffix("x")
+
+
+def choose(blobs: Sequence[Blob], *, is_memory: bool) -> Iterator[Blob]:
+    """Yield the files that belong to the notes of a vault.
+
+    Example:
+        >>> names = ("memory/a.md", "memory/.x/b.md", "src/c.md", "MEMORY.md", "memory/queries.yaml", "../d.md")
+        >>> [blob.path for blob in choose([Blob(name, "100644", "") for name in names], is_memory=True)]
+        ['memory/a.md', 'MEMORY.md', 'memory/queries.yaml']
+    """
+    for blob in blobs:
+        parts = blob.path.split("/")
+        if not blob.mode.startswith("100") or any(not part or part[0] == "." or "\\" in part for part in parts):
+            continue
+        if is_memory and parts[0] != "memory" and blob.path not in _TOP_NOTES:
+            continue
+        if parts[-1].lower().endswith(".md") or blob.path == ("memory/" if is_memory else "") + QUERIES:
+            yield blob

@@ -1,0 +1,417 @@
+"""Install, commit and its message; the vault at a revision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository, ProviderFailed
+from memory_kb.settings import LoadedSettings, load_settings
+from memory_kb.store.journal import LoggedDecision, RunRecord
+from memory_kb.store.machine import find_command
+from memory_kb.text import shorten
+
+if TYPE_CHECKING:
+    from memory_kb.git.history import Version
+    from memory_kb.git.merge_driver import GitSetup
+    from memory_kb.git.repository import Repository
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.providers.base import Embedder
+    from memory_kb.store.journal import RunRecord
+    from memory_kb.store.undo import Undo
+    from memory_kb.vault import Vault
+
+
+_SUBJECT, _LINE = 72, 240
+_MOST_LINES = 60
+#: What is done to entries, in the order in which a message tells of it.
+_GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "taken back")
+
+
+class Told(NamedTuple):
+    """An entry as a message names it."""
+
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that was made, or would be.
+
+    Attributes:
+        repository: the folder of the working tree.
+        commit: its hash; None where it was only asked for.
+        files: what it holds, from the repository's top.
+    """
+
+    repository: str
+    commit: str | None
+    subject: str
+    message: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReport:
+    """The commits of one call, one for each repository that has something to commit."""
+
+    runs: tuple[str, ...]
+    commits: tuple[Commit, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class _Line(NamedTuple):
+    group: str
+    entry: Told
+    path: str
+    reasons: tuple[str, ...]
+
+
+#: Tells what an entry is called, by the file that it stands in and its id.
+Teller = Callable[[str, "str | None"], Told]
+
+
+def compose_message(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller, subject: str | None = None) -> str:
+    """Return the message for what some runs wrote to some files.
+
+    Args:
+        runs: oldest first.
+        paths: the files of the commit, as paths stand in output.
+        tell: names an entry.
+        subject: the first line, where a person gave one.
+    """
+    lines = list(_gather(runs, paths, tell))
+    told = [
+        f"{sum(line.group == group for line in lines)} {group}"
+        for group in _GROUPS
+        if any(line.group == group for line in lines)
+    ]
+    if len(lines) == 1:
+        told = [f"{lines[0].group} {lines[0].entry.title}"]
+    occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))
+    about = f" ({_one_line(occasions[0])})" if len(occasions) == 1 else ""
+    first = shorten(f"memory: {', '.join(told) or 'files'}", _SUBJECT - len(about)) + about
+    body: list[str] = []
+    for group in _GROUPS:
+        chosen = [line for line in lines if line.group == group]
+        if chosen:
+            body += ["", f"{group[:1].upper()}{group[1:]}:", *(_say(line) for line in chosen)]
+    if len(body) > _MOST_LINES:
+        rest = sum(line.startswith("- ") for line in body[_MOST_LINES:])
+        body = [*body[:_MOST_LINES], f"- and {rest} more"]
+    return "\n".join((subject.strip() if subject and subject.strip() else first, *body)) + "\n"
+
+
+def _say(line: _Line) -> str:
+    why = " ".join(line.reasons)
+    return shorten(f"- {line.entry.kind}: {line.entry.title} ({line.path}){f'. {why}' if why else ''}", _LINE)
+
+
+def _gather(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller) -> Iterator[_Line]:
+    """Yield every entry once, by the strongest thing that was done to it, with all reasons."""
+    found: dict[tuple[str, str | None], list[tuple[str, LoggedDecision]]] = {}
+    for run in runs:
+        for one in run.decisions:
+            is_made = one.path not in run.left and (one.to is None or one.to not in run.left)
+            if is_made and (one.path in paths or one.to in paths):
+                key = (one.entry_id or one.to or one.path, one.entry_id)
+                found.setdefault(key, []).append((_group(one), one))
+    for done in found.values():
+        last = done[-1][1]
+        path = last.to or last.path
+        groups: Mapping[str, None] = dict.fromkeys(group for group, _ in done)
+        group = next(name for name in _GROUPS if name in groups)
+        reasons = tuple(dict.fromkeys(_one_line(one.reason) for _, one in done if one.reason))
+        entry = tell(path, last.entry_id)
+        yield _Line(group, Told(entry.kind, _one_line(entry.title)), _one_line(path), reasons)
+
+
+def _group(one: LoggedDecision) -> str:
+    if one.action.startswith("undo "):
+        return "taken back"
+    if one.action == "create":
+        return "learned"
+    if one.action == "move":
+        return "archived" if "/archive/" in f"/{one.to}" else "promoted" if "/review/" in f"/{one.path}" else "moved"
+    return "removed" if one.action == "remove" else "changed"
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+class Git:
+    """The verbs git install and commit, an entry's history, and the vault at a revision."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, undo: Undo) -> None:
+        self._vault = vault
+        self._index = index
+        self._undo = undo
+
+    def install(self, *, uninstall: bool = False, dry_run: bool = False) -> GitSetup:
+        """Teach the repository around the vault to merge memory files; a second time nothing changes.
+
+        Args:
+            uninstall: take everything out again.
+            dry_run: write nothing.
+
+        Raises:
+            NoRepository: the vault is in no git repository.
+            GitFailed: its configuration cannot be written.
+        """
+        from memory_kb.git import merge_driver as gitsetup
+
+        repository = self.repository()
+        if uninstall:
+            return gitsetup.uninstall(repository, self._vault.folder, dry_run=dry_run)
+        command = find_command(self._vault.environ.get("PATH"))
+        return gitsetup.install(
+            repository, self._vault.folder, command, is_memory=self._vault.memory is not None, dry_run=dry_run
+        )
+
+    def commit(
+        self, run: str | None = None, *, message: str | None = None, session: str | None = None, dry_run: bool = False
+    ) -> CommitReport:
+        """Commit exactly the files that a run wrote, and say in the message what was learned.
+
+        What else is staged or changed stays as it is.
+
+        Args:
+            run: the beginning of its name; the last one when not given.
+            message: the first line, in the place of the one that counts what was done.
+            session: all runs that the end of this session wrote, instead.
+            dry_run: only tell what would be committed.
+
+        Raises:
+            UnknownRun: no run, or several, are called that, or the session wrote nothing.
+            NoRepository: the files lie in no git repository.
+            GitFailed: a merge or rebase is not finished, or git or a hook of its refuses.
+        """
+        from memory_kb.errors import UnknownRun
+        from memory_kb.store.undo import choose_run
+
+        runs = self._undo.done_runs()
+        if session is not None:
+            runs = [one for one in runs if one.head.occasion == f"session {session}"]
+            if not runs:
+                raise UnknownRun(f"session {session}", 0)
+        elif run is not None:
+            chosen = choose_run(runs, run)
+            runs = [chosen] if chosen else []
+        runs = runs if session is not None else runs[-1:]
+        if not runs:
+            return CommitReport((), notices=("no run has written anything yet",))
+        commits: list[Commit] = []
+        notices: list[str] = []
+        for repository, paths in self._repositories(runs, notices):
+            made = self._commit_in(repository, runs, paths, message, notices, dry_run=dry_run)
+            commits += [made] if made else []
+        if not commits:
+            notices.append("nothing to commit: the repository has what was written already")
+        return CommitReport(tuple(one.head.run for one in runs), tuple(commits), tuple(notices))
+
+    def _repositories(
+        self, runs: Sequence[RunRecord], notices: list[str]
+    ) -> Iterable[tuple[Repository, dict[str, str]]]:
+        """Return the repositories that the files of some runs lie in, each with its files by their path from the top.
+
+        Raises:
+            NoRepository: none of them lies in one.
+            GitFailed: git refuses the one that they lie in.
+        """
+        from memory_kb.git.repository import Repository
+
+        found: dict[Path, tuple[Repository, dict[str, str]]] = {}
+        around: dict[Path, Repository | NoRepository | GitFailed] = {}
+        for path in dict.fromkeys(file.path for run in runs for file in run.files):
+            file = self._vault.resolve(path)
+            folder = next(place for place in file.parents if place.is_dir())
+            if folder not in around:
+                try:
+                    around[folder] = Repository(folder, self._vault.environ)
+                except (NoRepository, GitFailed) as exc:
+                    around[folder] = exc
+            repository = around[folder]
+            if not isinstance(repository, Repository):
+                notices.append(
+                    f"{path} lies in no git repository"
+                    if isinstance(repository, NoRepository)
+                    else f"{path} is not committed: {repository}"
+                )
+                continue
+            found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
+        lost = next((one for one in around.values() if not isinstance(one, Repository)), None)
+        if not found and lost:
+            raise lost
+        return found.values()
+
+    def _commit_in(
+        self,
+        repository: Repository,
+        runs: Sequence[RunRecord],
+        paths: dict[str, str],
+        subject: str | None,
+        notices: list[str],
+        *,
+        dry_run: bool,
+    ) -> Commit | None:
+
+        word = repository.half_done()
+        if word:
+            raise GitFailed(
+                f"{repository.top} is in the middle of {word}; nothing was committed",
+                "finish or abort it, then run this again",
+            )
+        ignored = repository.ignored(paths)
+        notices += [f"{paths[name]} is ignored by git" for name in paths if name in ignored]
+        changed = repository.changed([name for name in paths if name not in ignored]) if set(paths) - ignored else {}
+        files = [name for name in paths if name in changed]
+        if not files:
+            return None
+        notices += [
+            f"{paths[name]} was edited since; the commit has that too"
+            for name in files
+            if self._is_edited(paths[name], runs)
+        ]
+        message = compose_message(runs, frozenset(paths[name] for name in files), self._tell, subject)
+        commit = None
+        if not dry_run:
+            skipped = repository.skipped_hooks()
+            if skipped:
+                notices.append(
+                    f"hooks of {skipped} were not run: only this repository's own configuration names them (core.hooksPath)"
+                )
+            commit = repository.commit(files, [name for name in files if changed[name] == "??"], message)
+        return Commit(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
+
+    def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
+        """Tell whether a file is no longer what the last of some runs made of it."""
+        from memory_kb.store.files import read_if_there
+        from memory_kb.text import hash_of
+
+        data = read_if_there(path, self._vault.resolve(path))
+        last = [file.after for run in runs for file in run.files if file.path == path][-1]
+        return (None if data is None else hash_of(data)) != last
+
+    def _tell(self, path: str, entry_id: str | None) -> Told:
+        """Return what an entry is called in a message."""
+        from memory_kb.markdown.document import display_title, parse_document
+        from memory_kb.store.files import read_if_there
+        from memory_kb.text import decode
+
+        name = path.rpartition("/")[2]
+        try:
+            text = decode(read_if_there(path, self._vault.resolve(path)) or b"")
+        except MemoryKBError:
+            text = ""
+        entries = parse_document(text, path).entries
+        one = next(
+            (one for one in entries if one.id == entry_id),
+            entries[0] if entry_id is None and len(entries) == 1 else None,
+        )
+        if one is None:
+            return Told("entry" if entry_id else "file", entry_id or name)
+        return Told(one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1))
+
+    def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
+        """Return an entry as the commits left it, the newest first, through renames and moves.
+
+        Args:
+            wanted: the entry.
+            most: how many commits of each file are looked through; 500 when not given.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            NoRepository: its file is in no git repository.
+        """
+        from memory_kb.git.history import MOST_COMMITS, Sought, trace
+        from memory_kb.git.repository import Repository, prefix_of
+        from memory_kb.index import listing as inventory
+
+        def find(index: SqliteIndex) -> tuple[str, Sought]:
+            entry = inventory.find(self._vault, index, wanted)
+            has_own_id = "id" in inventory.read_metadata(entry)
+            return entry.source, Sought(entry.entry_id, has_own_id, entry.title)
+
+        source, sought = self._index.read(find)
+        file = self._vault.resolve(source)
+        repository = Repository(file.parent, self._vault.environ)
+        folder = prefix_of(repository, self._vault) if file.is_relative_to(self._vault.folder) else ""
+        return trace(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
+
+    def vault_at(self, revision: str) -> Vault:
+        """Return the vault as it was at a revision.
+
+        Ages count to the day of the commit, the vault's own settings are those of the revision, the
+        global home is as it is now. A search is one by words alone: vectors exist only of the notes as they are now.
+
+        Raises:
+            UsageError: there is no such revision.
+            NoRepository: the vault is in no git repository.
+        """
+        repository = self.repository()
+        commit = repository.find(revision)
+        moment = datetime.fromtimestamp(repository.time_of(commit), UTC)
+        return self.past_vault(repository, commit, lambda: moment)
+
+    def repository(self) -> Repository:
+        from memory_kb.git.repository import Repository
+
+        return Repository(self._vault.folder, self._vault.environ)
+
+    def past_vault(
+        self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None
+    ) -> Vault:
+        """Return the vault of a commit or tree; with another home than ours, that one."""
+        from memory_kb.git.repository import lay_out, settings_file
+
+        try:
+            place = lay_out(repository, revision, self._vault, self._vault.machine)
+            loaded = LoadedSettings(self._vault.settings, ())
+            if self._vault.memory:
+                loaded = self._settings_of(settings_file(repository, revision, self._vault, place))
+        except OSError as exc:
+            raise GitFailed(
+                f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
+            ) from exc
+        vault = place.vault if home is None else replace(place.vault, home=home, home_note=None)
+        environ = {name: value for name, value in self._vault.environ.items() if name != "MEMORY_KB_SESSION"}
+        return replace(
+            vault,
+            settings=loaded.settings,
+            warnings=loaded.warnings,
+            clock=clock,
+            environ=environ,
+            cited=self._vault.folder,
+            named=(str(vault.folder), None),
+        )
+
+    def _settings_of(self, file: Path) -> LoadedSettings:
+        """Return the settings of a revision's file under the person's own; models and where things lie are as now."""
+        own = self._vault.home / file.name
+        warnings: tuple[str, ...] = ()
+        try:
+            settings = load_settings(own, file, self._vault.environ).settings
+        except InvalidSettings as exc:
+            settings = load_settings(own, file / "nothing", self._vault.environ).settings
+            warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
+        index = settings.index._replace(path=self._vault.settings.index.path)
+        return LoadedSettings(
+            replace(settings, index=index, embeddings=self._vault.settings.embeddings, llm=self._vault.settings.llm),
+            warnings,
+        )
+
+    def refuse_vectors(self) -> Embedder | None:
+        """Say that a vault of the past is searched by words alone, where a model is configured.
+
+        Raises:
+            ProviderFailed: a model is configured.
+        """
+        if self._index.semantics.embedder is not None:
+            raise ProviderFailed("vectors exist only of the notes as they are now")
+        return None

@@ -1,0 +1,1 @@
+"""Import notes and conversations from other tools."""

@@ -1,0 +1,311 @@
+"""AGENTS.md, MEMORY.md, daily logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memory_kb.importers.notes import Piece, TextFile, dated_fields, heading_on, left_out, read_note, tag_of
+from memory_kb.learning.new_entry import Draft
+from memory_kb.markdown.fields import parse_date
+from memory_kb.text import shorten, strip
+from memory_kb.yaml_loader import InvalidBlock, load_mapping
+
+_BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?P<text>\S.*)$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
+
+
+class Item(NamedTuple):
+    """A bullet with all that belongs to it, or a paragraph.
+
+    `headings` are those above it, the outermost first.
+    """
+
+    text: str
+    line: int
+    headings: tuple[str, ...]
+    is_bullet: bool
+
+
+class Outline(NamedTuple):
+    """The items of a text, and the lines of the blocks in it that memory-kb keeps itself."""
+
+    items: tuple[Item, ...]
+    ours: tuple[int, ...]
+
+
+def read_outline(text: str) -> Outline:
+    """Return the outermost bullets and the paragraphs of a text.
+
+    What is indented below a bullet is part of it. Comments and memory-kb's own blocks are no text.
+
+    Example:
+        >>> outline = read_outline("# A\\n## B\\n- one\\n  more\\n  - sub\\n- two\\n\\nPara.\\n")
+        >>> [(item.text, item.headings[-1], item.line) for item in outline.items]
+        [('one\\nmore\\n- sub', 'B', 3), ('two', 'B', 6), ('Para.', 'B', 8)]
+    """
+    ours = tuple(text.count("\n", 0, found.start()) + 1 for found in _OURS.finditer(text))
+    text = _COMMENT.sub(_blank, _OURS.sub(_blank, text.replace("\r\n", "\n")))
+    return Outline(tuple(_items(text)), ours)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+class _Open(NamedTuple):
+    """An item that is being read: its lines, where it began, and how far in it stands."""
+
+    lines: list[str]
+    line: int
+    indent: int
+    is_bullet: bool
+
+
+def _items(text: str) -> Iterator[Item]:
+    headings: list[tuple[int, str]] = []
+    current: _Open | None = None
+    fence, blank = "", False
+
+    def close() -> Iterator[Item]:
+        if current and any(line.strip() for line in current.lines):
+            yield Item(
+                "\n".join(current.lines).strip(), current.line, tuple(name for _, name in headings), current.is_bullet
+            )
+
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = _FENCE.match(line.strip()) if line.strip().startswith(("`", "~")) else None
+        is_inside = bool(fence)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+        if not is_inside and not mark:
+            heading = heading_on(line)
+            bullet = _BULLET.match(line)
+            if heading:
+                yield from close()
+                current = None
+                headings = [*((level, name) for level, name in headings if level < heading[0]), heading]
+                continue
+            starts = bullet and (current is None or not current.is_bullet or indent <= current.indent)
+            if bullet and starts:
+                yield from close()
+                current, blank = _Open([bullet["text"]], number, indent, is_bullet=True), False
+                continue
+            goes_on = (
+                current is not None
+                and line.strip()
+                and not (blank and (not current.is_bullet or indent <= current.indent))
+            )
+            if line.strip() and not goes_on:
+                yield from close()
+                current, blank = _Open([], number, indent, is_bullet=False), False
+        elif current is None or (not is_inside and blank and (not current.is_bullet or indent <= current.indent)):
+            yield from close()
+            current = _Open([], number, indent, is_bullet=False)
+        blank = not line.strip() and not fence
+        if current:
+            cut = min(indent, current.indent + 2) if current.is_bullet else 0
+            current.lines.append(line.expandtabs(4)[cut:].rstrip() if cut else line.rstrip())
+    yield from close()
+
+
+NAMES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+_STRICT = re.compile(r"\b(?:MUST(?: NOT)?|NEVER|ALWAYS|IMPORTANT|CRITICAL|FORBIDDEN|REQUIRED|DO NOT)\b")
+_PREFERS = re.compile(r"\b(?:prefer(?:s|red|ably)?|favou?r|rather than|instead of|I (?:like|want))\b", re.IGNORECASE)
+_PERSONAL = re.compile(r"\b(?:preferences?|communication|tone|answers?|responses?|about me|user)\b", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"\b(?:architecture|structure|layout|overview|stack|directories|folders|modules|components|glossary|links|resources)\b",
+    re.IGNORECASE,
+)
+_COMMANDS = re.compile(
+    r"\b(?:commands?|scripts|build|setup|install(?:ation)?|running|getting started)\b", re.IGNORECASE
+)
+_GENERAL = frozenset(
+    [
+        "rules",
+        "rule",
+        "guidelines",
+        "guideline",
+        "conventions",
+        "notes",
+        "general",
+        "important",
+        "instructions",
+        "agents",
+        "claude",
+        "project",
+        "memory",
+    ]
+)
+_IMPORT = re.compile(r"@[\w~./-]+$")
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_MOST = 2_000
+
+
+def read_agents_md(file: TextFile) -> Iterator[Piece]:
+    """Yield the bullets of an instruction file; a block that memory-kb keeps there is passed over.
+
+    A file in a folder holds for the files below that folder.
+
+    Example:
+        >>> pieces = list(read_agents_md(TextFile("web/AGENTS.md", "## Style\\n- Prefer hooks.\\n- NEVER edit dist/.\\n\\nSome prose.\\n")))
+        >>> [(piece.draft.kind, piece.draft.text, piece.draft.applies_to) for piece in pieces if piece.draft]
+        [('preference', 'Prefer hooks.', ('web/**',)), ('policy', 'NEVER edit dist/.', ('web/**',))]
+        >>> pieces[-1].why
+        'a paragraph, not a rule in a list'
+    """
+    text = _FRONT.sub(lambda found: "\n" * found[0].count("\n"), file.text)
+    outline = read_outline(text)
+    globs = _globs(file)
+    for line in outline.ours:
+        yield left_out("block", file.path, line, "memory-kb keeps this block itself")
+    for item in outline.items:
+        if not item.is_bullet:
+            yield _refuse(file, item)
+        elif len(item.text) > _MOST:
+            yield left_out("bullet", file.path, item.line, f"longer than {_MOST:,} characters")
+        elif not any(sign.isalnum() for sign in item.text):
+            yield left_out("bullet", file.path, item.line, "it has no words")
+        else:
+            yield _piece(file, item, globs)
+
+
+def _refuse(file: TextFile, item: Item) -> Piece:
+    if _IMPORT.match(item.text.strip()):
+        return left_out(
+            "import", file.path, item.line, f"names another file, {item.text.strip()}; import that by itself"
+        )
+    return left_out("paragraph", file.path, item.line, "a paragraph, not a rule in a list")
+
+
+def _piece(file: TextFile, item: Item, globs: tuple[str, ...]) -> Piece:
+    kind, heading = _kind(item), _telling(item.headings)
+    title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
+    tags = (tag_of(heading),) if heading and tag_of(heading) else ()
+    draft = Draft(item.text, kind, title, tags, None, globs, "observed")
+    return Piece("bullet", file.path, item.line, f"{file.path}/{' '.join(item.text.casefold().split())}", draft)
+
+
+def _kind(item: Item) -> str:
+    """Return the kind of a bullet, by its own words and those of the headings above it."""
+    above = " / ".join(item.headings[-2:])
+    if _STRICT.search(item.text):
+        return "policy"
+    if _PREFERS.search(item.text) or _PERSONAL.search(above):
+        return "preference"
+    if _PLAIN.search(above):
+        return "architecture" if re.search("architecture|structure|layout", above, re.IGNORECASE) else "fact"
+    return "fact" if _COMMANDS.search(above) and "`" in item.text else "rule"
+
+
+def _telling(headings: tuple[str, ...]) -> str:
+    """Return the nearest heading that says what a bullet is about."""
+    telling = (
+        one
+        for one in reversed(headings)
+        if not set(re.findall(r"\w+", one.casefold())) <= _GENERAL and not one.endswith(".md")
+    )
+    return next(telling, "")
+
+
+def _globs(file: TextFile) -> tuple[str, ...]:
+    folder = file.path.rpartition("/")[0]
+    own = _FRONT.match(file.text)
+    if own:
+        try:
+            named = load_mapping(own[1]).get("globs") or load_mapping(own[1]).get("paths")
+        except InvalidBlock:
+            named = None
+        if isinstance(named, list | str):
+            return tuple(
+                str(one).strip() for one in (named if isinstance(named, list) else named.split(",")) if str(one).strip()
+            )
+    return (f"{folder}/**",) if folder else ()
+
+
+DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?:-[\w.-]+)?\.md$")
+_SIGNS = re.compile(r"<!--.*?-->", re.DOTALL)
+_RULES = re.compile(r"\b(?:never|always|must|don't|do not|prefers?|avoid|use)\b", re.IGNORECASE)
+
+
+def read_daily_log(file: TextFile) -> Iterator[Piece]:
+    """Yield what a file of the log becomes: a day's sections episodes of that day, the rest facts.
+
+    Example:
+        >>> pieces = list(read_daily_log(TextFile("memory/2026-03-01.md", "# 2026-03-01\\n\\n## Deploy\\n- Rolled back.\\n\\n## Lunch\\n- Soup.\\n")))
+        >>> [(piece.draft.kind, piece.draft.title, dict(piece.draft.fields)["created_at"]) for piece in pieces]
+        [('episode', 'Deploy', '2026-03-01'), ('episode', 'Lunch', '2026-03-01')]
+        >>> curated = TextFile("MEMORY.md", "- Staging runs Postgres 15.\\n- Never push on Fridays.\\n")
+        >>> [(piece.draft.kind, piece.draft.text) for piece in read_daily_log(curated)]
+        [('fact', 'Staging runs Postgres 15.'), ('rule', 'Never push on Fridays.')]
+    """
+    name = file.path.rpartition("/")[2]
+    found = DAY.match(name)
+    if found and parse_date(found["day"]):
+        yield from _read_day(file, found["day"])
+    else:
+        yield from _read_curated(file)
+
+
+def _read_day(file: TextFile, day: str) -> Iterator[Piece]:
+    note = read_note(file)
+    for title, text, line in _sections(note.body, note.line):
+        said = _SIGNS.sub("", strip(text)).strip()
+        if not any(sign.isalnum() for sign in said):
+            if text.strip():
+                yield left_out(
+                    "section",
+                    file.path,
+                    line,
+                    "it holds nothing but memory-kb's own text" if strip(text) != text else "it has no words",
+                )
+            continue
+        head = title if title and day not in title else ""
+        fields = (*dated_fields(day), ("imported_from", f"daily log: {file.path}"))
+        named = head or shorten(next(filter(None, said.splitlines())).lstrip("-*#> "), 70)
+        draft = Draft(said, "episode", named, (), None, (), "observed", fields)
+        yield Piece(
+            "section",
+            file.path,
+            line,
+            f"import/daily-logs/{file.path}/{title}/{' '.join(said.casefold().split())}",
+            draft,
+        )
+
+
+def _sections(body: str, line: int) -> Iterator[tuple[str, str, int]]:
+    """Yield the parts of a text below its headings of the first two levels: heading, text, line."""
+    title, text, start, fence = "", list[str](), line, ""
+    for number, one in enumerate(body.split("\n"), line):
+        mark = _FENCE.match(one)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        heading = None if fence else heading_on(one)
+        if heading and heading[0] <= 2:
+            yield title, "\n".join(text), start
+            title, text, start = heading[1], [], number
+        else:
+            text.append(one)
+    yield title, "\n".join(text), start
+
+
+def _read_curated(file: TextFile) -> Iterator[Piece]:
+    for piece in read_agents_md(TextFile(file.path.rpartition("/")[2], file.text)):
+        draft = piece.draft
+        if draft is None:
+            yield Piece(piece.what, file.path, piece.line, why=piece.why.replace("a rule in a list", "in a list"))
+            continue
+        kind = "fact" if draft.kind == "rule" and not _RULES.search(draft.text) else draft.kind
+        fields = (("imported_from", f"daily log: {file.path}"),)
+        own = Draft(draft.text, kind, draft.title, draft.tags, None, (), "observed", fields)
+        yield Piece(
+            piece.what,
+            file.path,
+            piece.line,
+            f"import/daily-logs/{file.path}/{' '.join(draft.text.casefold().split())}",
+            own,
+        )

@@ -1,0 +1,418 @@
+"""Import a source and report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.importers.conversations import Conversation
+from memory_kb.importers.notes import Piece, dated_fields
+from memory_kb.learning.capture import hear, make_offer
+from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
+from memory_kb.learning.new_entry import fingerprint
+from memory_kb.markdown.splice import Value
+from memory_kb.model import Location, RunReport, make_place
+from memory_kb.text import readable_name
+
+if TYPE_CHECKING:
+    from memory_kb.importers.conversations import Conversation
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.ingest import Intake
+    from memory_kb.model import RunReport
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+#: A request to remember something belongs to its conversation here, so that the time decides nothing.
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
+_CHANGED = "its text and the source's differ by now; it stays as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPiece:
+    """What became of a piece of a source.
+
+    `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`, as the intake says, or
+    `left out`; `message` says why.
+    """
+
+    what: str
+    origin: str
+    line: int
+    action: str
+    kind: str = ""
+    id: str = ""
+    path: str = ""
+    message: str = ""
+
+
+class LeftOut(NamedTuple):
+    """How many of a thing were left out for one reason, and where the first of them stands."""
+
+    what: str
+    why: str
+    number: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import brought in.
+
+    Attributes:
+        format: the format of the source, as given or found out.
+        pieces: what became of every piece that became something, or was refused.
+        left_out: the rest, by reason.
+        sessions: how many sessions were written, and `events` how many events.
+    """
+
+    format: str
+    source: str
+    pieces: tuple[ImportedPiece, ...]
+    left_out: tuple[LeftOut, ...]
+    run: RunReport
+    sessions: int = 0
+    events: int = 0
+
+    def count(self) -> dict[tuple[str, str], int]:
+        """Return how many of each thing became what."""
+        counts: dict[tuple[str, str], int] = {}
+        for one in self.pieces:
+            counts[one.what, one.action] = counts.get((one.what, one.action), 0) + 1
+        return counts
+
+
+class Tally:
+    """A count of what is left out; a million messages take no more room than a few reasons."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], LeftOut] = {}
+
+    def add(self, piece: Piece) -> None:
+        """Count a piece, unless it becomes something."""
+        if piece.draft is None:
+            key = (piece.what, piece.why)
+            held = self._found.get(key) or LeftOut(piece.what, piece.why, 0, f"{piece.origin}:{piece.line}")
+            self._found[key] = held._replace(number=held.number + 1)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What was counted, by reason."""
+        return tuple(self._found.values())
+
+
+def count_left_out(pieces: Iterable[Piece]) -> tuple[LeftOut, ...]:
+    """Return what is left out, by reason; file names and numbers in a reason are of the first.
+
+    Example:
+        >>> count_left_out([Piece("note", "a.md", 1, why="it is empty"), Piece("note", "b.md", 1, why="it is empty")])
+        (LeftOut(what='note', why='it is empty', number=2, first='a.md:1'),)
+    """
+    tally = Tally()
+    for piece in pieces:
+        tally.add(piece)
+    return tally.left_out
+
+
+def offer_pieces(pieces: Iterable[Piece], place: Location) -> list[Offer]:
+    """Return the pieces that become entries as offers, each known again by its key.
+
+    An entry that is there and says the same is reinforced once for each source. What is imported
+    to another place is another entry.
+    """
+    offers = []
+    pieces = list(pieces)
+    moved = {id_of(one.key): id_of(_keyed(one.key, one.place or place)) for one in pieces if one.draft}
+    for piece in pieces:
+        if piece.draft is None:
+            continue
+        fields = dict(piece.draft.fields)
+        named = str(fields.get("imported_from") or piece.origin)
+        draft = (
+            piece.draft
+            if "imported_from" in fields
+            else replace(piece.draft, fields=(*piece.draft.fields, ("imported_from", named)))
+        )
+        reason = f"Imported from {piece.origin}, line {piece.line}."
+        offer = Offer(
+            draft, piece.place or place, _keyed(piece.key, piece.place or place), reason, named, "imported_from"
+        )
+        offers.append(_redirected(offer, moved))
+    return offers
+
+
+def _keyed(key: str, place: Location) -> str:
+    return key if place == Location() else f"{key}@{place.scope}/{place.job or ''}/{place.task or ''}"
+
+
+def offer_statements(talk: Conversation, place: Location, format: str, passed: Tally) -> list[Offer]:
+    """Return what people state in a conversation; messages that state nothing are counted in `passed`.
+
+    Most messages of most conversations hold no marker.
+    """
+    offers: list[Offer] = []
+    numbered = (replace(event, session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
+    named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
+    for event, statements, reason in hear(numbered):
+        if not statements:
+            passed.add(Piece("message", talk.session, event.seq, why=_general(reason)))
+        for number, one in enumerate(statements):
+            made = make_offer(event, one, number, _NO_TIME, place, talk.session)
+            fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
+            key = _keyed(f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}", place)
+            offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=key))
+    return offers
+
+
+def _general(reason: str) -> str:
+    """Return a reason without what is of one message alone."""
+    return "too short or too long" if "characters of it are" in reason or "longer than" in reason else reason
+
+
+def redirect_links(offers: Sequence[Offer], intake: Intake) -> list[Offer] | None:
+    """Return the offers with their links led to what was there already, or None where none must be.
+
+    A note whose text the vault has already is not made; what links to it links to the one there.
+    """
+    there: dict[str, str] = {}
+    for one in intake.taken:
+        if one.id != one.offer.entry_id:
+            there[one.offer.entry_id] = one.id if one.action in ("created", "reinforced", "known") else ""
+    changed = [_redirected(offer, there) for offer in offers]
+    return changed if any(one is not offer for one, offer in zip(changed, offers, strict=True)) else None
+
+
+def _redirected(offer: Offer, there: Mapping[str, str]) -> Offer:
+    links = dict(offer.draft.fields).get("links")
+    if not isinstance(links, list) or not any(isinstance(link, dict) and link["to"] in there for link in links):
+        return offer
+    led = [{**link, "to": there.get(link["to"], link["to"])} for link in links if isinstance(link, dict)]
+    kept = [link for link in led if link["to"] and link["to"] != offer.entry_id]
+    fields = [
+        (name, kept if name == "links" else value) for name, value in offer.draft.fields if name != "links" or kept
+    ]
+    return replace(offer, draft=replace(offer.draft, fields=tuple(fields)))
+
+
+def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
+    """Return an intake that says which known entries no longer say what their source says; they stay."""
+
+    def told(one: Taken) -> Taken:
+        is_same = one.id not in texts or fingerprint(texts[one.id]) == fingerprint(one.offer.draft.text)
+        return (
+            one if one.action != "known" or one.id != one.offer.entry_id or is_same else one._replace(message=_CHANGED)
+        )
+
+    return intake._replace(taken=tuple(map(told, intake.taken)))
+
+
+def tell(pieces: Iterable[Piece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
+    """Return what became of the offers, in their order; `whats` and the pieces say what they were."""
+    origins = [(piece.origin, piece.line) for piece in pieces if piece.draft]
+    told = []
+    for number, one in enumerate(intake.taken):
+        origin, line = (
+            origins[number]
+            if number < len(origins)
+            else (one.offer.origin or "", int(str(dict(one.offer.draft.fields).get("session_seq", 0))))
+        )
+        told.append(
+            ImportedPiece(whats[number], origin, line, one.action, one.offer.draft.kind, one.id, one.path, one.message)
+        )
+    return tuple(told)
+
+
+_CHATS = ("claude-export", "chatgpt-export")
+_BROKEN = "element"
+
+
+class Imports:
+    """The verb import."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+
+    def import_(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        format: str = "auto",
+        as_sessions: bool = False,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> ImportReport:
+        """Bring in what another tool keeps; nothing of it is changed, and twice changes nothing.
+
+        Args:
+            source: a file, a folder, or the ZIP archive of a data export.
+            format: `basic-memory`, `obsidian`, `daily-logs`, `claude-export`, `chatgpt-export`,
+                `mem0`, `agents-md`, or `auto`, which looks.
+            as_sessions: write the conversations of an export into session logs, whole, instead of
+                keeping what people state in them.
+            scope: where the entries go; `job` and `task` likewise.
+            dry_run: write nothing; the report's run tells what would be.
+
+        Raises:
+            UnreadableInput: the source cannot be read.
+            UsageError: its format is not known, or the call makes no sense.
+            VaultBusy: another process has been writing for a minute.
+        """
+        from memory_kb.importers.notes import FORMATS
+        from memory_kb.importers.sources import detect
+
+        file = Path(source).expanduser()
+        place = make_place(scope, job, task)
+        if place.job and not self._vault.memory:
+            raise UsageError(
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
+        if format not in ("auto", *FORMATS):
+            raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(FORMATS)}")
+        self._refuse_own(file)
+        kind = detect(file) if format == "auto" else format
+        if as_sessions and kind not in _CHATS:
+            raise UsageError(f"{kind} holds no conversations", "only the exports of Claude and ChatGPT become sessions")
+        if as_sessions:
+            return self._import_sessions(file, kind, place, dry_run=dry_run)
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
+            return self._import_entries(file, kind, place, dry_run=dry_run)
+
+    def _refuse_own(self, source: Path) -> None:
+        """Refuse to import what is in this vault already.
+
+        Raises:
+            UnreadableInput: it does not exist.
+            UsageError: it is.
+        """
+        if not source.exists():
+            raise UnreadableInput(f"{source} does not exist", "name a file or folder to import")
+        real = Path(os.path.realpath(source))
+        own = self._vault.memory or self._vault.folder
+        if any(real.is_relative_to(folder) for folder in (own, self._vault.home)):
+            raise UsageError(f"{source} is part of this vault already", "name what lies outside of it")
+
+    def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
+
+        pieces: list[Piece] = []
+        passed = Tally()
+        if kind in _CHATS:
+            offers = [
+                offer
+                for talk in _conversations(source, kind, passed)
+                for offer in offer_statements(talk, place, kind, passed)
+            ]
+            whats = ["statement"] * len(offers)
+        else:
+            for piece in self._read_pieces(source, kind):
+                passed.add(piece)
+                pieces += [piece] if piece.draft else []
+            offers = offer_pieces(pieces, place)
+            whats = [piece.what for piece in pieces]
+        intake, run = self._take_in_linked(offers, dry_run=dry_run)
+        return ImportReport(kind, readable_name(source.name), tell(pieces, intake, whats), passed.left_out, run)
+
+    def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
+        """Take offers in whose links lead to each other, or to what is there instead."""
+        from memory_kb.learning.ingest import plan_intake
+
+        if not self._vault.memory:
+            offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
+        if not dry_run:
+            self._writer.recover()
+
+        def plan(some: Sequence[Offer]) -> Intake:
+            return self._index.read(
+                lambda index: plan_intake(some, index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
+            )
+
+        intake = plan(offers)
+        redirected = redirect_links(offers, intake)
+        intake = plan(redirected) if redirected else intake
+        if any(one.action == "known" for one in intake.taken):
+            intake = mark_changed(intake, {memory.id: memory.text for memory in self._store.all() if memory.is_live})
+        return intake, self._writer.run("import", intake.changes, dry_run=dry_run)
+
+    def _read_pieces(self, source: Path, kind: str) -> Iterator[Piece]:
+        from memory_kb.importers import bullets, notes
+        from memory_kb.importers.sources import read_texts
+
+        if kind == "mem0":
+            yield from _read_memories(source)
+            return
+        problems: list[Piece] = []
+        files = read_texts(source, kind, problems)
+        if kind == "basic-memory":
+            yield from notes.read_basic_memory(list(files))
+        elif kind == "obsidian":
+            yield from notes.read_obsidian(list(files))
+        else:
+            for file in files:
+                yield from bullets.read_agents_md(file) if kind == "agents-md" else bullets.read_daily_log(file)
+        yield from problems
+
+    def _import_sessions(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
+        from memory_kb.importers.conversations import found_of
+        from memory_kb.model import RunReport
+        from memory_kb.sessions.importing import Labels, import_found
+        from memory_kb.store.session_log import SessionFiles
+
+        files, labels = SessionFiles(self._vault.machine), Labels(job=place.job, task=place.task)
+        passed = Tally()
+        sessions = events = 0
+        for talk in _conversations(source, kind, passed):
+            if dry_run:
+                sessions, events = sessions + 1, events + len(talk.events)
+                continue
+            for done in import_found(files, found_of(talk), source, kind, labels, self._vault.clock()):
+                sessions += done.added > 0
+                events += done.added
+        return ImportReport(
+            kind, readable_name(source.name), (), passed.left_out, RunReport(None, "import"), sessions, events
+        )
+
+
+def _read_memories(source: Path) -> Iterator[Piece]:
+    from memory_kb.importers.notes import left_out, read_mem0
+    from memory_kb.importers.sources import json_pieces
+    from memory_kb.store.json_arrays import iterate
+
+    with json_pieces(source) as pieces:
+        for one in iterate(pieces, ("results", "memories")):
+            yield (
+                left_out(_BROKEN, readable_name(source.name), one.number, one.wrong)
+                if one.wrong
+                else read_mem0(one.value, readable_name(source.name), one.number)
+            )
+
+
+def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[Conversation]:
+    """Yield the conversations of an export one by one; what is none is told in `passed`."""
+    from memory_kb.importers import conversations
+    from memory_kb.importers.notes import left_out
+    from memory_kb.importers.sources import json_pieces
+    from memory_kb.store.json_arrays import iterate
+
+    with json_pieces(source) as pieces:
+        for one in iterate(pieces):
+            if one.wrong:
+                passed.add(left_out(_BROKEN, readable_name(source.name), one.number, one.wrong))
+            elif conversations.kind_of(one.value) != kind:
+                passed.add(
+                    left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}")
+                )
+            elif talk := conversations.read(one.value):
+                yield talk
+            else:
+                passed.add(left_out("conversation", readable_name(source.name), one.number, "nothing is said in it"))

@@ -1,0 +1,193 @@
+"""Files, folders and ZIP archives."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.importers.notes import FORMATS, Piece, TextFile, left_out
+from memory_kb.store.json_arrays import iterate
+from memory_kb.text import readable_name
+
+_PIECE = 1_048_576
+#: A note larger than this is no note.
+_MAX_NOTE = 5_000_000
+_MOST_FILES = 100_000
+_SAMPLE = 200
+_CHATS = "conversations.json"
+_INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
+_CURATED = ("MEMORY.md", "USER.md")
+_FOLDERS_LEFT = frozenset({"node_modules", "__pycache__", "venv", ".venv", "dist", "target"})
+
+
+def detect(source: Path) -> str:
+    """Return the format of a source, by what is in it.
+
+    Raises:
+        UnreadableInput: it is not there.
+        UsageError: it is none that is known.
+    """
+    if not source.exists():
+        raise UnreadableInput(f"{source} does not exist", "name a file or folder to import")
+    found = _detect_folder(source) if source.is_dir() else _detect_file(source)
+    if found is None:
+        raise UsageError(f"cannot tell what {source} is", f"name its format with --format: {', '.join(FORMATS)}")
+    return found
+
+
+def _detect_folder(folder: Path) -> str | None:
+    from memory_kb.importers.bullets import DAY
+    from memory_kb.importers.notes import looks_like
+
+    if (folder / _CHATS).is_file():
+        return _detect_file(folder / _CHATS)
+    notes = [file for file, _ in zip(find_files(folder, (".md",)), range(_SAMPLE), strict=False)]
+    theirs = sum(looks_like(_read(file)) for file in notes)
+    if notes and theirs * 2 > len(notes):
+        return "basic-memory"
+    if (folder / ".obsidian").is_dir():
+        return "obsidian"
+    if any(DAY.match(file.name) for file in notes):
+        return "daily-logs"
+    if any((folder / name).is_file() for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md")):
+        return "agents-md"
+    if theirs:
+        return "basic-memory"
+    return "daily-logs" if (folder / "MEMORY.md").is_file() else None
+
+
+def _detect_file(file: Path) -> str | None:
+    from memory_kb.importers import conversations
+    from memory_kb.importers import notes as mem0
+    from memory_kb.importers.bullets import DAY
+    from memory_kb.importers.notes import looks_like
+
+    if file.suffix.lower() == ".md":
+        if file.name.lower() in _INSTRUCTIONS:
+            return "agents-md"
+        if file.name == "MEMORY.md" or DAY.match(file.name):
+            return "daily-logs"
+        return "basic-memory" if looks_like(_read(file)) else "obsidian"
+    with json_pieces(file) as pieces:
+        first = next(iterate(pieces, ("results", "memories")), None)
+    if first is None or first.wrong:
+        return None
+    return "mem0" if mem0.is_record(first.value) else conversations.kind_of(first.value)
+
+
+def read_texts(source: Path, format: str, problems: list[Piece]) -> Iterator[TextFile]:
+    """Yield the Markdown of a source, each file named from the source's own name.
+
+    What cannot be read is added to `problems`.
+
+    Raises:
+        UnreadableInput: the source itself cannot be read.
+    """
+    from memory_kb.importers.bullets import DAY
+
+    if not source.is_dir():
+        yield TextFile(readable_name(source.name), _read(source, must=True))
+        return
+    wanted = _INSTRUCTIONS if format == "agents-md" else None
+    prefix = "" if format in ("agents-md", "daily-logs") else f"{readable_name(source.resolve().name)}/"
+    for file in find_files(source, (".md",)):
+        if wanted and file.name.lower() not in wanted:
+            continue
+        name = file.relative_to(source).as_posix()
+        path = f"{prefix}{readable_name(name)}"
+        if readable_name(name) != name:
+            problems.append(
+                left_out("file", path, 1, "its name is not valid UTF-8; give it another one and import it again")
+            )
+        elif format == "daily-logs" and not (file.name in _CURATED or DAY.match(file.name)):
+            problems.append(
+                left_out(
+                    "file", path, 1, f"no part of the log: that is {', '.join(_CURATED)} and files called by a day"
+                )
+            )
+        elif file.is_symlink() and file.resolve() != file and file.resolve().is_relative_to(source.resolve()):
+            problems.append(
+                left_out(
+                    "file",
+                    path,
+                    1,
+                    f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}",
+                )
+            )
+        elif file.stat().st_size > _MAX_NOTE:
+            problems.append(left_out("file", path, 1, f"larger than {_MAX_NOTE / 1e6:.0f} MB"))
+        else:
+            try:
+                yield TextFile(path, _read(file, must=True))
+            except UnreadableInput as exc:
+                problems.append(left_out("file", path, 1, str(exc)))
+
+
+def find_files(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
+    """Yield the files of a folder at any depth, in order; hidden folders and tools' own are passed over."""
+    count = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOLDERS_LEFT)
+        for name in sorted(names):
+            if name.lower().endswith(tuple(endings)) and not name.startswith("."):
+                file = Path(place, name)
+                if file.is_file() and _lies_in(file, folder):
+                    yield file
+                    count += 1
+        if count > _MOST_FILES:
+            raise UsageError(f"{folder} holds more than {_MOST_FILES:,} files", "import its parts one by one")
+
+
+def _lies_in(file: Path, source: Path) -> bool:
+    """Tell whether a file is what it seems, or a link to another file of its source: others are not followed."""
+    return not file.is_symlink() or file.resolve().is_relative_to(source.resolve())
+
+
+def _read(file: Path, *, must: bool = False) -> str:
+    try:
+        with open(file, "rb") as stream:
+            return stream.read(_MAX_NOTE).decode("utf-8-sig", "replace")
+    except OSError as exc:
+        if must:
+            raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
+        return ""
+
+
+@contextmanager
+def json_pieces(source: Path) -> Iterator[Iterator[str]]:
+    """Open the JSON of a source, which may be in an archive or folder; give its text piece by piece.
+
+    Raises:
+        UnreadableInput: it cannot be read, or an archive holds no conversations.
+    """
+    file = source / _CHATS if source.is_dir() else source
+    try:
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                name = min(
+                    (one for one in archive.namelist() if one.rpartition("/")[2] == _CHATS), key=len, default=None
+                )
+                if name is None:
+                    raise UnreadableInput(
+                        f"{file} holds no {_CHATS}", "name the archive that the data export gave, or a file of it"
+                    )
+                with archive.open(name) as stream:
+                    yield _decoded(stream)
+        else:
+            with open(file, "rb") as stream:
+                yield _decoded(stream)
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as exc:
+        raise UnreadableInput(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
+
+
+def _decoded(stream: IO[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while piece := stream.read(_PIECE):
+        yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)

@@ -1,0 +1,687 @@
+"""`.sessions.db`: find events, list sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from memory_kb.errors import VaultBusy
+from memory_kb.index.schema import BUSY_SECONDS, connect, is_damage, read_version, run_script
+from memory_kb.model import SessionHit, wrap
+from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
+from memory_kb.store.session_log import SessionFiles, read_lines
+from memory_kb.text import bigrams, cjk_terms, cut_cjk, has_cjk, printable, shorten, strip
+from memory_kb.vault import hold_lock
+
+#: "mkbs", so that a foreign SQLite file in our place is known as one.
+APPLICATION_ID = 0x6D6B6273
+SCHEMA_VERSION = 1
+_LOCK = "sessions.lock"
+_SCHEMA = """
+DROP TABLE IF EXISTS events_fts;
+DROP TABLE IF EXISTS events;
+DROP TABLE IF EXISTS file_meta;
+
+-- One row per session file: how it looked when it was read, and how far it was read.
+CREATE TABLE file_meta (
+    session TEXT PRIMARY KEY,
+    size    INTEGER NOT NULL, -- bytes
+    mtime   INTEGER NOT NULL, -- nanoseconds
+    inode   INTEGER NOT NULL,
+    offset  INTEGER NOT NULL, -- what comes after it is not indexed yet
+    sample  BLOB NOT NULL     -- sha256 of the first and the last kilobyte before the offset
+) WITHOUT ROWID;
+
+-- One row per event, in the order of its file.
+CREATE TABLE events (
+    id       INTEGER PRIMARY KEY,
+    session  TEXT NOT NULL,
+    offset   INTEGER NOT NULL, -- bytes from the beginning of the session's file to its line
+    seq      INTEGER NOT NULL,
+    ts       TEXT NOT NULL,    -- UTC, 2026-03-21T12:00:00.000Z
+    job      TEXT,
+    task     TEXT,
+    agent    TEXT,
+    type     TEXT NOT NULL,
+    event    TEXT,
+    role     TEXT,
+    tool     TEXT,
+    ok       INTEGER,
+    injected INTEGER NOT NULL, -- 1 where all of it is text that memory-kb gave the agent
+    content  TEXT NOT NULL,    -- its words, those of its arguments and its error
+    terms    TEXT              -- CJK bigrams
+);
+CREATE INDEX events_session ON events (session);
+CREATE INDEX events_ts ON events (ts);
+
+CREATE VIRTUAL TABLE events_fts USING fts5 (
+    content, tool, terms, agent UNINDEXED,
+    content = 'events', content_rowid = 'id', tokenize = 'porter unicode61'
+);
+INSERT INTO events_fts (events_fts, rank) VALUES ('hashsize', 16777216);
+"""
+
+
+def open_sessions(path: Path) -> sqlite3.Connection:
+    """Open the index of the sessions, making it where there is none of this version.
+
+    Raises:
+        sqlite3.DatabaseError: what stands there is no database, or damaged.
+    """
+    if not path.exists():
+        path.touch(mode=0o600)  # what is said in sessions is nobody else's business
+    connection = connect(path)
+    try:
+        if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
+            with hold_lock(path.with_name(_LOCK), BUSY_SECONDS):
+                _create(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """Open an index that is gone when it is closed."""
+    connection = connect(Path(":memory:"))
+    _create(connection)
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    _begin_logging(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        found = read_version(connection)
+        _check_owner(connection, found[0])
+        if found != (APPLICATION_ID, SCHEMA_VERSION):
+            run_script(connection, _SCHEMA)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _begin_logging(connection: sqlite3.Connection) -> None:
+    """Change to a write-ahead log, which SQLite refuses while anybody else so much as looks."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as exc:
+            if "locked" not in str(exc) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _check_owner(connection: sqlite3.Connection, application: int) -> None:
+    """Raise if the tables are somebody else's."""
+    if application != APPLICATION_ID and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise sqlite3.DatabaseError("not a database of ours")
+
+
+def set_aside(path: Path, inode: int | None) -> bool:
+    """Move a damaged database out of the way, unless another process just did.
+
+    It is kept once, beside: it may be somebody else's. `inode` is that of the damaged file.
+    """
+    with hold_lock(path.with_name(_LOCK), BUSY_SECONDS):
+        try:
+            if inode is not None and path.stat().st_ino != inode and _is_usable(path):
+                return False
+        except FileNotFoundError:
+            return False
+        for side in ("-wal", "-shm", "-journal"):
+            path.with_name(path.name + side).unlink(missing_ok=True)
+        path.replace(path.with_name(path.name + ".broken"))
+        return True
+
+
+def _is_usable(path: Path) -> bool:
+    connection = connect(path)
+    try:
+        return read_version(connection)[0] in (0, APPLICATION_ID)
+    except sqlite3.DatabaseError as exc:
+        if not is_damage(exc):
+            raise
+        return False
+    finally:
+        connection.close()
+
+
+_PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
+_WORD = re.compile(r"\w")
+_OPERATORS = frozenset({"AND", "OR", "NOT", "NEAR"})
+_SYNTAX = ("fts5:", "no such column", "unterminated string", "unknown special query", "syntax error")
+#: A match in the name of the tool says less than one in the text.
+_WEIGHTS = "1.0, 0.5, 1.0, 0.0"
+_SNIPPET = "snippet(events_fts, 0, '>>>', '<<<', '...', 16)"
+_FIELDS = "e.session, e.seq, e.ts, e.job, e.task, e.agent, e.type, e.event, e.role, e.tool, e.ok, e.injected, e.offset"
+_PLAIN_LENGTH = 120
+_COLUMN = re.compile(r"(?:^|[\s(])(?:content|tool|agent):\w")
+#: Of a longer query, the first different words count.
+_MOST_TERMS = 200
+#: Groups the events of a session by whose words they are: a person's, the agent's, calls, results, and the rest.
+_EVIDENCE = "CASE WHEN e.type = 'event' AND e.role = 'assistant' THEN 'message' ELSE e.type END, e.role = 'user'"
+
+
+def find(
+    connection: sqlite3.Connection,
+    query: str,
+    wanted: EventFilter,
+    limit: int,
+    *,
+    with_injected: bool,
+    sessions: Sequence[str] | None = None,
+    every_event: bool = False,
+) -> tuple[tuple[SessionHit, ...], list[str]]:
+    """Return the best hits, and what to say about the query.
+
+    Plain words are alternatives, the rarer the better; a query with operators is taken at its word if
+    FTS5 understands it. A session is one hit, its best event, unless `every_event` is set. `sessions`
+    are those that may be found; all when None.
+    """
+    where, values = _conditions(wanted, with_injected=with_injected)
+    if sessions is not None:
+        where, values = f"{where} AND e.session IN (SELECT value FROM json_each(?))", (*values, json.dumps(sessions))
+    if not query.strip():
+        return _newest(connection, where, values, limit), []
+    problem = "there is no word in the query"
+    for expression in expressions(query):
+        try:
+            best = (_best_events if every_event else _best_sessions)(connection, expression, where, values, limit)
+        except sqlite3.OperationalError as exc:
+            if not str(exc).startswith(_SYNTAX):
+                raise
+            problem = f"the query is not in the query language ({str(exc).removeprefix('fts5: ')})"
+            continue
+        hits = enumerate(best, 1)
+        return tuple(_hit(connection, rank, key, score, expression, query) for rank, (key, score) in hits), []
+    return (), [problem]
+
+
+def _best_events(
+    connection: sqlite3.Connection, expression: str, where: str, values: tuple[object, ...], limit: int
+) -> list[tuple[int, float]]:
+    """Return the row ids and scores of the best events."""
+    statement = (
+        f"SELECT e.id, -bm25(events_fts, {_WEIGHTS}) FROM events_fts JOIN events e ON e.id = events_fts.rowid "
+        f"WHERE events_fts MATCH ?{where} ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT ?"
+    )
+    return connection.execute(statement, (expression, *values, limit)).fetchall()
+
+
+def _best_sessions(
+    connection: sqlite3.Connection, expression: str, where: str, values: tuple[object, ...], limit: int
+) -> list[tuple[int, float]]:
+    """Return the row id of the best event of each of the best sessions, and the session's score.
+
+    What was asked, said, done and seen is evidence of its own: the score of a session is the sum of
+    the best event of each.
+    """
+    statement = (
+        f"WITH hits AS MATERIALIZED (SELECT rowid AS id, -bm25(events_fts, {_WEIGHTS}) AS score FROM events_fts "
+        "WHERE events_fts MATCH ?) "
+        "SELECT e.session, e.id, max(h.score), max(e.ts) FROM hits h JOIN events e ON e.id = h.id "
+        f"WHERE 1{where} GROUP BY e.session, {_EVIDENCE}"
+    )
+    totals: dict[str, float] = {}
+    best: dict[str, tuple[float, int]] = {}
+    newest: dict[str, str] = {}
+    for session, key, score, ts in connection.execute(statement, (expression, *values)):
+        totals[session] = totals.get(session, 0.0) + score
+        best[session] = max(best.get(session, (score, key)), (score, key))
+        newest[session] = max(newest.get(session, ""), ts)
+    ranked = sorted(totals, key=lambda session: (totals[session], newest[session], session), reverse=True)
+    return [(best[session][1], totals[session]) for session in ranked[:limit]]
+
+
+def expressions(query: str) -> Iterator[str]:
+    """Yield the query as it is where it has operators, then its words as alternatives.
+
+    Example:
+        >>> list(expressions("edge-case foo.bar"))
+        ['"edge" OR "case" OR "foo" OR "bar"']
+        >>> next(expressions("検索機能 AND test"))
+        '("検索 索機 機能") AND test'
+    """
+    pieces = _PIECE.findall(query)
+    if any(piece in _OPERATORS for piece in pieces) or _COLUMN.search(query):
+        yield _with_bigrams(query) if has_cjk(query) else query
+    terms = [term for piece in pieces if piece not in _OPERATORS for term in _terms(piece)]
+    if terms:
+        yield " OR ".join(list(dict.fromkeys(terms))[:_MOST_TERMS])
+
+
+def _terms(piece: str) -> Iterator[str]:
+    """Yield a piece of a query as it is if it is a phrase or a word, else the words in it."""
+    words = re.findall(r"\w+", piece)
+    if len(words) == 1 or piece.startswith('"') or has_cjk(piece):
+        yield _quote(piece)
+    else:
+        yield from (f'"{word}"' for word in words)
+
+
+def _quote(piece: str) -> str:
+    star = "*" if piece.endswith("*") else ""
+    text = piece.rstrip("*").replace('"', "")
+    return _cjk_phrase(text) if has_cjk(text) else f'"{text}"{star}'
+
+
+def _with_bigrams(query: str) -> str:
+    return " ".join(_cjk_phrase(piece.strip('"*')) if has_cjk(piece) else piece for piece in _PIECE.findall(query))
+
+
+def _cjk_phrase(text: str) -> str:
+    """Return an expression for words in a script without spaces."""
+    phrases = []
+    for word in re.findall(r"\w+", text):
+        for piece, is_cjk in cut_cjk(word):
+            if not is_cjk:
+                phrases.append(f'"{piece}"')
+            else:
+                phrases.append(f'"{piece}"*' if len(piece) == 1 else f'"{" ".join(bigrams(piece)[:-1])}"')
+    return f"({' AND '.join(phrases)})"
+
+
+def _conditions(wanted: EventFilter, *, with_injected: bool) -> tuple[str, tuple[object, ...]]:
+    parts: list[str] = [] if with_injected else ["NOT e.injected"]
+    values: list[object] = []
+    if wanted.types:
+        marks = ", ".join("?" * len(wanted.types))
+        parts.append(f"(e.type IN ({marks}) OR e.event IN ({marks}))")
+        values += [*wanted.types, *wanted.types]
+    for name in ("agent", "job", "task", "session"):
+        if getattr(wanted, name) is not None:
+            parts.append(f"e.{name} = ?")
+            values.append(getattr(wanted, name))
+    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
+        if moment is not None:
+            parts.append(f"e.ts {sign} ?")
+            values.append(moment)
+    return "".join(f" AND {part}" for part in parts), tuple(values)
+
+
+def _newest(
+    connection: sqlite3.Connection, where: str, values: tuple[object, ...], limit: int
+) -> tuple[SessionHit, ...]:
+    statement = f"SELECT {_FIELDS}, 0.0, substr(e.content, 1, 2000) FROM events e WHERE 1{where} ORDER BY e.ts DESC, e.id DESC LIMIT ?"
+    return tuple(
+        _make(rank, row, shorten(row[-1], _PLAIN_LENGTH))
+        for rank, row in enumerate(connection.execute(statement, (*values, limit)), 1)
+    )
+
+
+def _hit(connection: sqlite3.Connection, rank: int, key: int, score: float, expression: str, query: str) -> SessionHit:
+    row = connection.execute(
+        f"SELECT {_FIELDS}, {_SNIPPET}, e.terms IS NOT NULL FROM events_fts JOIN events e ON e.id = events_fts.rowid "
+        "WHERE events_fts MATCH ? AND events_fts.rowid = ?",
+        (expression, key),
+    ).fetchone()
+    *fields, snippet, has_terms = row
+    text = str(snippet)
+    if ">>>" not in text and has_terms:
+        (content,) = connection.execute("SELECT content FROM events WHERE id = ?", (key,)).fetchone()
+        text = _cjk_snippet(content, query) or text
+    return _make(rank, (*fields, score, text), text)
+
+
+def _cjk_snippet(content: str, query: str) -> str | None:
+    """Return the surroundings of the first of the query's CJK words in a text."""
+    for word in re.findall(r"\w+", query):
+        place = content.find(word) if has_cjk(word) else -1
+        if place >= 0:
+            start, end = max(0, place - 40), place + len(word) + 40
+            head, tail = content[start:place], content[place + len(word) : end]
+            return f"{'...' if start else ''}{head}>>>{word}<<<{tail}{'...' if end < len(content) else ''}"
+    return None
+
+
+def _make(rank: int, row: tuple[object, ...], snippet: str) -> SessionHit:
+    session, seq, ts, job, task, agent, kind, event, role, tool, ok, injected, offset, score = row[:14]
+    return SessionHit(  # the columns are typed by the schema
+        rank, session, seq, ts, job, task, agent, kind, event, role, tool, None if ok is None else bool(ok), bool(injected), offset,  # type: ignore[arg-type]
+        round(float(score), 6), snippet,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+#: An event that comes after the end opens the session again.
+_STATEMENT = """
+WITH seen AS (
+    SELECT m.session, count(e.id) AS events, min(e.id) AS first, max(e.id) AS last
+    FROM file_meta m LEFT JOIN events e ON e.session = m.session GROUP BY m.session
+)
+SELECT s.session, {agent}, {job}, {task}, f.ts, l.ts, s.events, CASE WHEN l.event IS 'end' THEN 'ended' ELSE 'open' END, l.offset
+FROM seen s LEFT JOIN events f ON f.id = s.first LEFT JOIN events l ON l.id = s.last
+WHERE (:agent IS NULL OR EXISTS (SELECT 1 FROM events e WHERE e.session = s.session AND e.agent = :agent))
+  AND (:job IS NULL OR EXISTS (SELECT 1 FROM events e WHERE e.session = s.session AND e.job = :job))
+  AND (NOT :only_open OR l.event IS NOT 'end')
+ORDER BY l.ts DESC, s.session DESC
+"""
+_FIRST = "(SELECT e.{0} FROM events e WHERE e.session = s.session AND e.{0} IS NOT NULL ORDER BY e.id LIMIT 1)"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSeen:
+    """A session as a list shows it.
+
+    Attributes:
+        agent: who works in it, the first that its events name; job and task likewise.
+        started: the moment of its first event; None where there is none yet.
+        last: the moment of its last event.
+        events: how many there are.
+        state: `open`, or `ended` where nothing came after its end.
+        outcome: how it went, where its end says so.
+    """
+
+    session: str
+    agent: str | None
+    job: str | None
+    task: str | None
+    started: str | None
+    last: str | None
+    events: int
+    state: str
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """Sessions, the one with the newest event first, how many fit in all, and how far that can be trusted."""
+
+    sessions: tuple[SessionSeen, ...]
+    total: int
+    degraded: tuple[str, ...] = ()
+
+
+def list_sessions(
+    connection: sqlite3.Connection,
+    files: SessionFiles,
+    *,
+    only_open: bool = False,
+    agent: str | None = None,
+    job: str | None = None,
+) -> tuple[SessionSeen, ...]:
+    """Return the sessions that fit, the one with the newest event first; those without any come last."""
+    statement = _STATEMENT.format(**{name: _FIRST.format(name) for name in ("agent", "job", "task")})
+    rows = connection.execute(statement, {"only_open": only_open, "agent": agent, "job": job})
+    return tuple(_seen(row, files) for row in rows)
+
+
+def _seen(row: Sequence[Any], files: SessionFiles) -> SessionSeen:
+    *fields, offset = row
+    one = SessionSeen(*fields)
+    return one if one.state == "open" else replace(one, outcome=_outcome(files.path(one.session), offset))
+
+
+def _outcome(file: Path, offset: int) -> str | None:
+    """Return the outcome that the end of a session names; its arguments stand in the session's file alone."""
+    try:
+        event = next(line.parse() for line in read_lines(file, offset))
+    except (OSError, NoEvent, StopIteration):
+        return None
+    outcome = (event.args or {}).get("outcome") if event else None
+    return outcome if isinstance(outcome, str) else None
+
+
+_T = TypeVar("_T")
+#: What is read before it is written: other processes wait for no more than this.
+_BATCH_BYTES, _BATCH_EVENTS = 4_000_000, 2_000
+#: Bytes at the beginning and before the offset that must still be the same for reading on.
+_SAMPLE = 1024
+_TEXT_COLUMNS = "content, tool, terms, agent"
+_COLUMNS = "session, offset, seq, ts, job, task, agent, type, event, role, tool, ok, injected, content, terms"
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?{', ?' * _COLUMNS.count(',')})"
+_INDEX_ROWS = f"INSERT INTO events_fts (rowid, {_TEXT_COLUMNS}) SELECT id, {_TEXT_COLUMNS} FROM events WHERE id > ?"
+_UNINDEX = f"INSERT INTO events_fts (events_fts, rowid, {_TEXT_COLUMNS}) SELECT 'delete', id, {_TEXT_COLUMNS} FROM events WHERE session = ?"
+
+Row = tuple[object, ...]
+
+
+class SessionSync(NamedTuple):
+    """What a look at the session files brought into their index."""
+
+    sessions: int = 0
+    events: int = 0
+    removed: int = 0
+    problems: int = 0
+
+
+class _Known(NamedTuple):
+    """A session file as it was when it was read, up to `offset`."""
+
+    size: int
+    mtime: int
+    inode: int
+    offset: int
+    sample: bytes
+
+
+class _Batch(NamedTuple):
+    rows: list[Row]
+    known: _Known
+    problems: int
+    is_last: bool
+
+
+class SessionIndex:
+    """The index of a vault's sessions; it is opened when it is first used."""
+
+    def __init__(self, machine: Path) -> None:
+        self.path = machine / ".sessions.db"
+        self.notices: list[str] = []
+        self._files = SessionFiles(machine)
+        self._opened: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._opened:
+            self._opened.close()
+            self._opened = None
+
+    def sync(self, session: str | None = None) -> SessionSync:
+        """Read what the session files have more than the index, of all sessions or of one."""
+        return self._use(lambda connection: self._sync(connection, session))
+
+    def search(
+        self,
+        query: str,
+        wanted: EventFilter,
+        limit: int,
+        *,
+        with_injected: bool = False,
+        outcome: str | None = None,
+        every_event: bool = False,
+    ) -> tuple[SessionHit, ...]:
+        """Return the sessions that fit a query, best first, or their events; the newest events for an empty query."""
+        sessions = None if outcome is None else [one.session for one in self.seen() if one.outcome == outcome]
+        hits, notes = self._use(
+            lambda connection: find(
+                connection,
+                query,
+                wanted,
+                limit,
+                with_injected=with_injected,
+                sessions=sessions,
+                every_event=every_event,
+            )
+        )
+        self.notices += notes
+        return hits
+
+    def seen(
+        self, *, only_open: bool = False, agent: str | None = None, job: str | None = None
+    ) -> tuple[SessionSeen, ...]:
+        """Return the sessions, the one with the newest event first."""
+        return self._use(
+            lambda connection: list_sessions(connection, self._files, only_open=only_open, agent=agent, job=job)
+        )
+
+    def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do something with the database, once more from nothing where it is damaged."""
+        inode = None
+        try:
+            inode = self._inode()
+            return work(self._connection())
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+        self.close()
+        if set_aside(self.path, inode):
+            self.notices.append(f"{self.path.name} was damaged; it was made again from the sessions")
+        self._sync(self._connection(), None)
+        return work(self._connection())
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            try:
+                self._opened = open_sessions(self.path)
+            except (sqlite3.OperationalError, PermissionError, VaultBusy) as exc:
+                if isinstance(exc, sqlite3.Error) and is_damage(exc):
+                    raise
+                self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
+                self._opened = open_in_memory()
+        return self._opened
+
+    def _inode(self) -> int | None:
+        try:
+            return self.path.stat().st_ino
+        except FileNotFoundError:
+            return None
+
+    def _sync(self, connection: sqlite3.Connection, only: str | None) -> SessionSync:
+        there = self._files.ids()
+        total = SessionSync()
+        try:
+            for session in there if only is None else [only] if only in there else []:
+                total = self._sync_file(connection, session, total)
+            if only is None:
+                gone = {row[0] for row in connection.execute("SELECT session FROM file_meta")} - set(there)
+                for session in sorted(gone):
+                    with _writing(connection):
+                        _forget(connection, session)
+                total = total._replace(removed=len(gone))
+        except (sqlite3.OperationalError, VaultBusy) as exc:
+            if isinstance(exc, sqlite3.Error) and is_damage(exc):
+                raise
+            self.notices.append(f"the newest events may be missing: {exc}")
+        return total
+
+    def _sync_file(self, connection: sqlite3.Connection, session: str, total: SessionSync) -> SessionSync:
+        path = self._files.path(session)
+        while True:
+            known = _known(connection, session)
+            try:
+                stat = path.stat()
+                if known and (stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)) == known[:3]:
+                    return total
+                offset = (
+                    known.offset
+                    if known and stat.st_size > known.size and _sample(path, known.offset) == known.sample
+                    else 0
+                )
+                batch = _read_batch(path, session, offset, stat)
+            except FileNotFoundError:
+                return total
+            with _writing(connection):
+                if _known(connection, session) != known:
+                    continue  # another process was faster: look again at what is left
+                if offset == 0 and known:
+                    _forget(connection, session)
+                _store(connection, session, batch)
+            total = total._replace(events=total.events + len(batch.rows), problems=total.problems + batch.problems)
+            if batch.is_last:
+                return total._replace(sessions=total.sessions + 1)
+
+
+def _known(connection: sqlite3.Connection, session: str) -> _Known | None:
+    row = connection.execute(
+        "SELECT size, mtime, inode, offset, sample FROM file_meta WHERE session = ?", (session,)
+    ).fetchone()
+    return _Known(*row) if row else None
+
+
+@contextlib.contextmanager
+def _writing(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _forget(connection: sqlite3.Connection, session: str) -> None:
+    connection.execute(_UNINDEX, (session,))
+    connection.execute("DELETE FROM events WHERE session = ?", (session,))
+    connection.execute("DELETE FROM file_meta WHERE session = ?", (session,))
+
+
+def _store(connection: sqlite3.Connection, session: str, batch: _Batch) -> None:
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+    connection.executemany(_INSERT, batch.rows)
+    connection.execute(_INDEX_ROWS, (last,))
+    connection.execute(
+        "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)",
+        (session, *batch.known),
+    )
+
+
+def _read_batch(path: Path, session: str, offset: int, stat: os.stat_result) -> _Batch:
+    """Read lines from an offset, until there is enough for one commit.
+
+    A last line that is not finished is left for the next time, unless it is an event already.
+    Until the end is reached, the size noted is that of what was read, so that it is read on.
+    """
+    rows: list[Row] = []
+    begin, problems, is_last = offset, 0, True
+    for line in read_lines(path, offset):
+        try:
+            event = line.parse()
+        except NoEvent:
+            if line.text is not None and not line.text.endswith(b"\n"):
+                break
+            event, problems = None, problems + 1
+        if event:
+            rows.append(_row(event, session, line.offset))
+        offset = line.end
+        if len(rows) >= _BATCH_EVENTS or offset - begin >= _BATCH_BYTES:
+            is_last = offset >= stat.st_size
+            break
+    size, mtime = (stat.st_size, wrap(stat.st_mtime_ns)) if is_last else (offset - 1, 0)
+    return _Batch(rows, _Known(size, mtime, wrap(stat.st_ino), offset, _sample(path, offset)), problems, is_last)
+
+
+def _row(event: Event, session: str, offset: int) -> Row:
+    text = searchable(event)
+    if event.injected == "part":
+        text = strip(text)
+    text = printable(text).replace("\0", " ")
+    terms = cjk_terms(text) if has_cjk(text) else None
+    kind = (event.ts, event.job, event.task, event.agent, event.type, event.event, event.role, event.tool)
+    return (session, offset, event.seq, *kind, event.ok, event.injected == "whole", text, terms)
+
+
+def _sample(path: Path, offset: int) -> bytes:
+    """Return a fingerprint of what was read: its beginning and its end."""
+    import hashlib
+
+    with path.open("rb") as file:
+        head = file.read(min(offset, _SAMPLE))
+        file.seek(max(0, offset - _SAMPLE))
+        tail = file.read(min(offset, _SAMPLE))
+    return hashlib.sha256(head + b"\n" + tail, usedforsecurity=False).digest()

@@ -1,0 +1,230 @@
+"""What is worth saying about a note while it is written: at the exact place, before it is saved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memory_kb.credentials import describe_secret, locate_secrets
+from memory_kb.markdown.fields import Complaint, read_fields
+from memory_kb.markdown.links import find_wikilinks
+from memory_kb.markdown.splice import yaml_span
+from memory_kb.model import Document, Entry, Span
+from memory_kb.store.plan import Memory
+from memory_kb.text import count_tokens, short_id, shorten
+
+
+class Remark(NamedTuple):
+    """Something to mend in a text.
+
+    Attributes:
+        code: `block`, `field`, `link`, `id`, `twin`, `secret`, `budget` or `claim`.
+        weight: `error`, `warning` or `hint`.
+        about: what it is about: the field, the target of a link, or the entry that says the same.
+    """
+
+    span: Span
+    code: str
+    weight: str
+    message: str
+    about: str = ""
+
+
+class Known(NamedTuple):
+    """An entry of the vault as remarks name it."""
+
+    id: str
+    title: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a note is held against.
+
+    Attributes:
+        leads: tells whether a name leads to an entry.
+        others: gives the places of other entries that have an id at the same scope.
+        twin: gives the entry that says the same as one of these, and whether that was forgotten.
+        claims: what is to be said of an entry's claims.
+        rule_tokens: the budget of all rules that are put before an agent.
+        lacks: says that the note which a target leads to lacks a heading or block, None where it has it.
+        checks_wikilinks: whether links in text lead to entries; elsewhere they may be anything.
+    """
+
+    leads: Callable[[str], bool]
+    others: Callable[[Memory], Sequence[str]]
+    twin: Callable[[Memory], tuple[Known, bool] | None]
+    claims: Callable[[Memory], Iterable[str]]
+    rule_tokens: int
+    checks_wikilinks: bool
+    lacks: Callable[[str, str], str | None] = lambda _target, _anchor: None
+
+
+def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
+    """Yield what is to be said of a text, as it stands in an editor.
+
+    Args:
+        text: all of it.
+        document: the text as parsed.
+        memories: its entries as values, in the same order.
+        ground: what it is held against.
+    """
+    complained: set[str] = set()
+    for entry, memory in zip(document.entries, memories, strict=False):
+        complaints = read_fields(entry.metadata)[1] if entry.has_frontmatter else ()
+        complained.update(one.message for one in complaints)
+        yield from _of_fields(text, entry, complaints)
+        yield from _of_links(text, entry, ground)
+        yield from _of_secrets(text, entry)
+        if entry.has_own_id:
+            yield from _of_ids(text, entry, memory, ground)
+        if memory.is_live and memory.is_ours:
+            yield from _of_text(text, entry, memory, ground)
+    yield from (
+        Remark(line_span(text, problem.line), "block", "error", problem.message)
+        for problem in document.problems
+        if problem.message not in complained
+    )
+
+
+def line_span(text: str, line: int) -> Span:
+    """Return where the words of a line stand, counted from 1.
+
+    Example:
+        >>> line_span("one\\n  two \\n", 2)
+        Span(start=6, end=9)
+    """
+    start = 0
+    for _ in range(line - 1):
+        following = text.find("\n", start)
+        if following < 0:
+            break
+        start = following + 1
+    end = text.find("\n", start)
+    words = text[start : len(text) if end < 0 else end]
+    lead = len(words) - len(words.lstrip())
+    return Span(start + lead, start + max(lead, len(words.rstrip())))
+
+
+def field_span(text: str, entry: Entry, field: str) -> Span:
+    """Return where the value of a field stands, or the first line of the entry.
+
+    Example:
+        >>> from memory_kb.markdown.document import parse_document
+        >>> note = "---\\nid: x\\nkind: oops # why\\n---\\nText.\\n"
+        >>> span = field_span(note, parse_document(note, "a.md").entries[0], "kind")
+        >>> note[span.start : span.end]
+        'oops'
+    """
+    if not entry.has_frontmatter:
+        return line_span(text, entry.line)
+    block = yaml_span(text, entry)
+    found = re.compile(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:[ \t]*", re.MULTILINE).search(
+        text, block.start, block.end
+    )
+    if found is None:
+        return line_span(text, entry.line)
+    end = text.find("\n", found.end())
+    value = re.sub(r"\s+#.*", "", text[found.end() : block.end if end < 0 else min(end, block.end)]).rstrip()
+    return Span(found.end(), found.end() + len(value)) if value else Span(found.start(), found.end())
+
+
+def _of_fields(text: str, entry: Entry, complaints: Sequence[Complaint]) -> Iterator[Remark]:
+    for one in complaints:
+        yield Remark(field_span(text, entry, one.field), "field", "warning", one.message, one.field)
+
+
+def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
+    listed = entry.metadata.get("links")
+    for link in listed if isinstance(listed, list) else ():
+        to = str(link["to"]) if isinstance(link, dict) and link.get("to") is not None else None
+        if to is not None and not ground.leads(to):
+            said = f"the {link.get('relation') or 'related_to'} link to {to!r} leads to no entry"
+            yield Remark(_value_span(text, entry, to), "link", "warning", said, to)
+    for found in find_wikilinks(text, entry.body.start, entry.body.end):
+        if found.is_attachment:
+            continue
+        if not ground.leads(found.target):
+            if ground.checks_wikilinks:
+                yield Remark(
+                    found.whole, "link", "warning", f"the wikilink to {found.target!r} leads to no entry", found.target
+                )
+        elif found.anchor and (missing := ground.lacks(found.target, found.anchor)):
+            yield Remark(found.whole, "link", "hint", missing, found.target)
+
+
+def _value_span(text: str, entry: Entry, value: str) -> Span:
+    """Return where a value stands in the frontmatter, or the field of the links."""
+    block = yaml_span(text, entry)
+    found = re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])").search(text, block.start, block.end)
+    return Span(*found.span()) if found else field_span(text, entry, "links")
+
+
+def _of_secrets(text: str, entry: Entry) -> Iterator[Remark]:
+    """Yield the lines of an entry that hold what looks like a credential."""
+    piece = text[entry.span.start : entry.span.end]
+    for found in {one.line: one for one in reversed(list(locate_secrets(piece)))}.values():
+        start = piece.rfind("\n", 0, found.start) + 1
+        line = piece[start:].split("\n", 1)[0]
+        begin = entry.span.start + start + len(line) - len(line.lstrip())
+        yield Remark(Span(begin, begin + len(line.strip())), "secret", "error", describe_secret(found))
+
+
+def _of_ids(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator[Remark]:
+    for place in ground.others(memory)[:1]:
+        message = f"the id {entry.id} is also used at {place}; both are kept, give one a new id"
+        yield Remark(field_span(text, entry, "id"), "id", "warning", message, entry.id)
+
+
+def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator[Remark]:
+    head = _head_span(text, entry)
+    twin = ground.twin(memory) if memory.text.strip() else None
+    if twin:
+        known, is_forgotten = twin
+        said = "the same was forgotten before" if is_forgotten else "says the same as"
+        yield Remark(
+            head,
+            "twin",
+            "warning",
+            f"{said}{':' if is_forgotten else ''} {short_id(known.id)} ({shorten(known.title, 60)}), {known.place}",
+            known.id,
+        )
+    if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > ground.rule_tokens:
+        message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"
+        yield Remark(head, "budget", "warning", message)
+    for told in ground.claims(memory):
+        yield Remark(claim_span(text, entry, told), "claim", "warning", told)
+
+
+def _head_span(text: str, entry: Entry) -> Span:
+    """Return the first line of an entry's text, or of the entry."""
+    start = (
+        entry.body.start
+        + len(text[entry.body.start : entry.body.end])
+        - len(text[entry.body.start : entry.body.end].lstrip())
+    )
+    return line_span(text, text.count("\n", 0, start) + 1) if start < entry.body.end else line_span(text, entry.line)
+
+
+def claim_span(text: str, entry: Entry, told: str) -> Span:
+    """Return where a claim stands that something is said about."""
+    named = re.match(r"cites '?([^',]+)", told)
+    if named and text.find(named[1], entry.span.start, entry.body.start) >= 0:
+        start = text.find(named[1], entry.span.start, entry.body.start)
+        return Span(start, start + len(named[1]))
+    return field_span(text, entry, "valid_until" if "valid" in told else "cites")
+
+
+def choices_near(word: str, fields: Mapping[str, Sequence[str]], field: str) -> tuple[str, ...]:
+    """Return the words of a field that are spelled like one that is not among them.
+
+    Example:
+        >>> choices_near("polcy", {"kind": ("policy", "fact")}, "kind")
+        ('policy',)
+    """
+    import difflib
+
+    return tuple(difflib.get_close_matches(word.strip().strip("\"'").lower(), fields.get(field, ()), 3, 0.5))

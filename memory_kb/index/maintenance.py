@@ -1,0 +1,161 @@
+"""Keeping the index right, and examining it and the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from memory_kb.index.sqlite import SqliteIndex
+
+if TYPE_CHECKING:
+    from memory_kb.index.embedding import Estimate
+    from memory_kb.index.embedding import Progress as EmbedProgress
+    from memory_kb.index.sync import Progress
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.index.vectors import Pruned
+    from memory_kb.model import Findings, Problem, SyncReport
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+class Indexing:
+    """The verbs index (`sync`), cache prune, doctor and lint."""
+
+    def __init__(
+        self, vault: Vault, index: VaultIndex, writer: Writer, further: Callable[[], Iterable[Problem]] = tuple
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._further = further
+
+    def sync(
+        self,
+        *,
+        rebuild: bool = False,
+        embed: bool = True,
+        progress: Progress | None = None,
+        embed_progress: EmbedProgress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> SyncReport:
+        """Bring the index to what the files say, and embed what is new if there is a provider.
+
+        `rebuild` starts from nothing but keeps vectors. A provider that fails is told in the
+        report's notices; the words are indexed all the same.
+
+        Raises:
+            VaultBusy: another process has been indexing for a minute.
+        """
+        report = self._index.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
+        if not embed or not self._index.may_embed:
+            return report
+        made = self._index.use(
+            lambda index: self._index.semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
+        )
+        return report._replace(embedded=made.embedded, notices=report.notices + ((made.reason,) if made.reason else ()))
+
+    def estimate(self) -> Estimate | None:
+        """Return what `sync` would embed, and what that costs; None without a provider.
+
+        Nothing is written: files that are not indexed yet are read for it.
+
+        Raises:
+            ProviderFailed: the provider asked for is not there.
+        """
+        from memory_kb.index.sync import pending_passages
+
+        if not self._index.may_embed:
+            return None
+        return self._index.use(
+            lambda index: self._index.semantics.estimate(
+                index.vectors, pending_passages(self._vault, index, self._vault.settings)
+            )
+        )
+
+    def prune_cache(self, *, keep_days: float = 30.0, max_bytes: int | None = None, dry_run: bool = False) -> Pruned:
+        """Delete cached vectors of texts that no note has any more.
+
+        Those of use within the last `keep_days` stay, unless the cache is larger than `max_bytes`:
+        a branch that is checked out again should not have to be paid for again.
+        """
+        before = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="seconds")
+
+        def prune(index: SqliteIndex) -> Pruned:
+            self._index.refresh()
+            with self._index.writing():
+                used = frozenset(passage.hash for passage in index.vectors.passages())
+                return index.vectors.cache.prune(used, before, max_bytes, dry_run=dry_run)
+
+        return self._index.use(prune)
+
+    def adopt(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Take sessions and vectors of a machine folder that was set aside, and say what it holds; unfinished runs never.
+
+        Raises:
+            UnreadableInput: a session cannot be copied.
+        """
+        from memory_kb.errors import UnreadableInput
+        from memory_kb.store.machine import Machine, adopt
+
+        with self._writer.lock(), self._index.writing():
+            self._index.close()
+            try:
+                return adopt(Machine(self._vault.machine, self._vault.seal), dry_run=dry_run)
+            except OSError as exc:
+                raise UnreadableInput(f"what was set aside cannot be taken over: {exc}") from exc
+
+    def _machine_problems(self) -> tuple[Problem, ...]:
+        """Report a machine folder that git tracks: what others commit into it would count as ours."""
+        from memory_kb.model import Problem
+        from memory_kb.store.git_command import tracks
+
+        if not self._vault.machine.is_relative_to(self._vault.folder) or not tracks(
+            self._vault.machine, self._vault.environ
+        ):
+            return ()
+        path = self._vault.machine.relative_to(self._vault.folder).as_posix()
+        return (
+            Problem(
+                path,
+                1,
+                f"git tracks this folder, which belongs to one machine; `git rm -r --cached {path}` takes it out",
+            ),
+        )
+
+    def doctor(self, *, fix: bool = False) -> Findings:
+        """Examine notes and index.
+
+        `fix` completes a run that was killed while it wrote, brings the index to what the files
+        say and sweeps up after killed writes.
+        """
+        from memory_kb.index.doctor import sweep_leftovers
+        from memory_kb.model import Findings
+
+        repaired = list(self._writer.recover()) if fix else []
+        killed = self._writer.killed_run()
+        problems = self.check_index()
+        if fix:
+            if problems:
+                self.sync(rebuild=True)
+                repaired += [f"{problem}: the index was rebuilt" for problem in problems]
+                problems = ()
+            repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self._vault)]
+        return Findings((*killed, *problems, *self.lint()), tuple(repaired))
+
+    def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
+        from memory_kb.index.doctor import check_index
+
+        return self._index.use(
+            lambda index: tuple(check_index(self._vault, index, self._vault.settings, is_thorough=is_thorough))
+        )
+
+    def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
+        """Return what should be mended in the notes.
+
+        With `paths`, only those at or below one of them are examined.
+        """
+        from memory_kb.index import doctor
+
+        further = (*self._further(), *self._machine_problems())
+        return self._index.read(lambda index: doctor.lint(self._vault, index, self._vault.settings, paths, further))

@@ -1,0 +1,244 @@
+"""What the rooms ask of storage and of models.
+
+None of them knows which engine or provider stands behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from memory_kb.model import FileStat, Filters, Problem, Region, StoredEntry, StoredMemory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory_kb.model import Chunk
+    from memory_kb.providers.base import Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class VectorTable:
+    """The vectors of an index in one space.
+
+    `keys` are the chunks' keys, int64, ascending; `rows[i]` is the vector of the chunk `keys[i]`.
+    Chunks that are gone from the index may still have rows: `alive` tells which have not, None
+    that all are there. The same table is handed out until something changes, so that what follows
+    from it can be kept with it.
+    """
+
+    keys: NDArray[np.int64]
+    rows: Vectors
+    alive: NDArray[np.bool_] | None = None
+
+
+class Question(NamedTuple):
+    """A question as a vector of length 1, and the vectors it is held against."""
+
+    vector: Vectors
+    table: VectorTable
+
+
+class Asked(NamedTuple):
+    """What became of a question: its vector form, if any, and what the asker should know."""
+
+    question: Question | None
+    reasons: tuple[str, ...] = ()
+
+
+NOT_ASKED = Asked(None)
+
+
+class KnownFile(NamedTuple):
+    """A file as the index remembers it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    hash: str
+
+
+class SyncWindow(NamedTuple):
+    """When the last writing sync read the disk, in nanoseconds of wall time."""
+
+    start_ns: int
+    end_ns: int
+
+
+class Candidate(NamedTuple):
+    """A chunk that fits a query, with what its score depends on.
+
+    `key` orders chunks as they stand: two chunks of one entry are neighbours in the text exactly
+    when their keys differ by one. `rank` is the engine's BM25, better is more negative. `part`
+    counts the chunks of the entry from 0, and `is_single` marks the only one.
+    """
+
+    key: int
+    rank: float
+    importance: float
+    reinforcement_count: int
+    seen: str | None
+    status: str
+    scope: str
+    is_superseded: int
+    title: str
+    headings: str
+    part: int = 0
+    is_single: int = 1
+
+
+class StoredChunk(NamedTuple):
+    """A chunk as it was indexed, with its key."""
+
+    key: int
+    source: str
+    position: int
+    part: int
+    entry_id: str
+    kind: str
+    type: str
+    status: str
+    scope: str
+    char_offset: int
+    line: int
+    end_line: int
+    title: str
+    headings: str
+    content: str
+
+
+class Fault(NamedTuple):
+    """The line of a file from which the frontmatter of an entry cannot be read."""
+
+    path: str
+    line: int
+
+
+class IndexWriter(Protocol):
+    """The changes of one sync; they become visible together or not at all."""
+
+    def put(
+        self,
+        file: FileStat,
+        digest: str,
+        problems: Sequence[tuple[int, str]],
+        chunks: Sequence[Chunk],
+        *,
+        is_known: bool,
+    ) -> None:
+        """Add a file, replacing what is there of it."""
+
+    def touch(self, file: FileStat) -> None:
+        """Note that a file looks different but says the same."""
+
+    def remove(self, path: str) -> None:
+        """Take a file and its chunks out."""
+
+    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
+        """Record when the disk was read, and whether files are still missing from a first index."""
+
+
+class Index(Protocol):
+    """A store of chunks that can be searched."""
+
+    @property
+    def generation(self) -> int:
+        """A number that grows by one with every visible change.
+
+        It is 0 before the first.
+        """
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the first indexing has not come to its end yet."""
+
+    def window(self) -> SyncWindow:
+        """Return when the disk was last read for writing."""
+
+    def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
+        """Yield the files of the global home, or those of the vault, by path."""
+
+    def known_in(self, region: Region) -> Iterator[KnownFile]:
+        """Yield the files directly in a folder, or all below it, or the one file, by path.
+
+        The home is never below the vault's own folder.
+        """
+
+    def count_files(self) -> int:
+        """Return the number of files in the index."""
+
+    def problems(self) -> list[Problem]:
+        """Return what was wrong with the files when they were read."""
+
+    def cut_files(self) -> list[Problem]:
+        """Return the files that are larger than what was indexed of them."""
+
+    def faults(self, filters: Filters) -> list[Fault]:
+        """Return where frontmatter could not be read, in path order.
+
+        Only the jobs and tasks that the filters show count.
+        """
+
+    def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
+        """Begin a change.
+
+        Leaving the context by an exception leaves the index as it was.
+        """
+
+    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+        """Return the best chunks for a full-text expression, best first."""
+
+    def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
+        """Return the BM25 of an expression in those of the chunks that it matches."""
+
+    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
+        """Return those of the chunks with these keys that pass the filters; their rank is 0."""
+
+    def cut(self, text: str) -> list[tuple[int, int]]:
+        """Return where the passages of a chunk's text begin and end."""
+
+    def stems(self, words: Iterable[str]) -> dict[str, str]:
+        """Return every word as the full-text index holds it."""
+
+    def frequency(self, expression: str) -> int:
+        """Return the number of chunks that a full-text expression matches."""
+
+    def count_chunks(self) -> int:
+        """Return the number of chunks."""
+
+    def count_entries(self, expression: str | None = None) -> int:
+        """Return the number of entries, or of those that a full-text expression matches."""
+
+    def newest(self, filters: Filters, limit: int) -> list[Candidate]:
+        """Return chunks that pass the filters, without a query; their rank is 0."""
+
+    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
+        """Return the chunks with these keys."""
+
+    def entries(self, filters: Filters) -> Iterator[StoredEntry]:
+        """Yield the entries that pass the filters, in path order."""
+
+    def memories(self, filters: Filters, source: str | None = None) -> Iterator[StoredMemory]:
+        """Yield the entries that pass the filters with all of their text, in path order.
+
+        With `source`, those of one file.
+        """
+
+    def entries_with_id(self, prefix: str) -> list[StoredEntry]:
+        """Return the entries whose id starts with `prefix`."""
+
+    def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
+        """Return at which scopes each of these ids stands.
+
+        Only the jobs and tasks that the filters show count.
+        """
+
+    def keys_of(self, entry: StoredEntry) -> list[int]:
+        """Return the keys of an entry's chunks, in file order."""
+
+    def contents(self, entry: StoredEntry) -> str:
+        """Return the indexed text of an entry, its chunks joined by blank lines."""

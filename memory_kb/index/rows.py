@@ -1,0 +1,310 @@
+"""A file into rows, read warnings."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from memory_kb.index.port import Fault
+from memory_kb.markdown.document import display_title, first_heading, parse_document
+from memory_kb.markdown.links import find_tags
+from memory_kb.markdown.sections import Piece, split_text
+from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
+from memory_kb.store.walk import UNLISTED
+from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, printable, sized, symbol_terms
+
+#: What problems say of a file whose text is not indexed as it is meant.
+IS_UTF_16, NOT_UTF_8, HAS_NUL, IS_CUT = (
+    "is UTF-16",
+    "is not valid UTF-8",
+    "contains NUL bytes",
+    "over index.max_file_bytes",
+)
+
+#: What problems say, and what such are called; those first by which most text is lost to a search.
+_SORTS = (
+    (UNLISTED, "unlisted"),
+    ("cannot be read:", "unreadable"),
+    (IS_CUT, "too large"),
+    (HAS_NUL, "NUL bytes"),
+    (IS_UTF_16, "UTF-16"),
+    (NOT_UTF_8, "not UTF-8"),
+    ("skipped", "skipped"),
+    ("frontmatter", "frontmatter"),
+    ("is never closed", "fences"),
+    ("is not a known word", "unknown words"),
+)
+_OTHERS = "others"
+
+
+def tell_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Say in one sentence which files are larger than what is indexed of them.
+
+    Example:
+        >>> tell_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
+        ('a.md is 5.0 MB (and 1 file more is too large)',)
+    """
+    if not problems:
+        return ()
+    more = len(problems) - 1
+    others = f" (and {more:,} {'file more is' if more == 1 else 'files more are'} too large)" if more else ""
+    return (f"{problems[0].path} {problems[0].message}{others}",)
+
+
+def by_loss(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return problems by sort, those first by which text is lost to a search.
+
+    Example:
+        >>> found = [Problem("a.md", 1, "kind x is not a known word"), Problem("b.md", 1, "is UTF-16, and read as such")]
+        >>> [problem.path for problem in by_loss(found)]
+        ['b.md', 'a.md']
+    """
+    names = [name for _, name in _SORTS]
+    return tuple(
+        sorted(problems, key=lambda problem: names.index(_sort(problem)) if _sort(problem) in names else len(names))
+    )
+
+
+def count_sorts(problems: Iterable[Problem]) -> str:
+    """Return how many problems there are of each sort.
+
+    Example:
+        >>> count_sorts([Problem("a.md", 1, "kind x is not a known word"), Problem("b.md", 1, "is UTF-16, and read as such")])
+        '1 UTF-16, 1 unknown words'
+    """
+    counts = Counter(map(_sort, by_loss(problems)))
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
+def _sort(problem: Problem) -> str:
+    return next((name for said, name in _SORTS if said in problem.message), _OTHERS)
+
+
+def tell_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
+    """Say in one sentence where frontmatter cannot be read.
+
+    Example:
+        >>> tell_faults([Fault("a.md", 3)])
+        ('the frontmatter at a.md:3 cannot be read; only its good lines count',)
+        >>> tell_faults([Fault("a.md", 3), Fault("b.md", 2)])
+        ('the frontmatter at a.md:3 and in 1 more place cannot be read; only its good lines count, `memory-kb lint` tells all',)
+    """
+    if not faults:
+        return ()
+    first, more = f"{printable(faults[0].path)}:{faults[0].line}", len(faults) - 1
+    if not more:
+        return (f"the frontmatter at {first} cannot be read; only its good lines count",)
+    others = f"in {more:,} more place{'' if more == 1 else 's'}"
+    return (
+        f"the frontmatter at {first} and {others} cannot be read; only its good lines count, `memory-kb lint` tells all",
+    )
+
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+#: Bytes of a character in UTF-8 behind its first.
+_MOST_INNER = 3
+
+# The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
+# files the slow one.
+_MAYBE_CJK = re.compile(rb"[\xe1\xe3-\xed\xef-\xf4]")
+
+
+class RawNote(NamedTuple):
+    """A file's bytes and the state they were read at.
+
+    `is_cut` says that there was more.
+    """
+
+    stat: FileStat
+    data: bytes
+    is_cut: bool
+
+
+class ReadNote(NamedTuple):
+    """A file as the index takes it."""
+
+    chunks: tuple[Chunk, ...]
+    problems: tuple[tuple[int, str], ...]
+
+
+def read_file(file: FileStat, limit: int) -> RawNote:
+    """Read a file's first `limit` bytes, with its state from before the reading.
+
+    A change during the reading leaves a state that the next comparison finds different.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    descriptor = os.open(file.location, _FLAGS)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        data = os.read(descriptor, limit + 1)
+        while len(data) <= limit and (more := os.read(descriptor, limit + 1 - len(data))):
+            data += more
+    finally:
+        os.close(descriptor)
+    seen = FileStat.of(file.path, file.location, found)
+    if len(data) <= limit:
+        return RawNote(seen, data, is_cut=False)
+    if data[:2] in UTF_16_MARKS:
+        return RawNote(seen, data[: limit & ~1], is_cut=True)
+    # At a line's end, unless that were a line that is most of the file.
+    cut = data.rfind(b"\n", limit - limit // 4, limit) + 1 or limit
+    for _ in range(min(_MOST_INNER, cut)):
+        cut -= data[cut] & 0xC0 == 0x80  # inside a character
+    return RawNote(seen, data[:cut], is_cut=True)
+
+
+def explain_unreadable(file: FileStat) -> str | None:
+    """Return why a file cannot be read, or None where it can."""
+    try:
+        read_file(file, 1)
+    except OSError as exc:
+        return say_unreadable(exc)
+    return None
+
+
+def say_unreadable(error: OSError) -> str:
+    """Return what is told of a file that the system does not let us read."""
+    return f"cannot be read: {error.strerror}; left out"
+
+
+def hash_bytes(data: bytes) -> str:
+    """Return the sha256 of a file's bytes, as `file_meta` keeps it."""
+    import hashlib
+
+    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
+
+
+def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Return the text of a file and what is wrong with its bytes.
+
+    Example:
+        >>> decode(b"ok\\nso l\\xe0 l\\xe0")
+        ('ok\\nso là là', ((2, 'is not valid UTF-8 here; its bytes are read as Windows-1252'),))
+    """
+    problems = []
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        text = decode_text(data)
+        is_wide = data[:2] in UTF_16_MARKS
+        problems.append(
+            (
+                line,
+                f"{IS_UTF_16}, and read as such; save it as UTF-8"
+                if is_wide
+                else f"{NOT_UTF_8} here; its bytes are read as Windows-1252",
+            )
+        )
+    if "\0" in text:
+        problems.append((text.count("\n", 0, text.index("\0")) + 1, f"{HAS_NUL}; is it a text file?"))
+    return text, tuple(problems)
+
+
+def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
+    """Turn a file's bytes into chunks and complaints.
+
+    Nothing that is in it can make this fail.
+    """
+    text, problems = decode(raw.data)
+    if raw.is_cut:
+        problems = (
+            (1, f"is {sized(raw.stat.size)}, {IS_CUT}; only its first {sized(len(raw.data))} are indexed"),
+            *problems,
+        )
+    document = parse_document(text, raw.stat.path, default_status)
+    may_be_cjk = not raw.stat.path.isascii() or raw.data[:2] in UTF_16_MARKS or _MAYBE_CJK.search(raw.data) is not None
+    chunks = _chunk_entries(text, document.entries, location, raw.stat.path, may_be_cjk=may_be_cjk)
+    return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
+
+
+def _chunk_entries(
+    text: str, entries: Sequence[Entry], location: Location, path: str, *, may_be_cjk: bool
+) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    line, counted = 1, 0
+    name = path.rpartition("/")[2].rpartition(".")[0]
+    has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
+    for entry in entries:
+        body = text[entry.body.start : entry.body.end]
+        title = display_title(entry, body, path, is_only=len(entries) == 1)
+        is_titled = int(title != name or title == entry.title or title == first_heading(body))
+        head = _leading_columns(entry, location)
+        tags = ",".join(tag.replace(",", " ") for tag in entry.tags)
+        text_tags = ",".join(find_tags(body)) if "#" in body else ""
+        applies_to = "\n".join(entry.applies_to)
+        dated = entry.dated.isoformat() if entry.dated else None
+        title_terms = search_terms(title) if has_terms else None
+        metadata = json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else None
+        pieces = split_text(text, entry.body.start, entry.body.end) or [Piece(entry.body.start, entry.body.start, ())]
+        for part, (start, end, headings) in enumerate(pieces):
+            content = text[start:end]
+            line += text.count("\n", counted, start)
+            end_line = line + content.count("\n")
+            under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
+            terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
+            if entry.fault is not None and part == 0:
+                # What cannot be read of a block is not lost to a search (requirements 6.3).
+                terms = f"{terms or ''}\n{text[entry.span.start : entry.body.start]}"
+            place = (start, line, end_line, title, is_titled, under, content)
+            chunks.append(
+                Chunk(
+                    path,
+                    len(chunks),
+                    part,
+                    *head,
+                    *place,
+                    tags,
+                    applies_to,
+                    dated,
+                    title_terms,
+                    terms,
+                    metadata,
+                    text_tags,
+                    entry.fault,
+                )
+            )
+            line, counted = end_line, end
+    return chunks
+
+
+def search_terms(text: str) -> str | None:
+    """Return the words to index beside a text, or None.
+
+    They are the bigrams of its CJK runs and its names spelled out.
+    """
+    return " ".join(filter(None, (cjk_terms(text) if has_cjk(text) else "", symbol_terms(text)))) or None
+
+
+def _leading_columns(
+    entry: Entry, location: Location
+) -> tuple[str, str, str, str, str, str | None, str | None, str, float, int, str | None, int]:
+    """Return the columns that all chunks of an entry share.
+
+    They run from `entry_id` to `is_superseded`.
+    """
+    return (
+        entry.id,
+        entry.kind,
+        entry.type,
+        entry.status,
+        location.scope,
+        location.job,
+        location.task,
+        location.learning_type,
+        entry.importance,
+        entry.reinforcement_count,
+        entry.seen.isoformat() if entry.seen else None,
+        int(entry.is_superseded),
+    )

@@ -1,0 +1,371 @@
+"""Disk against index."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import VaultNotFound
+from memory_kb.index.port import Index, IndexWriter, KnownFile, SyncWindow
+from memory_kb.model import FileStat, Problem, SyncReport
+from memory_kb.settings import Settings
+from memory_kb.store.walk import EVERYWHERE, Reach, walk, walk_region, walk_root
+from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
+
+if TYPE_CHECKING:
+    from memory_kb.index.rows import RawNote, ReadNote
+    from memory_kb.index.vectors import Passage
+
+
+#: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
+_TICK = 50_000_000
+_COARSE_TICK = 2_000_000_000
+#: So many doubtful files are read again at each look.
+_FEW_DOUBTS = 8
+
+
+class Verdict(Enum):
+    """How a file stands differently on disk and in the index."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    DOUBTFUL = "doubtful"
+
+
+class Difference(NamedTuple):
+    """A file, on disk, in the index, or both, and the verdict on it."""
+
+    verdict: Verdict
+    file: FileStat | None
+    known: KnownFile | None
+
+    @property
+    def path(self) -> str:
+        """The file's path in output."""
+        return (self.file or self.known or _NOWHERE).path
+
+
+_NOWHERE = FileStat("", "", 0, 0, 0)
+
+
+def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
+    """Merge two streams sorted by path and yield where they differ.
+
+    Neither is held in memory. A file whose size, time and inode agree is the same, unless it was
+    saved so close to its last reading that a second save may hide behind the same time; that one
+    is doubtful, and its content decides.
+    """
+    remembered = iter(known)
+    old = next(remembered, None)
+    doubt_from = window.start_ns - _COARSE_TICK
+    for file in files:
+        path, _, size, mtime, inode = file
+        while old is not None and old.path < path:
+            yield Difference(Verdict.REMOVED, None, old)
+            old = next(remembered, None)
+        if old is None or old.path != path:
+            yield Difference(Verdict.ADDED, file, None)
+            continue
+        if mtime != old.mtime_ns or size != old.size or inode != old.inode:
+            yield Difference(Verdict.CHANGED, file, old)
+        elif mtime >= doubt_from and is_fresh(mtime, window):
+            yield Difference(Verdict.DOUBTFUL, file, old)
+        old = next(remembered, None)
+    while old is not None:
+        yield Difference(Verdict.REMOVED, None, old)
+        old = next(remembered, None)
+
+
+def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
+    """Tell whether a file read in a window may have been saved again behind the same time.
+
+    Example:
+        >>> window = SyncWindow(5_000_000_000, 6_000_000_000)
+        >>> is_fresh(4_990_000_000, window), is_fresh(4_900_000_000, window), is_fresh(4_000_000_000, window)
+        (True, False, True)
+    """
+    if not window.start_ns - _COARSE_TICK <= mtime_ns <= window.end_ns + _TICK:
+        return False
+    return mtime_ns >= window.start_ns - _TICK or mtime_ns % 1_000_000_000 == 0
+
+
+def differences(
+    vault: Vault, index: Index, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE
+) -> Iterator[Difference]:
+    """Compare the vault's files with the index.
+
+    What the walk could not read is added to `problems`.
+
+    Raises:
+        VaultNotFound: the vault's folder is gone, which is not the same as an empty one.
+    """
+    identify(vault)
+    window = index.window()
+    if reach.regions is not None:
+        for region in reach.regions:
+            files = walk_region(vault, region, settings.ignore, problems, reach)
+            yield from compare(files, index.known_in(region), window)
+        return
+    is_home_apart = len(vault.roots) > 1
+    for root in vault.roots:
+        known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
+        yield from compare(walk_root(vault, root, settings.ignore, problems, reach), known, window)
+    if not is_home_apart:
+        yield from compare((), index.known_files(is_global=True), window)
+
+
+def identify(vault: Vault) -> tuple[int, int]:
+    """Return what tells the folder of the vault's notes from another one in its place.
+
+    Raises:
+        VaultNotFound: it is gone.
+    """
+    folder = vault.roots[0].folder
+    try:
+        found = os.stat(folder)
+    except OSError as exc:
+        raise VaultNotFound(
+            f"the vault's folder {folder} is gone ({exc.strerror})", "put it back, or name another with --vault"
+        ) from exc
+    return found.st_dev, found.st_ino
+
+
+def needs_writing(
+    vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None
+) -> bool:
+    """Tell whether any file stands differently on disk.
+
+    The walk stops at the first. A few doubtful files are read to be sure; many are better written
+    down as read, so that nobody has to do it again.
+    """
+    for number, (verdict, file, known) in enumerate(
+        differences(vault, index, settings, [] if problems is None else problems, reach)
+    ):
+        if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(file, known, settings):
+            return True
+    return False
+
+
+def has_same_bytes(file: FileStat | None, known: KnownFile | None, settings: Settings) -> bool:
+    """Tell whether a file still says what the index has read of it."""
+    from memory_kb.index.rows import hash_bytes, read_file
+
+    if file is None or known is None:
+        return False
+    try:
+        return hash_bytes(read_file(file, settings.index.max_file_bytes).data) == known.hash
+    except OSError:
+        return False
+
+
+Progress = Callable[[int], None]
+
+#: Seconds after which a first index commits what it has: no more than that is lost when it is killed.
+_BATCH_SECONDS = 1.0
+
+
+class Changes(NamedTuple):
+    """What `status` reports: the differences by name, and every known problem."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    files: int
+
+    @property
+    def pending(self) -> int:
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+
+def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
+    """Compare disk and index without changing either.
+
+    Doubtful files are read to be sure. One that cannot be read is a problem, and no addition.
+    """
+    from memory_kb.index.rows import explain_unreadable
+
+    problems: list[Problem] = []
+    found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
+    for difference in differences(vault, index, settings, problems):
+        verdict, file, known = difference
+        if file and known and has_same_bytes(file, known, settings):
+            continue
+        if file and (reason := explain_unreadable(file)):
+            problems.append(Problem(file.path, 1, reason))
+            if known is None:
+                continue
+        found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(difference.path)
+    added, changed, removed = (tuple(found[verdict]) for verdict in (Verdict.ADDED, Verdict.CHANGED, Verdict.REMOVED))
+    files = index.count_files() + len(added) - len(removed)
+    return Changes(added, changed, removed, _sorted({*problems, *index.problems()}), files)
+
+
+def sync(
+    vault: Vault,
+    index: Index,
+    settings: Settings,
+    reach: Reach = EVERYWHERE,
+    *,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+) -> SyncReport:
+    """Bring the index to what the disk says, in one transaction.
+
+    Readers see it whole or not at all. Only a first index is committed in batches, so that one
+    that is interrupted goes on where it was. Call it under the index lock. Files that cannot be
+    read are problems and are left out. With the regions of a `reach`, only these are compared; a
+    rebuild looks everywhere.
+
+    Raises:
+        VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
+    """
+    return _Sync(vault, index, settings, reach, progress).run(rebuild=rebuild)
+
+
+class _Sync:
+    def __init__(self, vault: Vault, index: Index, settings: Settings, reach: Reach, progress: Progress | None) -> None:
+        self._vault, self._index, self._settings, self._reach = vault, index, settings, reach
+        self._progress = progress
+        self._problems: list[Problem] = []
+        self._added = self._changed = self._removed = self._unreadable = 0
+        self._start_ns = 0
+        self._has_fresh = False
+
+    def run(self, *, rebuild: bool) -> SyncReport:
+        started, self._start_ns = time.perf_counter(), time.time_ns()
+        if rebuild:
+            files = walk(self._vault, self._settings.ignore, self._problems)
+            self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
+        else:
+            is_first = self._index.generation == 0 or self._index.is_partial
+            reach = self._reach._replace(regions=None) if is_first else self._reach
+            found = differences(self._vault, self._index, self._settings, self._problems, reach)
+            if is_first:
+                self._write_first(found)
+            else:
+                self._write(found, rebuild=False)
+        unchanged = self._index.count_files() - self._added - self._changed
+        problems = _sorted({*self._problems, *self._index.problems()})
+        return SyncReport(
+            self._added,
+            self._changed,
+            self._removed,
+            unchanged,
+            problems,
+            time.perf_counter() - started,
+            unreadable=self._unreadable,
+        )
+
+    def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
+        folder = identify(self._vault)
+        before, number = self._index.window(), -1
+        # The transaction begins before anything is read: SQLite refuses at once, without any wait,
+        # a reader who wants to write while somebody else does.
+        with self._index.write(rebuild=rebuild) as writer:
+            for number, difference in enumerate(found):
+                self._apply(writer, difference)
+                if self._progress and number % 64 == 0:
+                    self._progress(number)
+            if identify(self._vault) != folder:
+                raise _replaced(self._vault)
+            window = SyncWindow(self._start_ns, time.time_ns())
+            if rebuild or (number >= 0 and self._reach.regions is None):
+                writer.finish(window)
+            elif self._has_fresh:
+                # Files elsewhere may still be in doubt from the last time that everything was compared.
+                writer.finish(SyncWindow(before.start_ns, window.end_ns))
+
+    def _write_first(self, found: Iterable[Difference]) -> None:
+        """Write what a first index lacks, and commit about every second."""
+        folder = identify(self._vault)
+        # What was read before an interruption may have been saved again behind the same time.
+        start_ns = self._index.window().start_ns or self._start_ns
+        # All are listed before the first commit ends the reading of the index.
+        left = iter(enumerate(list(found)))
+        is_partial = True
+        while is_partial:
+            until, is_partial = time.monotonic() + _BATCH_SECONDS, False
+            with self._index.write() as writer:
+                for number, difference in left:
+                    self._apply(writer, difference)
+                    if self._progress and number % 64 == 0:
+                        self._progress(number)
+                    if time.monotonic() >= until:
+                        is_partial = True
+                        break
+                if identify(self._vault) != folder:
+                    raise _replaced(self._vault)
+                writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
+
+    def _apply(self, writer: IndexWriter, difference: Difference) -> None:
+        from memory_kb.index.rows import hash_bytes, read_file, say_unreadable
+
+        _, file, known = difference
+        if file is None:
+            self._remove(writer, known)
+            return
+        try:
+            raw = read_file(file, self._settings.index.max_file_bytes)
+        except FileNotFoundError:
+            self._remove(writer, known)
+            return
+        except OSError as exc:
+            self._problems.append(Problem(file.path, 1, say_unreadable(exc)))
+            self._unreadable += 1
+            self._remove(writer, known)
+            return
+        self._has_fresh = self._has_fresh or is_fresh(raw.stat.mtime_ns, SyncWindow(self._start_ns, raw.stat.mtime_ns))
+        if known and known.hash == hash_bytes(raw.data):
+            writer.touch(raw.stat)
+            return
+        put_note(writer, self._vault, raw, is_known=known is not None)
+        self._added += known is None
+        self._changed += known is not None
+
+    def _remove(self, writer: IndexWriter, known: KnownFile | None) -> None:
+        if known:
+            writer.remove(known.path)
+            self._removed += 1
+
+
+def _replaced(vault: Vault) -> VaultNotFound:
+    return VaultNotFound(f"the vault's folder {vault.folder} was replaced by another one", "run the command again")
+
+
+def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))
+
+
+def put_note(writer: IndexWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
+    """Add what a file says to an index."""
+    from memory_kb.index.rows import hash_bytes
+
+    note = _read(vault, raw)
+    writer.put(raw.stat, hash_bytes(raw.data), note.problems, note.chunks, is_known=is_known)
+
+
+def _read(vault: Vault, raw: RawNote) -> ReadNote:
+    from memory_kb.index.rows import read_note
+
+    path, is_memory = raw.stat.path, vault.memory is not None
+    return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
+
+
+def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator[Passage]:
+    """Yield what would be embedded of the files that the index does not hold as they are."""
+    from memory_kb.index.rows import read_file
+    from memory_kb.index.vectors import make_passage
+
+    for _, file, known in differences(vault, index, settings, []):
+        if file is None or (known and has_same_bytes(file, known, settings)):
+            continue
+        with contextlib.suppress(OSError):
+            raw = read_file(file, settings.index.max_file_bytes)
+            for chunk in _read(vault, raw).chunks:
+                yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)

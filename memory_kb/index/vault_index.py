@@ -1,0 +1,439 @@
+"""The index of one vault, opened when needed and kept fresh.
+
+It is repaired when it is broken.
+"""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
+
+from memory_kb.errors import InvalidSettings, VaultBusy
+from memory_kb.index.confirmation import is_confirmed
+from memory_kb.index.schema import (
+    BUSY_SECONDS,
+    DATABASE,
+    LOCK,
+    MEMORY,
+    explain_unusable,
+    identify_file,
+    is_damage,
+    replace_damaged,
+)
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sync import needs_writing
+from memory_kb.index.watcher_lock import has_watcher
+from memory_kb.model import Problem, Region
+from memory_kb.store.walk import EVERYWHERE, UNLISTED, Listings, Reach
+from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
+
+if TYPE_CHECKING:
+    from memory_kb.index.embedding import Semantics
+    from memory_kb.index.sync import Progress
+    from memory_kb.model import Filters, FilterWords, Location, SyncReport
+    from memory_kb.providers.base import Embedder
+
+#: Seconds that a search waits for another process's indexing before it answers from what is there:
+#: the less it would miss, the sooner it does.
+_PATIENCE, _LEAST_PATIENCE = 2.0, 0.5
+#: So many files that it would miss make it wait as long as it may.
+_MANY_FILES = 100
+#: Seconds that it waits for the beginnings of a first index.
+_PATIENCE_AT_FIRST = 5.0
+#: A running watcher is asked before so many files are looked at; in the time that half of that would take.
+_LARGE, _SECONDS_PER_FILE = 3_000, 2e-6
+#: Seconds that a command which must write waits.
+LONG_PATIENCE = 60.0
+
+_T = TypeVar("_T")
+
+
+class _OutOfTime(Exception):
+    """An indexing that took longer than its time limit."""
+
+
+class Refreshed(NamedTuple):
+    """How many files on disk the index still does not hold, and why."""
+
+    pending: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+def count_files(number: int) -> str:
+    """Return a number of files in words.
+
+    Example:
+        >>> count_files(1), count_files(1200)
+        ('1 file', '1,200 files')
+    """
+    return f"{number:,} file{'' if number == 1 else 's'}"
+
+
+def _tell_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
+    """Say which folders could not be looked into: the notes in them are not searched."""
+    folders = sorted(problem.path for problem in problems if problem.message.startswith(UNLISTED))
+    if not folders:
+        return ()
+    more = f" and {len(folders) - 1:,} more folders" if len(folders) > 1 else ""
+    return (f"{folders[0]}{more} cannot be listed; notes in there are not searched",)
+
+
+class VaultIndex:
+    """The holder of a vault's index, which it hands out ready for use.
+
+    What had to be mended on the way is told by `take_notices`.
+    """
+
+    def __init__(
+        self,
+        vault: Vault,
+        *,
+        trusts_watcher: bool = False,
+        time_limit: float | None = None,
+        choose: Callable[[], Embedder | None] | None = None,
+    ) -> None:
+        self._vault, self._settings = vault, vault.settings
+        machine = vault.machine
+        seal = vault.seal
+        self._choose = choose
+        self._file = machine / DATABASE
+        self._lock = machine / LOCK
+        self._mark = seal.sign(b"index") if seal.key else None
+        self._opened: SqliteIndex | None = None
+        self._notices: tuple[str, ...] = ()
+        self._settled = self._depth = 0
+        #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
+        self._time_limit = time_limit
+        self._opened_as: tuple[int, int] | None = None
+        #: Everywhere, where folders that have not changed since the last look are not listed again.
+        self._again = Reach(listings=Listings())
+        #: Whether reading does without a look at the files while a watcher runs.
+        self.trusts_watcher = trusts_watcher
+
+    @property
+    def index(self) -> SqliteIndex:
+        """The open index.
+
+        Raises:
+            InvalidSettings: its file cannot be opened.
+        """
+        return self._open(BUSY_SECONDS)
+
+    def _open(self, wait: float) -> SqliteIndex:
+        if self._opened is None:
+            try:
+                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait, self._mark)
+            except sqlite3.OperationalError as exc:
+                reason, hint = explain_unusable(exc, self._file)
+                raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
+            self._opened_as = identify_file(self._file)
+            self._notices += self._opened.notices
+        return self._opened
+
+    def close(self) -> None:
+        """Close the index; it is opened again when it is used again."""
+        if self._opened:
+            self._opened.close()
+            self._opened = None
+        if "semantics" in self.__dict__:
+            self.semantics.close()
+
+    @functools.cached_property
+    def semantics(self) -> Semantics:
+        """The embedding models of this vault and their vectors."""
+        from memory_kb.index.embedding import Semantics, open_semantics
+
+        return (
+            Semantics(self._choose, lambda _: None, self._file.parent) if self._choose else open_semantics(self._vault)
+        )
+
+    @property
+    def may_embed(self) -> bool:
+        """Whether the settings allow an embedding model."""
+        return self._settings.embeddings.provider != "none"
+
+    @property
+    def generation(self) -> int:
+        """The number of the index's state; it grows with every change, and is 0 before the first."""
+        return self.use(lambda index: index.generation)
+
+    def read(self, work: Callable[[SqliteIndex], _T], around: Location | None = None) -> _T:
+        """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones."""
+
+        def read(index: SqliteIndex) -> _T:
+            self.refresh(regions=self._vault.regions_of(around) if around else None)
+            with index.snapshot():
+                return work(index)
+
+        return self.use(read)
+
+    def filters(self, **words: Unpack[FilterWords]) -> Filters:
+        """Return filters from the words of a caller, the file among them as a path within the project.
+
+        Raises:
+            UsageError: a word is not one of the format's, or a task is named without its job.
+        """
+        from memory_kb.model import NOWHERE, make_filters
+
+        chosen = make_filters(**words)
+        return chosen if chosen.file is None else chosen._replace(file=self.place_file(chosen.file) or NOWHERE)
+
+    def place_file(self, file: str) -> str | None:
+        """Return a file's path relative to the project, None for one outside."""
+        from memory_kb.store.project import locate
+
+        return locate(file, self._vault.project, working_folder())
+
+    def take_notices(self) -> tuple[str, ...]:
+        """Return what was mended since the last call."""
+        notices, self._notices = self._notices, ()
+        return notices
+
+    def use(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Do something with the index, again if its file is damaged.
+
+        A file that turns out damaged is rebuilt in between.
+        """
+        if self._opened and not self._depth and self._opened.is_frozen:
+            # Perhaps there is room again, and another process has written.
+            self.close()
+        self._depth += 1
+        try:
+            return work(self.index)
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+            # What cannot even be opened is what stands there now.
+            seen = self._opened_as if self._opened else identify_file(self._file)
+            self.close()
+            kept = replace_damaged(self._file, seen)
+            if kept:
+                self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
+            self._sync(LONG_PATIENCE)
+            return work(self.index)
+        finally:
+            self._depth -= 1
+
+    def use_as_it_is(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Do something with the index whatever it lacks, with an empty one where there is none that can be used.
+
+        Nothing is indexed or repaired for it, and nobody is waited for.
+        """
+        try:
+            return work(self._open(0))
+        except (InvalidSettings, VaultBusy):
+            pass
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+        with closing(SqliteIndex(MEMORY, self._settings.index.tokenizer)) as empty:
+            return work(empty)
+
+    def sync(
+        self,
+        reach: Reach = EVERYWHERE,
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+        wait: float = LONG_PATIENCE,
+    ) -> SyncReport:
+        """Bring the index to what the files say, those within reach.
+
+        Raises:
+            VaultBusy: another process has been indexing for `wait` seconds.
+            InvalidSettings: the index cannot be written.
+        """
+        try:
+            report = self.use(lambda _: self._sync(wait, reach, rebuild=rebuild, progress=progress, on_wait=on_wait))
+        except (OSError, sqlite3.OperationalError) as exc:
+            reason, hint = explain_unusable(exc, self._file)
+            raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
+        return report._replace(notices=self.take_notices())
+
+    def refresh(self, progress: Progress | None = None, regions: tuple[Region, ...] | None = None) -> Refreshed:
+        """Bring the index up to date before reading from it, in some regions or everywhere.
+
+        It waits long for nobody.
+        """
+        index = self.index
+        is_new = self._is_new(index)
+        if self._settled and not is_new:
+            return Refreshed()
+        problems: list[Problem] = []
+        reach = self._again._replace(regions=regions)
+        is_kept = not is_new and self._is_kept(index)
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
+            return Refreshed(0, _tell_unlisted(problems))
+        try:
+            with self._limited(progress) as limited:
+                report = self._sync_first(limited) if is_new else self._sync_soon(limited, reach)
+        except VaultBusy:
+            return self._behind(index, "another process is indexing")
+        except _OutOfTime:
+            return self._behind(index, "there was no time to index everything")
+        except (OSError, sqlite3.OperationalError) as exc:
+            if isinstance(exc, sqlite3.Error) and is_damage(exc):
+                raise
+            return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
+        left_out = (
+            f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
+        )
+        unread = (left_out,) if report.unreadable else ()
+        return Refreshed(0, unread + _tell_unlisted(report.problems))
+
+    def _is_kept(self, index: SqliteIndex) -> bool:
+        """Return whether a watcher keeps the index, so that not all files need be looked at."""
+        machine = self._file.parent
+        if self.trusts_watcher:
+            return has_watcher(machine)
+        files = index.count_files()
+        if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):
+            return False
+        # The order of events is that of one folder with all below it: what is elsewhere has to be looked at.
+        regions = [Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)]
+        if self._vault.memory:
+            regions.append(Region("", str(self._vault.folder)))
+        return not needs_writing(self._vault, index, self._settings, self._again._replace(regions=tuple(regions)))
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Look at the files once, and then take the index for up to date while this lasts.
+
+        For many steps in a row that tell what they write by `look_into`. What others write
+        meanwhile is seen after it; a change that was planned for something else is not made.
+        """
+        self.refresh()
+        self._settled += 1
+        try:
+            yield
+        finally:
+            self._settled -= 1
+
+    def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Bring the index to what files say that were just written, if it was up to date before.
+
+        Where it was not, or another process is indexing, the next reading finds out by itself:
+        nobody who writes waits for an index. So it does where the index cannot be written, which is
+        returned in a sentence, since the files are written all the same.
+        """
+        paths = list(paths)
+        if HOME_NOTE in paths:
+            return self.catch_up()
+        notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
+        regions = tuple(Region(path, str(self._vault.resolve(path))) for path in notes)
+
+        def bring_in() -> None:
+            if regions and not self._is_new(self._open(0)):
+                self._sync(0, Reach(regions))
+
+        return self._afterwards(bring_in)
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Bring the index up to date after files were written; tell in a sentence where that cannot be."""
+        return self._afterwards(self.refresh)
+
+    def _afterwards(self, work: Callable[[], object]) -> tuple[str, ...]:
+        try:
+            work()
+        except VaultBusy:
+            pass
+        except (InvalidSettings, OSError, sqlite3.Error) as exc:
+            reason = (
+                str(exc)
+                if isinstance(exc, InvalidSettings)
+                else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
+            )
+            return (f"{reason}; the notes themselves are written, and the next search looks into them",)
+        return ()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one process that writes to the index.
+
+        Raises:
+            VaultBusy: another one has been for a minute.
+        """
+        with hold_lock(self._lock, LONG_PATIENCE):
+            yield
+
+    def is_behind(self, reach: Reach = EVERYWHERE) -> bool:
+        """Tell whether a sync would find something to do."""
+        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
+
+    def _is_new(self, index: SqliteIndex) -> bool:
+        return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
+
+    @contextmanager
+    def _limited(self, progress: Progress | None) -> Iterator[Progress | None]:
+        """Let an indexing end with `_OutOfTime` when the time limit is reached."""
+        if self._time_limit is None:
+            yield progress
+            return
+        end = time.monotonic() + self._time_limit
+
+        def check(done: int) -> None:
+            if time.monotonic() > end:
+                raise _OutOfTime
+            if progress:
+                progress(done)
+
+        yield check
+
+    def _sync_first(self, progress: Progress | None) -> SyncReport:
+        """Make a first index, or wait a little for another process that does, until it has something to read."""
+        index, end = self.index, time.monotonic() + _PATIENCE_AT_FIRST
+        while True:
+            try:
+                return self._sync(_LEAST_PATIENCE, progress=progress)
+            except VaultBusy:
+                if index.generation or time.monotonic() > end:
+                    raise
+
+    def _sync_soon(self, progress: Progress | None, reach: Reach) -> SyncReport:
+        """Bring the index up to date unless another process keeps it busy."""
+        try:
+            return self._sync(0, reach, progress=progress)
+        except VaultBusy:
+            from memory_kb.index.sync import survey
+
+            pending = survey(self._vault, self.index, self._settings).pending
+            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), reach, progress=progress)
+
+    def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
+        from memory_kb.index.sync import survey
+
+        pending = survey(self._vault, index, self._settings).pending
+        return Refreshed(pending, (f"{reason}; not searched yet: {count_files(pending)}",) if pending else ())
+
+    def _sync(
+        self,
+        wait: float,
+        reach: Reach = EVERYWHERE,
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> SyncReport:
+        from memory_kb.index.sync import sync
+
+        index = self.index
+        with hold_lock(self._lock, wait, on_wait):
+            stale = index.stale_because(self._fingerprint)
+            if index.generation == 0:
+                index.remember_settings(self._fingerprint)
+            if stale:
+                self._notices += (f"the index is rebuilt: {stale}",)
+            report = sync(self._vault, index, self._settings, reach, rebuild=rebuild or bool(stale), progress=progress)
+            index.remember_settings(self._fingerprint)
+            return report
+
+    @property
+    def _fingerprint(self) -> str:
+        """The settings that what is indexed depends on."""
+        chosen = self._settings.index
+        return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"

@@ -1,0 +1,121 @@
+"""Keeping the index right while files change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import VaultBusy
+from memory_kb.vault import Vault, find_vault
+
+if TYPE_CHECKING:
+    from memory_kb.index.embedding import Semantics
+    from memory_kb.index.sync import Progress
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.index.watch import Step, Watched
+    from memory_kb.model import WatchReport
+    from memory_kb.vault import Vault
+
+
+class Watching:
+    """The verb watch."""
+
+    def __init__(
+        self, vault: Vault, reopen: Callable[[], Vault], idle_steps: Callable[[], tuple[Step, ...]] = tuple
+    ) -> None:
+        self._vault = vault
+        self._reopen = reopen
+        self._idle_steps = idle_steps
+
+    def watch(
+        self,
+        on_batch: Callable[[WatchReport], None] | None = None,
+        *,
+        on_notice: Callable[[str], None] | None = None,
+        stop: threading.Event | None = None,
+        poll: bool | None = None,
+        progress: Progress | None = None,
+        maintain: bool = False,
+    ) -> None:
+        """Keep the index up to date until `stop` is set, or for ever.
+
+        This blocks; run it in a thread of its own beside other work. It uses an index connection of
+        its own, and any number of processes may watch one vault. The vault may be moved away and
+        back, its index deleted, its configuration changed.
+
+        Args:
+            on_batch: receives the first comparison, and then every batch that changed something.
+            on_notice: receives in a sentence how the vault is watched, and what fails meanwhile.
+            stop: ends the watch when it is set, within a second.
+            poll: compare at intervals instead of waiting for file events; None leaves it to
+                `watch.poll`, and is overridden where no events come.
+            progress: receives the number of files done during the first comparison.
+            maintain: do the maintenance that is due when nothing has changed for
+                `watch.reconcile_seconds`.
+        """
+        from memory_kb.index.watch import Audience, Watcher
+
+        audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
+        models: list[Semantics] = []
+        try:
+            Watcher(
+                self._locate,
+                lambda: self._open_watched(models, maintain=maintain),
+                audience,
+                stop or threading.Event(),
+                poll=poll,
+            ).run()
+        finally:
+            for semantics in models:
+                semantics.close()
+
+    def _locate(self) -> Vault:
+        vault, home = self._vault.named
+        return find_vault(vault, home, environ=self._vault.environ, cwd=self._vault.folder)
+
+    def _open_watched(self, models: list[Semantics], *, maintain: bool) -> Watched:
+        """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
+        from memory_kb.index.embedding import open_semantics
+        from memory_kb.index.vault_index import VaultIndex
+        from memory_kb.index.watch import Watched
+
+        own = self._reopen()
+        steps: tuple[Step, ...] = ()
+        if own.settings.embeddings.provider != "none":
+            models.append(open_semantics(own))
+            steps = (EmbeddingStep(VaultIndex(own), models[-1]),)
+        return Watched(
+            self._vault.named[0],
+            own,
+            own.settings,
+            own.machine,
+            VaultIndex(own),
+            (*steps, *(self._idle_steps() if maintain else ())),
+        )
+
+
+class EmbeddingStep:
+    """Embedding what a batch brought, with an index of its own in a thread beside the watcher."""
+
+    def __init__(self, keeper: VaultIndex, semantics: Semantics) -> None:
+        self._keeper, self._semantics = keeper, semantics
+        self._embedded = 0
+
+    def __call__(self, stop: threading.Event) -> Iterator[str]:
+        """Embed what has no vector; say how much, and what fails."""
+        try:
+            made = self._keeper.use(lambda index: self._semantics.embed(index.vectors, stop=stop, wait=0.0))
+        except VaultBusy:  # another process embeds, or writes: the next look finds what is left
+            return
+        finally:
+            self._keeper.close()
+        self._embedded += made.embedded
+        if made.embedded:
+            yield f"embedded {made.embedded:,} passage{'' if made.embedded == 1 else 's'}, {self._embedded:,} so far"
+        if made.reason:
+            yield made.reason
+
+
+def _ignore(_: object) -> None:
+    pass

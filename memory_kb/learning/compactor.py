@@ -1,0 +1,241 @@
+"""Saying once what is said twice, and telling what is said against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
+from memory_kb.markdown.fields import parse_date
+from memory_kb.model import EVERYTHING, SCOPE_ALIASES, SCOPES, make_place
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.compaction import Compaction, CompactReport, Meanings, Surroundings
+    from memory_kb.learning.contradictions import Contradiction, ContradictionsReport, ContradictionView, LlmClassifier
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.model import Location, RunReport, StoredEntry
+    from memory_kb.providers.models import Models
+    from memory_kb.store.plan import Change, Memory
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+#: What is compacted when nobody says what: not the tasks, which end soon.
+_USUAL = ("job", "project", "global")
+
+
+class Compactor:
+    """The verbs compact and contradictions."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._models = models
+
+    def compact(
+        self,
+        scope: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        *,
+        threshold: float | None = None,
+        dry_run: bool = False,
+    ) -> CompactReport:
+        """Merge what is said twice, and move what is retired out of the live files.
+
+        Without words it compacts jobs, project and home. Run twice, it changes nothing the second
+        time. What is merged away goes to the archive, with a link to what stays.
+
+        Args:
+            scope: this one alone.
+            job: this one alone.
+            task: this task of the job alone.
+            threshold: merge paraphrases too, whose stemmed words overlap by this much;
+                0.4 merges much.
+            dry_run: write nothing; the report's run tells what would be.
+
+        Raises:
+            UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.compaction import CompactReport, plan_compaction
+
+        if threshold is not None and not 0 < threshold <= 1:
+            raise UsageError(
+                f"the threshold {threshold} is not above 0 and at most 1",
+                "0.4 merges paraphrases; leave it out to merge near copies",
+            )
+        is_meant = _choose(scope, job, task)
+        planned: list[Compaction] = []
+
+        def plan() -> tuple[Change, ...]:
+            memories, meanings = self._memories_with_meanings(is_meant)
+            planned.append(plan_compaction(memories, self._surroundings(meanings), threshold))
+            return planned[-1].changes
+
+        run = self._carry_out_whole("compact", plan, dry_run=dry_run)
+        first = planned[0]
+        gone = sum(change.action in ("move", "create") for change in run.changes)
+        return CompactReport(first.before, first.before - gone, first.retired, first.repeated, first.merged, run)
+
+    def contradictions(
+        self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False
+    ) -> ContradictionsReport:
+        """Tell which entries contradict each other, why, and what is to become of them.
+
+        With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
+        the newer; two that stand against each other are linked, flagged for review, and lowered
+        in importance once. A language model tells the cause where one is set; else it is a rule.
+        With `since` only what was made or taken in on that day or later, or has no date, is held
+        against all.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.learning.contradictions import ContradictionsReport, find_contradictions, plan_resolutions
+        from memory_kb.model import RunReport
+
+        classify, notice = self._classifier()
+        found: list[tuple[Contradiction, ...]] = []
+
+        taken_in = self._store.taken_in(since) if since else frozenset[str]()
+
+        def is_new(memory: Memory) -> bool:
+            made = parse_date(memory.created_at)
+            return since is not None and (made is None or made >= since or memory.id in taken_in)
+
+        def plan() -> tuple[Change, ...]:
+            found.append(find_contradictions(self._store.all(), classify, is_new if since else None))
+            return plan_resolutions(found[-1])
+
+        if resolve:
+            run = self._carry_out_whole("contradictions", plan, dry_run=dry_run)
+        else:
+            plan()
+            run = RunReport(None, "contradictions")
+        if classify and classify.failure:
+            notice = f"{explain_failure(classify.failure)}; the rule decided"
+        return ContradictionsReport(tuple(map(_view, found[0])), run, (notice,) if notice else ())
+
+    def _classifier(self) -> tuple[LlmClassifier | None, str]:
+        """Return the language model as a classifier, or None and why there is none."""
+        from memory_kb.learning.contradictions import LlmClassifier
+
+        if self._vault.settings.llm.provider in ("none", "offline"):
+            return None, ""
+        try:
+            llm = self._models.llm
+        except ProviderFailed as exc:
+            return None, f"{explain_failure(exc)}; the rule decided"
+        return (LlmClassifier(llm), "") if llm else (None, "")
+
+    def _carry_out_whole(self, verb: str, plan: Callable[[], tuple[Change, ...]], *, dry_run: bool) -> RunReport:
+        """Plan and carry out as one run; changes that belong together stay together.
+
+        Where somebody writes to a file in the same moment, what is planned anew for it counts if
+        the rest of what it belongs to stays the same; else all of that is left for the next run.
+        """
+        if dry_run:
+            return self._writer.run(verb, plan(), dry_run=True)
+        with self._writer.lock():
+            planned = plan()
+            return self._writer.run(verb, planned, replan=lambda path: replan_whole(path, planned, plan()))
+
+    def _surroundings(self, meanings: Meanings | None) -> Surroundings:
+        from memory_kb.learning.compaction import Surroundings
+        from memory_kb.markdown.splice import find_entry
+        from memory_kb.store.plan import NoteText
+
+        def note_of(path: str) -> NoteText:
+            try:
+                return self._writer.read(path)
+            except UnreadableInput:  # gone since it was indexed: what is planned for it no longer fits
+                return NoteText(path, b"")
+
+        def body_of(memory: Memory) -> str:
+            text = note_of(memory.path).text
+            try:
+                body = find_entry(text, memory.path, memory.id).body
+            except CannotSplice:
+                return memory.text
+            return text[body.start : body.end]
+
+        return Surroundings(self._vault.clock(), self._vault.folder_of, note_of, body_of, meanings)
+
+    def _memories_with_meanings(
+        self, is_meant: Callable[[Location], bool]
+    ) -> tuple[tuple[Memory, ...], Meanings | None]:
+        """Return the entries at the places meant, and their vectors where there are any."""
+
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
+            stored, memories = self._store.cache.read(index, EVERYTHING)
+            meant = [place for place, memory in enumerate(memories) if is_meant(memory.place)]
+            meanings = (
+                _read_meanings(index, [stored[place].entry for place in meant]) if self._index.may_embed else None
+            )
+            return tuple(memories[place] for place in meant), meanings
+
+        return self._index.read(read)
+
+
+def replan_whole(path: str, planned: Sequence[Change], fresh: Sequence[Change]) -> list[Change]:
+    """Return the changes to a file that was written to since they were planned.
+
+    Of changes that belong together, the fresh ones are taken only if those to other files are as
+    they were planned; otherwise the old ones, which no longer fit and are refused together.
+    """
+
+    def rest_of(plan: Sequence[Change], together: str | None) -> list[Change]:
+        return [change for change in plan if change.together == together and change.path != path]
+
+    groups = dict.fromkeys(change.together for change in planned if change.path == path and change.together)
+    there = {change.together for change in fresh if change.path == path}
+    same = {
+        together for together in groups if together in there and rest_of(planned, together) == rest_of(fresh, together)
+    }
+    anew = [change for change in fresh if change.path == path and (change.together is None or change.together in same)]
+    return [*anew, *(change for change in planned if change.path == path and change.together in groups.keys() - same)]
+
+
+def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
+    """Return the condition that tells the places meant."""
+    word = SCOPE_ALIASES.get(scope, scope) if scope else None
+    if word is not None and word not in SCOPES:
+        raise UsageError(f"unknown scope {scope!r}", f"it may be {', '.join(SCOPES)}")
+    if job or task:
+        wanted = make_place(word or "project", job, task)[:3]
+        return lambda place: place[:3] == wanted
+    return lambda place: place.scope == word if word else place.scope in _USUAL
+
+
+def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanings | None:
+    """Return the vectors of entries that have one for all of their text, in the space that has the most."""
+    from memory_kb.learning.compaction import Meanings
+
+    shelf = max(index.vectors.shelves(), key=lambda shelf: shelf.rows, default=None)
+    table = index.vectors.table(shelf.space) if shelf else None
+    if table is None:
+        return None
+    import numpy as np
+
+    places = {int(key): row for row, key in enumerate(table.keys)}
+    row_of: dict[tuple[str, int], int] = {}
+    chosen: list[int] = []
+    for entry in entries:
+        keys = index.keys_of(entry)
+        if len(keys) == 1 and keys[0] in places:
+            row_of[entry.source, entry.line] = len(chosen)
+            chosen.append(places[keys[0]])
+    return Meanings(np.asarray(table.rows[chosen]), row_of) if chosen else None
+
+
+def _view(found: Contradiction) -> ContradictionView:
+    from memory_kb.learning.contradictions import ContradictionView, Side
+
+    older, newer = (Side(memory.id, memory.path, memory.line, memory.title) for memory in (found.older, found.newer))
+    return ContradictionView(older, newer, found.cause, found.signal, found.resolution)

@@ -1,0 +1,135 @@
+"""How far a rule is trusted: its confidence as it fades, feedback, maturity, flags.
+
+Pure functions of numbers and days. Confidences are
+rounded to six decimals before they are compared or stored, so that 0.5 + 0.1 + 0.2 reaches 0.8.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.markdown.fields import parse_date
+from memory_kb.search.scoring import decay
+from memory_kb.store.plan import Memory
+from memory_kb.text import counted
+
+#: What a feedback adds after the decay is settled: one bug outweighs four successes.
+DELTAS = {"success": 0.05, "failure": -0.20, "mixed": 0.0}
+OUTCOMES = tuple(DELTAS)
+MATURITIES = ("nascent", "established", "proven")
+DEFAULT_CONFIDENCE = 0.5
+DEMOTION, REMOVAL = "demotion_candidate", "removal_candidate"
+_DIGITS = 6
+
+
+class Evidence(NamedTuple):
+    """What speaks for and against a rule, as its frontmatter has it.
+
+    `applied` is the day its confidence fades from: of its last outcome, else of its making.
+    """
+
+    confidence: float = DEFAULT_CONFIDENCE
+    maturity: str = MATURITIES[0]
+    success_count: int = 0
+    failure_count: int = 0
+    applied: date | None = None
+
+    @property
+    def told(self) -> str:
+        """Its failures and successes in words."""
+        return f"{counted(self.failure_count, 'failure')} and {counted(self.success_count, 'success', 'successes')}"
+
+    @property
+    def applications(self) -> int:
+        """How often it was applied with a known outcome."""
+        return self.success_count + self.failure_count
+
+    def decayed(self, today: date) -> float:
+        """Return the confidence that is left today; without a day nothing has faded.
+
+        Example:
+            >>> Evidence(0.8, applied=date(2026, 1, 1)).decayed(date(2026, 4, 1))
+            0.4
+        """
+        days = (today - self.applied).days if self.applied else 0
+        return round(self.confidence * decay(days), _DIGITS)
+
+
+def read_evidence(memory: Memory) -> Evidence:
+    """Return the evidence block of an entry; what cannot be used is read as its default."""
+    word = (memory.word("maturity") or "").lower()
+    made = parse_date(memory.created_at) or memory.day("date") or memory.day("created")
+    return Evidence(
+        confidence=round(memory.share("confidence", DEFAULT_CONFIDENCE), _DIGITS),
+        maturity=word if word in MATURITIES else MATURITIES[0],
+        success_count=memory.count("success_count"),
+        failure_count=memory.count("failure_count"),
+        applied=memory.day("last_applied") or made or (memory.seen if memory.last_reinforced is None else None),
+    )
+
+
+def settle(evidence: Evidence, outcome: str, today: date) -> Evidence:
+    """Return the evidence after an outcome: what has faded is settled first, then the outcome added.
+
+    To add to the unfaded value would let one success resurrect a rule nobody used for a year.
+    `mixed` settles and adds nothing.
+
+    Example:
+        >>> rule = Evidence(0.8, applied=date(2026, 1, 1))
+        >>> settle(rule, "success", date(2026, 4, 1)).confidence, settle(rule, "failure", date(2026, 4, 1)).confidence
+        (0.45, 0.2)
+    """
+    confidence = round(min(1.0, max(0.0, evidence.decayed(today) + DELTAS[outcome])), _DIGITS)
+    return evidence._replace(
+        confidence=confidence,
+        success_count=evidence.success_count + (outcome == "success"),
+        failure_count=evidence.failure_count + (outcome == "failure"),
+        applied=today,
+    )
+
+
+def mature(evidence: Evidence, today: date, *, is_pinned: bool = False) -> str:
+    """Return the maturity that the evidence earns, one level up or down at most.
+
+    Between the bounds for rising and falling nothing moves. A pinned rule does not fall.
+
+    Example:
+        >>> today = date(2026, 1, 1)
+        >>> mature(Evidence(0.9, "nascent", 12), today), mature(Evidence(0.8, "established", 10), today)
+        ('established', 'established')
+        >>> mature(Evidence(0.49, "proven", 10), today), mature(Evidence(0.3, "established", 10), today)
+        ('established', 'established')
+    """
+    confidence, level = evidence.decayed(today), evidence.maturity
+    if level == "nascent":
+        return "established" if confidence >= 0.5 and evidence.applications >= 3 else level
+    if level == "established":
+        if confidence > 0.8 and evidence.applications >= 10:
+            return "proven"
+        return "nascent" if confidence < 0.3 and not is_pinned else level
+    return "established" if confidence < 0.5 and not is_pinned else level
+
+
+def find_flag(evidence: Evidence, today: date) -> str | None:
+    """Return what a rule is a candidate for: removal, else demotion, else nothing.
+
+    Example:
+        >>> today = date(2026, 1, 1)
+        >>> find_flag(Evidence(0.19), today), find_flag(Evidence(0.09, failure_count=1), today), find_flag(Evidence(0.2), today)
+        ('demotion_candidate', 'removal_candidate', None)
+    """
+    confidence = evidence.decayed(today)
+    if confidence < 0.1 and evidence.failure_count > evidence.success_count:
+        return REMOVAL
+    return DEMOTION if confidence < 0.2 else None
+
+
+def needs_inversion(evidence: Evidence) -> bool:
+    """Tell whether a rule failed so often that its opposite should be the rule.
+
+    Example:
+        >>> [needs_inversion(Evidence(failure_count=f, success_count=s)) for f, s in ((3, 1), (3, 2), (4, 2), (5, 2), (2, 0))]
+        [True, False, False, True, False]
+    """
+    return evidence.failure_count >= 3 and evidence.failure_count > 2 * evidence.success_count

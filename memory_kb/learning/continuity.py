@@ -1,0 +1,376 @@
+"""Our sections of CONTINUITY.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.markdown.splice import newline_of
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, RunReport, Span, make_filters, make_place
+from memory_kb.store.logs import log_shown
+from memory_kb.store.plan import Change, NoteText, create_file, write_file
+from memory_kb.text import END, shorten
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.search.service import Searching
+    from memory_kb.store.plan import Change, NoteText
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+CONTINUITY = "CONTINUITY.md"
+#: The names of the two sections, with the headings that they have.
+SECTIONS = {"relevant": "## Relevant Memories (Auto-Retrieved)", "avoid": "## Mistakes to Avoid (From Learnings)"}
+#: A summary is at most as long.
+_SUMMARY = 120
+_MARK = re.compile(r"^\ufeff?[ \t]*<!--[ \t]*memory-kb:(begin|end)\b[ \t]*([\w-]*)[ \t]*-->[ \t]*\r?$", re.MULTILINE)
+#: What only a mark of ours says, whole or not.
+_TRACE = re.compile(r"<!--\s*memory-kb\b|memory-kb:\s*(?:begin|end|start)\b")
+_HEADINGS = re.compile(rf"^\ufeff?[ \t]*(?:{'|'.join(map(re.escape, SECTIONS.values()))})", re.MULTILINE)
+
+
+class Summarised(Protocol):
+    """An entry in one line."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+    @property
+    def text(self) -> str:
+        """What it says, on one line."""
+
+
+class Reminder(NamedTuple):
+    """An entry in one line, as a section of CONTINUITY.md names it."""
+
+    id: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuityView:
+    """CONTINUITY.md as it is; `text` is None where there is none, `problem` what is wrong with its marks."""
+
+    path: str
+    text: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuityReport:
+    """What the two sections of CONTINUITY.md name now, and what was written for it."""
+
+    path: str
+    relevant: tuple[str, ...]
+    avoid: tuple[str, ...]
+    run: RunReport
+    degraded: tuple[str, ...] = ()
+
+
+class _Place(NamedTuple):
+    """A marked section: what is between the lines of its marks."""
+
+    name: str
+    inner: Span
+
+
+def plan_continuity(
+    path: str, note: NoteText | None, relevant: Sequence[Summarised], avoid: Sequence[Summarised]
+) -> Change | None:
+    """Plan to bring the two sections up to date; None where they say so already.
+
+    A section that is not there is put at the end. Where there is nothing to say, none is made.
+
+    Raises:
+        CannotSplice: the marks in the file are damaged; nothing is to be written.
+
+    Example:
+        >>> plan = plan_continuity("CONTINUITY.md", None, [Reminder("sem-001", "rule", "Check the type.")], [])
+        >>> print(plan.action.data.decode(), end="")
+        <!-- memory-kb:begin relevant -->
+        ## Relevant Memories (Auto-Retrieved)
+        <BLANKLINE>
+        - [sem-001] Check the type.
+        <!-- memory-kb:end -->
+        <BLANKLINE>
+        <!-- memory-kb:begin avoid -->
+        ## Mistakes to Avoid (From Learnings)
+        <!-- memory-kb:end -->
+    """
+    reason = "What fits the work at hand."
+    if note is None:
+        return create_file(path, fill("", relevant, avoid), reason) if relevant or avoid else None
+    damage = find_damage(note.text)
+    if damage:
+        raise CannotSplice(f"{path}:{damage.line}: {damage.message}")
+    if not (relevant or avoid or _places(note.text)):
+        return None
+    text = fill(note.text, relevant, avoid)
+    return write_file(note, text, reason) if text != note.text else None
+
+
+def fill(text: str, relevant: Sequence[Summarised], avoid: Sequence[Summarised]) -> str:
+    r"""Return a text with its two sections as they are to be, and all else as it is.
+
+    Its marks are whole; `find_damage` tells.
+
+    Example:
+        >>> text = fill("# Now\r\n", [Reminder("a", "fact", "One.")], [])
+        >>> fill(text, [Reminder("a", "fact", "One.")], []) == text, text.startswith("# Now\r\n\r\n<!-- memory-kb:begin relevant -->\r\n")
+        (True, True)
+    """
+    newline = newline_of(text)
+    lines = {"relevant": [name_line(one) for one in relevant], "avoid": [f"- {plain(one.text)}" for one in avoid]}
+    inner = {name: [heading, *([""] if lines[name] else []), *lines[name]] for name, heading in SECTIONS.items()}
+    places = _places(text)
+    for place in reversed(places):
+        said = "".join(f"{line}{newline}" for line in inner[place.name])
+        text = text[: place.inner.start] + said + text[place.inner.end :]
+    there = {place.name for place in places}
+    for name in SECTIONS:
+        if name not in there:
+            text = _append(text, [f"<!-- memory-kb:begin {name} -->", *inner[name], END], newline)
+    return text
+
+
+def _append(text: str, lines: Iterable[str], newline: str) -> str:
+    """Return a text with some lines at its end, after a blank one."""
+    bare = text.removeprefix("\ufeff")
+    if bare and not bare.endswith("\n"):
+        text += newline
+    if bare and not re.search(r"\n[ \t\r]*\n\Z", text):
+        text += newline
+    return text + "".join(f"{line}{newline}" for line in lines)
+
+
+def name_line(one: Summarised) -> str:
+    """Return a line that names an entry, by an id that `show` finds.
+
+    Example:
+        >>> name_line(Reminder("api-implementation", "skill", "Build an endpoint.")), name_line(Reminder("sem-001", "rule", "Check <!-- it -->"))
+        ('- [skill: api-implementation] Build an endpoint.', '- [sem-001] Check <! -- it -- >')
+    """
+    return f"- [{'skill: ' if one.kind == 'skill' else ''}{plain(one.id)}] {plain(one.text)}".rstrip()
+
+
+def plain(text: str) -> str:
+    """Return a text on one line, in which no comment begins or ends, so that no mark can be faked."""
+    line = shorten("".join(sign if sign.isprintable() else " " for sign in text), _SUMMARY)
+    line = line.replace("<!--", "<! --").replace("-->", "-- >")
+    return re.sub(r"memory-kb:(?=\s*(?:begin|end|start)\b)", "memory-kb ", line)
+
+
+class Damage(NamedTuple):
+    """What is wrong with the marks in a file, and where."""
+
+    line: int
+    message: str
+
+
+def find_damage(text: str) -> Damage | None:
+    """Return what is wrong with the marks in a text; None where they are whole, or there are none.
+
+    Example:
+        >>> find_damage("Mine.\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n").line
+        2
+    """
+    held = ""
+    opened = 0
+    seen: set[str] = set()
+    marks = list(_MARK.finditer(text))
+    for mark in marks:
+        line = _line_at(text, mark.start())
+        if mark[1] == "end" and mark[2]:
+            return Damage(line, f"a section ends with `{END}`, without a name")
+        if (mark[1] == "end") != bool(held):
+            return Damage(
+                line,
+                "this mark ends nothing; delete it"
+                if mark[1] == "end"
+                else f"a section begins here before the one of line {opened} ends",
+            )
+        if mark[1] == "end":
+            held = ""
+            continue
+        if mark[2] in seen and mark[2] in SECTIONS:
+            return Damage(line, f"the section `{mark[2]}` is here twice; delete one of them with its marks")
+        held, opened = mark[2] or "-", line
+        seen.add(mark[2])
+    if held:
+        return Damage(
+            opened,
+            "the section that begins here has no end; put `<!-- memory-kb:end -->` on a line of its own behind it",
+        )
+    spans = [mark.span() for mark in marks]
+    for trace in _TRACE.finditer(text):
+        if not any(start <= trace.start() < end for start, end in spans):
+            return Damage(
+                _line_at(text, trace.start()), "this looks like a mark of memory-kb and is none; mend it or delete it"
+            )
+    inside = [place.inner for place in _places(text)]
+    for heading in _HEADINGS.finditer(text):
+        if not any(place.start <= heading.start() < place.end for place in inside):
+            return Damage(
+                _line_at(text, heading.start()),
+                "this section has lost the marks around it; delete it, and it is written anew",
+            )
+    return None
+
+
+def _places(text: str) -> list[_Place]:
+    """Return our sections in the order in which they stand; the marks are whole."""
+    found: list[_Place] = []
+    name, start = "", 0
+    for mark in _MARK.finditer(text):
+        if mark[1] == "begin":
+            name, start = mark[2], min(mark.end() + 1, len(text))
+        elif name in SECTIONS:
+            found.append(_Place(name, Span(start, mark.start())))
+            name = ""
+    return found
+
+
+def _line_at(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def own_words(text: str, limit: int) -> str:
+    """Return the first words of a file that are the agent's own, as what it is working on.
+
+    Example:
+        >>> own_words("# Now\\n\\nFix the parser.\\n\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n<!-- memory-kb:end -->\\n", 40)
+        'Now Fix the parser.'
+    """
+    from memory_kb.text import strip
+
+    lines = (line.strip().lstrip("#>-*").strip() for line in strip(text.removeprefix("\ufeff")).splitlines())
+    return " ".join(line for line in lines if line)[:limit].strip()
+
+
+#: What one section holds at most, and the characters of a file that stand for the task.
+_LINES, _OWN_WORDS = 5, 600
+#: Passages for each line: a long entry may be found by several, and some are left out.
+_PASSAGES = 4
+
+
+class Continuity:
+    """The verbs continuity show and continuity refresh."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, searching: Searching) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._searching = searching
+
+    def show(self, job: str | None = None) -> ContinuityView:
+        """Return CONTINUITY.md of the project, or of one of its jobs.
+
+        Raises:
+            UnreadableInput: it cannot be read.
+        """
+        path, note = self.read(job)
+        damage = find_damage(note.text) if note else None
+        text = note.data.decode("utf-8", "replace") if note else None
+        return ContinuityView(path, text, f"{path}:{damage.line}: {damage.message}" if damage else None)
+
+    def refresh(
+        self, task: str | None = None, *, job: str | None = None, only_if_there: bool = False, dry_run: bool = False
+    ) -> ContinuityReport:
+        """Bring the two sections of CONTINUITY.md up to date: what fits the task, and what to avoid.
+
+        Without a task the file's own first words tell what it is. All else in the file stays byte
+        for byte.
+
+        Args:
+            task: what is being done.
+            job: the job whose file it is; the project's when not given.
+            only_if_there: do nothing where there is no such file, or nothing in it to go by.
+            dry_run: write nothing; the run tells what would be.
+
+        Raises:
+            UsageError: nothing tells what to look for.
+            CannotSplice: the marks in the file are damaged.
+        """
+        from memory_kb.model import RunReport
+
+        path, note = self.read(job)
+        words = (task or "").strip() or (own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else "")
+        if only_if_there and (note is None or not words):
+            return ContinuityReport(path, (), (), RunReport(None, "continuity"))
+        if not words:
+            raise UsageError(
+                f"nothing tells what is being done, {path} least of all",
+                'say it: memory-kb continuity refresh --task "fix the upload test"',
+            )
+        relevant, unsure = self._remind([kind for kind in KINDS if kind not in (*WORKING_KINDS, "pitfall")], words, job)
+        avoid, _ = self._remind(["pitfall"], words, job)
+
+        def plan(_: str) -> list[Change]:
+            change = plan_continuity(path, self.read(job)[1], relevant, avoid)
+            return [change] if change else []
+
+        planned = plan(path)
+        run = (
+            self._writer.run("continuity", planned, replan=plan, dry_run=dry_run)
+            if planned
+            else RunReport(None, "continuity")
+        )
+        if run.conflicts and run.conflicts[0].code != "changed":
+            raise CannotSplice(run.conflicts[0].message)
+        if not (dry_run or only_if_there):
+            log_shown(self._vault, "continuity", (one.id for one in (*relevant, *avoid)), query=words, injected=True)
+        return ContinuityReport(path, tuple(one.id for one in relevant), tuple(one.id for one in avoid), run, unsure)
+
+    def read(self, job: str | None) -> tuple[str, NoteText | None]:
+        """Return the path of CONTINUITY.md, and the file where there is one."""
+        from memory_kb.store.files import read_if_there
+        from memory_kb.store.plan import NoteText
+
+        place = make_place("project", job, None)
+        if place.job and not self._vault.memory:
+            raise UsageError(
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
+        path = f"{self._vault.folder_of(place)}{CONTINUITY}"
+        data = read_if_there(path, self._vault.resolve(path))
+        return path, None if data is None else NoteText(path, data)
+
+    def _remind(self, kinds: list[str], words: str, job: str | None) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
+        """Return the live entries of some kinds that fit some words best, in a line each."""
+        from memory_kb.search.candidates import Request
+
+        request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
+
+        def remind(index: SqliteIndex) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
+            result = self._searching.answer(index, request, sync=True, progress=None)
+            found = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith("CONTINUITY.md"))
+            reminders = (_make_reminder(index, *named, self._vault.clock().date()) for named in found)
+            return tuple(one for one in reminders if one)[:_LINES], result.degraded
+
+        return self._index.use(remind)
+
+
+def _make_reminder(index: SqliteIndex, entry_id: str, path: str, today: date) -> Reminder | None:
+    """Return an entry in a line; None for one that is not to be given: replaced, doubted or unverified."""
+    from memory_kb.learning.inversion import is_doubted
+    from memory_kb.store.plan import make_memory
+
+    entry = next((one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id), None)
+    if entry is None or entry.is_superseded or entry.is_unverified or is_doubted(entry, today):
+        return None
+    described = entry.word("description") if entry.kind == "skill" else None
+    named = f"{entry.title}: {described}" if described and entry.title != entry.id else described
+    return Reminder(entry.id, entry.kind, named or entry.title)

@@ -1,0 +1,393 @@
+"""Text of episodes, export."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memory_kb.credentials import redact
+from memory_kb.markdown.links import fits_tag
+from memory_kb.model import RunReport, Step, Trace
+from memory_kb.store.events import normal_time
+from memory_kb.store.plan import Memory
+from memory_kb.text import printable
+
+#: The headings of an episode's body, in their order .
+SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")
+_HEADING = re.compile(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
+_ITEM = re.compile(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
+_OWN_ID = re.compile(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")
+_ERROR = re.compile(r"(?P<type>[^:]{1,80}?):\s+(?P<message>.*?)(?:\s+=>\s+(?P<resolution>.+))?", re.DOTALL)
+_UNSOLVED = re.compile(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|—|\?)\b|[-—?]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """An error as an episode tells it; `resolution` is None while there is none."""
+
+    type: str
+    message: str
+    resolution: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiaryEntry:
+    """What was done in a session, and what came of it.
+
+    `status` is success, failure or mixed; `timestamp` a moment in UTC or a day, "" where it is not
+    known. `lead` is what the entry says before its sections.
+    """
+
+    id: str
+    path: str
+    title: str
+    status: str
+    quality_score: float
+    timestamp: str
+    session_id: str | None = None
+    task_id: str | None = None
+    agent: str | None = None
+    goal: str = ""
+    tags: tuple[str, ...] = ()
+    accomplishments: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    challenges: tuple[str, ...] = ()
+    key_learnings: tuple[str, ...] = ()
+    errors: tuple[ErrorLine, ...] = ()
+    lead: str = ""
+
+
+def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolved: int) -> float:
+    """Return how good an episode was, from 0 to 1.
+
+    Args:
+        outcome: success, failure, or anything else.
+        lists: its accomplishments, decisions and key learnings.
+        unresolved: how many of its errors have no resolution.
+
+    Example:
+        >>> quality_score("success", [["Shipped."], [], ["Migrate first."]], 0)
+        0.9
+        >>> quality_score("failure", [[], [], []], 9)
+        0.0
+    """
+    base = {"success": 0.8, "failure": 0.2}.get(outcome or "", 0.5)
+    score = base + 0.05 * sum(1 for items in lists if items) - min(0.2, 0.05 * unresolved)
+    return round(min(1.0, max(0.0, score)), 6)
+
+
+def cut_sections(body: str) -> tuple[str, dict[str, str]]:
+    """Return what stands before the first section of a body, and the text of each by its heading.
+
+    Of two sections with the same heading the texts are joined.
+
+    Example:
+        >>> cut_sections("Lead.\\n\\n## Errors\\n\\n- a: b\\n\\n## Mine\\nText.\\n")
+        ('Lead.', {'Errors': '- a: b', 'Mine': 'Text.'})
+    """
+    marks = list(_HEADING.finditer(body))
+    found: dict[str, str] = {}
+    ends = [*(mark.start() for mark in marks[1:]), *([len(body)] if marks else [])]
+    for mark, end in zip(marks, ends, strict=True):
+        text = body[mark.end() : end].strip()
+        found[mark[1]] = f"{found[mark[1]]}\n{text}" if mark[1] in found else text
+    return body[: marks[0].start() if marks else len(body)].strip(), found
+
+
+def items_of(section: str) -> tuple[str, ...]:
+    """Return the items of a list, each on one line; a text without a list is one item.
+
+    Example:
+        >>> items_of("- One\\n  and more.\\n- Two."), items_of("Just text.\\n")
+        (('One and more.', 'Two.'), ('Just text.',))
+    """
+    pieces = _ITEM.split(section)[1:] or [section]
+    return tuple(text for piece in pieces if (text := " ".join(piece.split())))
+
+
+def read_error(item: str) -> ErrorLine:
+    """Return an error from its line, `<type>: <message> => <resolution>`.
+
+    Example:
+        >>> read_error("KeyError: 'id' => added a default"), read_error("Timeout: too slow => none yet").resolution
+        (ErrorLine(type='KeyError', message="'id'", resolution='added a default'), None)
+    """
+    found = _ERROR.fullmatch(item)
+    if found is None:
+        return ErrorLine("", item)
+    solved = found["resolution"]
+    return ErrorLine(
+        found["type"].strip(),
+        found["message"].strip(),
+        None if solved is None or _UNSOLVED.match(solved) else solved.strip(),
+    )
+
+
+def read_diary(memory: Memory) -> DiaryEntry:
+    """Return what an episode says, whoever wrote it.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> memory = Memory("ep-1", "a.md", "", Location(), "T", "## Decisions\\n- Use tabs.", kind="episode", metadata={"outcome": "partial"})
+        >>> entry = read_diary(memory)
+        >>> entry.status, entry.decisions, entry.quality_score
+        ('mixed', ('Use tabs.',), 0.55)
+    """
+    lead, sections = cut_sections(memory.text)
+    lists = {name: items_of(sections.get(name, "")) for name in SECTIONS}
+    errors = tuple(read_error(item) for item in lists["Errors"])
+    outcome = memory.word("outcome")
+    told = (lists["Accomplishments"], lists["Decisions"], lists["Key learnings"])
+    score = quality_score(outcome, told, sum(1 for error in errors if error.resolution is None))
+    return DiaryEntry(
+        id=memory.id,
+        path=memory.path,
+        title=memory.title,
+        status=outcome if outcome in ("success", "failure") else "mixed",
+        quality_score=memory.share("quality_score", score),
+        timestamp=memory.created_at or (memory.seen.isoformat() if memory.seen else ""),
+        session_id=memory.word("session_id") or memory.word("burst_id"),
+        task_id=memory.word("task_id") or memory.place.task,
+        agent=memory.word("agent_template") or memory.word("agent"),
+        goal=memory.word("goal") or "",
+        tags=memory.tags,
+        accomplishments=told[0],
+        decisions=told[1],
+        challenges=lists["Challenges"],
+        key_learnings=told[2],
+        errors=errors,
+        lead=lead,
+    )
+
+
+def export_diary(entry: DiaryEntry) -> dict[str, Any]:
+    """Return an episode as a diary entry for other tools.
+
+    Example:
+        >>> export_diary(DiaryEntry("ep-2026-03-24-001", "a.md", "T", "success", 0.85, "2026-03-24"))["id"]
+        'diary_20260324_001'
+    """
+    return {
+        "id": diary_id(entry.id, entry.timestamp),
+        "burst_id": entry.session_id,
+        "bead_id": entry.task_id,
+        "agent_template": entry.agent,
+        "accomplishments": list(entry.accomplishments),
+        "decisions": list(entry.decisions),
+        "challenges": list(entry.challenges),
+        "key_learnings": list(entry.key_learnings),
+        "tags": list(entry.tags),
+        "status": entry.status,
+        "quality_score": entry.quality_score,
+        "timestamp": _moment(entry.timestamp),
+    }
+
+
+def _moment(timestamp: str) -> str:
+    """Return a moment or a day in UTC, as other tools read it; what is neither stays."""
+    moment = normal_time(timestamp)
+    return moment.replace(".000Z", "Z") if moment else timestamp
+
+
+def diary_id(entry_id: str, timestamp: str) -> str:
+    """Return the id of a diary entry, from that of its episode.
+
+    Example:
+        >>> diary_id("ep-2026-03-24-9f3ac01d", ""), diary_id("mine", "2026-03-24")[:15]
+        ('diary_20260324_2671427613', 'diary_20260324_')
+    """
+    own = _OWN_ID.fullmatch(entry_id)
+    if own and own[4].isdigit() and len(own[4]) < 8:
+        return f"diary_{own[1]}{own[2]}{own[3]}_{own[4]}"
+    day = "".join(own.groups()[:3]) if own else timestamp[:10].replace("-", "") or "0"
+    is_hash = own is not None and re.fullmatch(r"[0-9a-f]{8}", own[4]) is not None
+    digest = (
+        own[4]
+        if own and is_hash
+        else hashlib.sha256(entry_id.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
+    )
+    return f"diary_{day}_{int(digest, 16)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DiaryFilter:
+    """The diary entries that are asked for; an empty tuple or None leaves all in."""
+
+    tags: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    min_quality: float | None = None
+    since: str | None = None
+    agent: str | None = None
+
+    def has(self, entry: DiaryEntry) -> bool:
+        """Tell whether an entry is asked for; any one of the tags is enough.
+
+        Example:
+            >>> DiaryFilter(tags=("CI",), min_quality=0.8).has(DiaryEntry("x", "a.md", "T", "success", 0.85, "2026-03-24", tags=("ci",)))
+            True
+        """
+        return (
+            (not self.tags or fits_tag(entry.tags, self.tags))
+            and (not self.status or entry.status in self.status)
+            and (self.min_quality is None or entry.quality_score >= self.min_quality)
+            and (self.since is None or entry.timestamp[:10] >= self.since)
+            and (self.agent is None or entry.agent == self.agent)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """What became of one episode of a session.
+
+    `action` is created, updated or unchanged; edited, aged or left where the file stays as it is;
+    forgotten where a person took it away; or empty where there was nothing to tell.
+    """
+
+    session: str
+    id: str
+    path: str
+    action: str
+    outcome: str = ""
+    quality_score: float = 0.0
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """What became of a session's episodes, and the run that wrote them.
+
+    `notices` say what a language model was asked for and did not give.
+    """
+
+    session: str
+    episodes: tuple[Reflected, ...]
+    run: RunReport
+    notices: tuple[str, ...] = ()
+
+
+#: The most items of a list.
+MOST = 8
+#: What sort of work a goal speaks of, by the word that comes first .
+_CATEGORIES = tuple(
+    (word, re.compile(rf"\b(?:{pattern})", re.IGNORECASE))
+    for word, pattern in (
+        ("deploy", r"deploy|release|roll ?out|ship\b|publish|staging|production"),
+        ("debug", r"fix|bug|debug|fail|error|broken|crash|flaky|red\b|hang|regression|investigate|why\b|mend|repair"),
+        ("test", r"tests?\b|coverage|spec\b|specs\b"),
+        ("refactor", r"refactor|clean ?up|rename|extract|split|simplify|restructure|move\b|migrate|upgrade"),
+        ("doc", r"docs?\b|document|readme|changelog|comment"),
+        ("review", r"review|audit|check\b"),
+        ("architecture", r"architect|design|schema|structure"),
+        ("implement", r"implement|add\b|build|create|write|support|introduce|make\b|feature"),
+    )
+)
+
+
+class DiaryLists(NamedTuple):
+    """The lists of an episode that need judgment: a language model, an agent or a person fills them in."""
+
+    accomplishments: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    challenges: tuple[str, ...] = ()
+    key_learnings: tuple[str, ...] = ()
+
+
+def judge_outcome(trace: Trace) -> str:
+    """Return success, failure or mixed, or what the end of the session states.
+
+    Where it states nothing: the last result of every test run, build, lint run and deployment
+    decides, all well or none or some. Without any of those a commit with no open error is a
+    success. Everything else is mixed.
+
+    Example:
+        >>> from memory_kb.model import Check
+        >>> judge_outcome(Trace("s", checks=(Check("test", True),))), judge_outcome(Trace("s"))
+        ('success', 'mixed')
+    """
+    if trace.outcome:
+        return trace.outcome
+    if trace.checks:
+        went = {check.is_ok for check in trace.checks}
+        return "mixed" if len(went) > 1 else "success" if went == {True} else "failure"
+    is_open = any(failure.resolution is None for failure in trace.failures)
+    return "success" if trace.commits and not is_open else "mixed"
+
+
+def infer_category(text: str) -> str:
+    """Return what sort of work a goal speaks of.
+
+    Example:
+        >>> infer_category("Fix the flaky SSE test"), infer_category("Look around")
+        ('debug', 'general')
+    """
+    found = {word: match.start() for word, shape in _CATEGORIES if (match := shape.search(text))}
+    first = min(found, key=lambda word: found[word], default="general")
+    return "debug" if first == "test" and "debug" in found else first
+
+
+def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: B008 - it is immutable
+    """Return the body of an episode; a section with nothing in it is left out.
+
+    Example:
+        >>> print(write_body(Trace("s", steps=(Step(120, "run_test", "fail: missing return type"),)), DiaryLists(decisions=("Use mypy.",))))
+        ## Action log
+        <BLANKLINE>
+        - t=120 run_test -> fail: missing return type
+        <BLANKLINE>
+        ## Decisions
+        <BLANKLINE>
+        - Use mypy.
+    """
+    lines = [_line(step) for step in trace.steps]
+    if trace.missing:
+        lines.insert(trace.head, f"… {trace.missing} more")
+    errors = [f"{failure.named} => {failure.resolution or 'none'}" for failure in trace.failures]
+    if trace.more_failures:
+        errors.append(f"and {trace.more_failures} more of other sorts")
+    lists = (lines, errors, _results(trace), *diary, (trace.summary,) if trace.summary else ())
+    return "\n\n".join(
+        f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items)
+        for name, items in zip(SECTIONS, lists, strict=True)
+        if items
+    )
+
+
+def _results(trace: Trace) -> list[str]:
+    """Return what came of the task: commits, checks that passed, requests to merge."""
+    commits = [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits]
+    passed = [f"{check.told}." for check in trace.checks if check.is_ok]
+    return [*commits[-MOST:], *passed[-3:], *(f"Opened {link}" for link in trace.links[:MOST])]
+
+
+def _line(step: Step) -> str:
+    action = step.action
+    if step.targets:
+        more = f" and {step.times - len(step.targets)} more" if step.times > len(step.targets) else ""
+        action = f"{action} {', '.join(step.targets)}{more}"
+    times = f" ({step.times} times)" if step.times > 1 and not step.targets else ""
+    return f"t={step.t:.0f} {action}" + (f" -> {step.result}" if step.result else "") + times
+
+
+def tidy(item: str) -> str:
+    """Return an item as it may stand in a note: on one line, no credential, no link of the note's own.
+
+    Example:
+        >>> tidy("if [[ -f x ]]; then\\n  make")
+        'if [ [ -f x ]]; then make'
+    """
+    return redact(printable(" ".join(item.split())).replace("[[", "[ [")).text
+
+
+def log_digest(body: str) -> str:
+    """Return the hash of a body's action log, by which an edit is seen."""
+    return _hash(cut_sections(body)[1].get("Action log", ""))
+
+
+def _hash(text: str) -> str:
+    lines = (line.strip() for line in text.splitlines())
+    return hashlib.sha256(
+        "\n".join(filter(None, lines)).encode("utf-8", "surrogateescape"), usedforsecurity=False
+    ).hexdigest()[:12]

@@ -1,0 +1,486 @@
+"""What an editor asks: drafts, renames, examination of a note."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import MemoryKBError, UnknownEntry, UsageError
+from memory_kb.store.project import project_files
+
+if TYPE_CHECKING:
+    from memory_kb.index.lint import Ground, Remark
+    from memory_kb.index.listing import Catalog
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entries import Renaming
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.review import Review
+    from memory_kb.learning.rules import Rules
+    from memory_kb.model import RunReport, StoredEntry
+    from memory_kb.store.plan import Change, Memory, NoteText
+    from memory_kb.store.render_changes import Composition
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+#: Texts that stand in an editor and perhaps nowhere else, by their paths in output.
+Drafts = Mapping[str, str]
+
+
+class Examination:
+    """Looking at notes as they stand in an editor, saved or not."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+
+    _catalog: Catalog | None = None
+
+    def catalog(self, drafts: Drafts | None = None) -> Catalog:
+        """Return all entries with their names and links, as they are now; drafts take the place of their files."""
+        from memory_kb.index.listing import lay_over, make_catalog, tell_unsaved
+
+        def read(index: SqliteIndex) -> Catalog:
+            if self._catalog is None or self._catalog.generation != index.generation:
+                self._catalog = make_catalog(index)
+            return self._catalog
+
+        saved, is_memory = self._index.read(read), self._vault.memory is not None
+        notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
+        return lay_over(saved, {path: tell_unsaved(path, text, is_memory=is_memory) for path, text in notes.items()})
+
+    def is_note(self, path: str) -> bool:
+        """Tell whether a Markdown file of the vault's folders is a note, going by its path."""
+        from memory_kb.store.walk import would_take
+
+        return would_take(path, self._vault.settings.ignore, is_memory=self._vault.memory is not None)
+
+    def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
+        """Return what is to be mended in a note that may not be saved yet, each at its place.
+
+        The rules are those of `lint`, and that nothing is said twice. What links lead to may not
+        be saved either.
+        """
+        from memory_kb.index.lint import remark
+        from memory_kb.index.listing import read_unsaved
+        from memory_kb.markdown.document import parse_document
+        from memory_kb.store.plan import make_memory
+        from memory_kb.vault import default_status
+
+        is_memory = self._vault.memory is not None
+        memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
+        document = parse_document(text, path, default_status(path, is_memory=is_memory))
+        return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
+
+    def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
+        from memory_kb.index.lint import Ground, Known
+        from memory_kb.learning.citations import assess, complain
+        from memory_kb.learning.duplicates import find_twin
+        from memory_kb.learning.new_entry import Draft
+
+        catalog, today = self.catalog(drafts), self._vault.today()
+        own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
+        ids = Counter((memory.id, memory.place) for memory in memories)
+
+        def others(memory: Memory) -> list[str]:
+            there = [
+                one
+                for one in catalog.ids.get(memory.id, ())
+                if one.source != path and self._place_of_entry(one) == memory.place[:3]
+            ]
+            return [f"{one.source}:{one.line}" for one in there] or [f"{path}:{memory.line}"] * (
+                ids[memory.id, memory.place] > 1
+            )
+
+        def twin(memory: Memory) -> tuple[Known, bool] | None:
+            draft = Draft(memory.text, memory.kind)
+            found = self._index.read(lambda index: find_twin(index, draft, memory.place, memory.id))
+            if found is None:
+                return None
+            return Known(
+                found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"
+            ), found.is_forgotten
+
+        def claims(memory: Memory) -> list[str]:
+            if memory.metadata.keys().isdisjoint(("cites", "valid_until")):
+                return []
+            return list(complain(memory, assess(memory, project_files(self._vault, 5.0), today)))
+
+        def lacks(target: str, anchor: str) -> str | None:
+            from memory_kb.markdown.scanner import find_anchor, say_missing
+
+            found = catalog.resolve(target)
+            text = self._text_or_none(found.source, drafts) if found and catalog.is_alone(found.source) else None
+            return say_missing(target, anchor) if text is not None and find_anchor(text, anchor) is None else None
+
+        return Ground(
+            lacks=lacks,
+            leads=lambda name: name.strip().casefold() in own or catalog.resolve(name) is not None,
+            others=others,
+            twin=twin,
+            claims=claims,
+            rule_tokens=self._vault.settings.context.rule_tokens,
+            checks_wikilinks=self._vault.memory is not None,
+        )
+
+    def _place_of_entry(self, entry: StoredEntry) -> tuple[str, str | None, str | None]:
+        from memory_kb.vault import locate
+
+        return locate(entry.source, is_memory=self._vault.memory is not None)[:3]
+
+    def draft_note(self, path: str, drafts: Drafts) -> NoteText:
+        from memory_kb.store.plan import NoteText
+        from memory_kb.text import encode
+
+        return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
+
+    def _text_or_none(self, path: str, drafts: Drafts) -> str | None:
+        try:
+            return self.draft_note(path, drafts).text
+        except (MemoryKBError, OSError):
+            return None
+
+
+#: What can be done to an entry by hand: in words, and what each is called here.
+ACTIONS = ("retire", "approve", "promote", "merge")
+
+
+class Standing(NamedTuple):
+    """How an entry stands: what its prominence is made of, how it was used, whether its claims hold.
+
+    `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
+    times that times `scope_weight`.
+    """
+
+    id: str
+    title: str
+    kind: str
+    scope: str
+    status: str
+    path: str
+    importance: float
+    age_days: float | None
+    decay: float
+    reinforcement_count: int
+    prominence: float
+    scope_weight: float
+    shown: int
+    last_shown: str | None
+    outcomes: tuple[tuple[str, int], ...]
+    claims: str | None
+    tags: tuple[str, ...]
+    text: str
+
+
+class Named(NamedTuple):
+    """An entry by one of its names: `way` is `id`, `title`, `file` or `alias`, and `old` the alias."""
+
+    path: str
+    id: str
+    way: str
+    old: str = ""
+
+
+class _Usage(NamedTuple):
+    """How often entries were shown, when last, and what became of it; as of two sizes of the logs."""
+
+    state: tuple[int, ...]
+    shown: Counter[str]
+    last: Mapping[str, str]
+    outcomes: Mapping[str, Counter[str]]
+
+
+class Drafting:
+    """The verb rename, and what the language server asks."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        store: EntryStore,
+        examination: Examination,
+        review: Review,
+        rules: Rules,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._examination = examination
+        self._review = review
+        self._rules = rules
+
+    _usage: _Usage | None = None
+
+    def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> Standing:
+        """Return how an entry stands.
+
+        Raises:
+            UnknownEntry: it is neither in the drafts nor in the index.
+        """
+        from memory_kb.learning.citations import assess
+        from memory_kb.search.scoring import decay, prominence
+
+        memory, ranking, today = (
+            self._at(path, entry_id, drafts or {}),
+            self._vault.settings.ranking,
+            self._vault.today(),
+        )
+        age = max(0, (today - memory.seen).days) if memory.seen else 0
+        usage = self._read_usage()
+        has_claims = not memory.metadata.keys().isdisjoint(("cites", "valid_until"))
+        return Standing(
+            id=memory.id,
+            title=memory.title,
+            kind=memory.kind,
+            scope=memory.place.scope,
+            status=memory.status,
+            path=memory.path,
+            importance=memory.importance,
+            age_days=age if memory.seen else None,
+            decay=decay(age, ranking.half_life_days, ranking.decay_floor),
+            reinforcement_count=memory.reinforcement_count,
+            prominence=prominence(memory.importance, age, memory.reinforcement_count, memory.status, ranking),
+            scope_weight=ranking.scope.of(memory.place.scope),
+            shown=usage.shown[memory.id],
+            last_shown=usage.last.get(memory.id),
+            outcomes=tuple(usage.outcomes.get(memory.id, Counter()).items()),
+            claims=assess(memory, project_files(self._vault, 5.0), today).verdict if has_claims else None,
+            tags=memory.tags,
+            text=memory.text,
+        )
+
+    def _read_usage(self) -> _Usage:
+        from memory_kb.store.logs import OutcomeLog, RetrievalLog
+
+        retrievals, outcomes = RetrievalLog(self._vault.machine / "log"), OutcomeLog(self._vault.machine / "log")
+        state = tuple(log.file.stat().st_size if log.file.exists() else 0 for log in (retrievals, outcomes))
+        if self._usage is None or self._usage.state != state:
+            shown: Counter[str] = Counter()
+            last: dict[str, str] = {}
+            told: dict[str, Counter[str]] = {}
+            for one in retrievals.read():
+                shown.update(one.ids)
+                last |= dict.fromkeys(one.ids, one.ts)
+            for outcome in outcomes.read_all():
+                if outcome.is_done:
+                    for name, mark in outcome.marks.items():
+                        told.setdefault(name, Counter())[mark.credit] += 1
+            self._usage = _Usage(state, shown, last, told)
+        return self._usage
+
+    def rename(
+        self, wanted: str, new: str, *, title: bool = False, file: bool = False, dry_run: bool = False
+    ) -> RunReport:
+        """Call an entry otherwise, and rewrite every link that uses the old name; all or nothing.
+
+        Args:
+            wanted: the entry.
+            new: its new id, or title.
+            title: rename what it is titled by: its title, its first heading, or its file.
+            file: rename its file, whatever its title is.
+            dry_run: write nothing; the report's run tells what would be.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: the name is taken, or links could not hold it.
+        """
+        if title and file:
+            raise UsageError("one thing is renamed at a time", "leave out --title or --file")
+        found, way = self._rules.find(wanted), "file" if file else "title" if title else "id"
+        return self._carry_out_whole_files(
+            lambda: self._plan_renaming(Named(found.path, found.id, way), new, {}), dry_run=dry_run
+        )
+
+    def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
+        if dry_run:
+            return self._writer.run("rename", plan(), dry_run=True)
+        with self._writer.lock():
+            self._writer.recover()
+            return self._writer.run("rename", plan())
+
+    def propose_renaming(self, named: Named, new: str, drafts: Drafts) -> Composition:
+        """Return what renaming an entry would make of the files, with the drafts in their places.
+
+        Raises:
+            UnknownEntry, UsageError, CannotSplice: as `rename`.
+        """
+        return self._composed(self._plan_renaming(named, new, drafts), drafts)
+
+    def _plan_renaming(self, named: Named, new: str, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.learning.entries import Renaming, check_name, plan_renaming, shown_title, way_of
+        from memory_kb.markdown.splice import find_entry
+
+        path, entry_id = named.path, named.id
+        note = self._examination.draft_note(path, drafts)
+        entry = find_entry(note.text, path, entry_id)
+        body = note.text[entry.body.start : entry.body.end]
+        way = way_of(entry, body, named.way)
+        if way == "id" and not entry.has_own_id:
+            raise UsageError(f"{path} has no id of its own", "rename its title: --title")
+        if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
+            raise UsageError(f"{path} is called so by the format", "give it a title")
+        catalog = self._examination.catalog(drafts)
+        mine = self._at(path, entry_id, drafts)
+        stem = path.rpartition("/")[2].removesuffix(".md")
+        old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(
+            mine.title
+        )
+        name = check_name(new, way)
+        taken = catalog.resolve(name)
+        if name == old:
+            return ()
+        if taken and (taken.source, taken.entry_id) != (path, entry_id):
+            raise UsageError(f"{name!r} is what {taken.source}:{taken.line} is called already", "choose another name")
+        renaming = Renaming(path, entry_id, way, old, name)
+
+        def leads_to(target: str) -> bool:
+            found = catalog.resolve(target)
+            return found is None or (found.source == path and (way == "file" or found.entry_id == entry_id))
+
+        linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target)}
+        paths = dict.fromkeys([path, *sorted(linking), *drafts])
+        kept = catalog.kept_names(path, entry_id, way)
+        return plan_renaming(
+            renaming,
+            [self._examination.draft_note(one, drafts) for one in paths],
+            leads_to,
+            lambda target: target.casefold() in kept,
+        )
+
+    def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
+        """Return the entries that link to one, those by lists of ids among them."""
+        entry = catalog.entry(renaming.path, renaming.entry_id)
+        named = [entry] if entry else []
+        if renaming.way == "file":
+            named = [one for one in catalog.entries if one.source == renaming.path]
+        linking = [found for one in named for found in catalog.incoming(one)]
+        if renaming.way == "id":
+            quoted = f'"{renaming.old}"'
+            linking += [
+                (one, "sources", renaming.old) for one in catalog.entries if one.metadata and quoted in one.metadata
+            ]
+        return linking
+
+    def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
+        """Return what one of `ACTIONS` would make of the files, with the drafts in their places.
+
+        Args:
+            action: what is to be done.
+            path: where the entry stands.
+            entry_id: the entry.
+            drafts: texts that are not saved.
+            other: for `merge`, the entry that says the same.
+
+        Raises:
+            UnknownEntry: one of them is not there.
+            UsageError: it cannot be done to this entry.
+        """
+        memory = self._at(path, entry_id, drafts)
+        makers: Mapping[str, Callable[[], Sequence[Change]]] = {
+            "retire": lambda: self._plan_retiring(memory),
+            "approve": lambda: self._plan_approving(memory, drafts),
+            "promote": lambda: self._plan_promoting(memory),
+            "merge": lambda: self._plan_merging(memory, other, drafts),
+        }
+        if action not in makers:
+            raise UsageError(f"unknown action {action!r}", f"it may be {', '.join(ACTIONS)}")
+        return self._composed(makers[action](), drafts)
+
+    def _plan_retiring(self, memory: Memory) -> list[Change]:
+        from memory_kb.store.plan import plan_fields
+
+        change = plan_fields(memory, {"status": "retired"}, "Told to forget it.")
+        return [change] if change else []
+
+    def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.learning.review import plan_approval
+
+        ground = self._review.ground()
+        return plan_approval(
+            [memory],
+            replace(
+                ground,
+                read=lambda path: self._examination.draft_note(path, drafts) if path in drafts else ground.read(path),
+            ),
+        )
+
+    def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
+        from memory_kb.learning.ingest import plan_intake
+        from memory_kb.learning.promotion import offer_by_hand
+
+        offer = offer_by_hand(memory, self._vault.clock())
+        if offer is None:
+            raise UsageError(
+                f"{memory.id} cannot be promoted from {memory.place.scope}",
+                "only live entries rise, and the home is the top",
+            )
+        intake = self._index.read(
+            lambda index: plan_intake([offer], index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
+        )
+        (taken,) = intake.taken
+        if taken.action not in ("created", "reinforced"):
+            raise UsageError(
+                f"{taken.id or memory.id} is there already"
+                if taken.action == "known"
+                else f"not promoted: {taken.message}"
+            )
+        return intake.changes
+
+    def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.learning.compaction import by_rank, merge
+        from memory_kb.learning.new_entry import free_path
+        from memory_kb.markdown.splice import find_entry
+        from memory_kb.model import EVERYTHING
+
+        found = self._examination.catalog(drafts).ids.get(other, ())
+        if not found or (other, found[0].source) == (memory.id, memory.path):
+            raise UnknownEntry(other)
+        primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])
+        taken = {one.path for one in self._store.all(EVERYTHING)}
+        month = f"{self._vault.today():%Y-%m}"
+
+        def archive(one: Memory) -> str:
+            return free_path(f"{self._vault.folder_of(one.place)}archive/{month}/{one.path.rpartition('/')[2]}", taken)
+
+        def body_of(one: Memory) -> str:
+            text = self._examination.draft_note(one.path, drafts).text
+            body = find_entry(text, one.path, one.id).body
+            return text[body.start : body.end]
+
+        return merge(primary, others, archive, body_of, "A person merged them.")
+
+    def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
+        """Return an entry as it stands in a draft, else in the index.
+
+        Raises:
+            UnknownEntry: it is in neither.
+        """
+        from memory_kb.index.listing import read_unsaved
+        from memory_kb.model import EVERYTHING
+        from memory_kb.store.plan import make_memory
+
+        if path in drafts:
+            stored = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
+        else:
+            stored = self._index.read(lambda index: list(index.memories(EVERYTHING, path)))
+        found = next((one for one in stored if one.entry.entry_id == entry_id), None)
+        if found is None:
+            raise UnknownEntry(entry_id)
+        return make_memory(found)
+
+    def _composed(self, plan: Sequence[Change], drafts: Drafts) -> Composition:
+        from memory_kb.store.files import read_if_there
+        from memory_kb.store.render_changes import compose, paths_of
+        from memory_kb.text import encode
+
+        files = {
+            path: encode(drafts[path]) if path in drafts else read_if_there(path, self._vault.resolve(path))
+            for path in paths_of(plan)
+        }
+        return compose(plan, files)

@@ -1,0 +1,349 @@
+"""The entry that says it already."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from operator import itemgetter
+
+from memory_kb.index.port import Index
+from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
+from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
+from memory_kb.search.query import parse_words
+from memory_kb.text import has_cjk, jaccard, tokens, without_occasion
+
+_LABELLED = re.compile(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
+_QUOTED = re.compile(r"(?<= fails with `)[^`\n]+(?=`)")
+
+
+def comparable(text: str) -> str:
+    """Return a text as it is held against others: without the occasion, and of an error without what differs from one run to the next.
+
+    Where it says what prevents the error, it does not matter which call of the command failed and
+    which went well.
+
+    Example:
+        >>> one = "**Error Pattern:** `pytest -k a` fails with `no answer on port 5433`\\n**Prevention:** Run `make up` before `pytest`."
+        >>> comparable(one) == comparable(one.replace("-k a", "-k b").replace("5433", "5434"))
+        True
+        >>> comparable("Use port 5433.")
+        'Use port 5433.'
+    """
+    text = without_occasion(text)
+    labels = dict(_LABELLED.findall(text))
+    messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
+    if not messages:
+        return text
+    if "Prevention" in labels:
+        return "\n".join((*messages, labels["Prevention"]))
+    return _QUOTED.sub(lambda found: generalise(found[0]), text)
+
+
+#: What differs from one run to the next, and the word that stands for it.
+_VOLATILE = tuple(
+    (re.compile(pattern, re.IGNORECASE), word)
+    for pattern, word in (
+        (
+            r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b",
+            "<time>",
+        ),
+        (
+            (
+                r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-f]{4,}\b|"
+                r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{10,64}\b"
+            ),
+            "<hash>",
+        ),
+        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[?::1\]?:\d+|\blocalhost:\d+\b", "<address>"),
+        (r"(?<![\w/.:~@-])(?:[a-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:?", "<path>"),
+        (r"(?<=\w\.\w)(?::\d+){1,2}\b|(?<=\w\.\w\w)(?::\d+){1,2}\b|(?<=\w\.\w\w\w)(?::\d+){1,2}\b", ""),
+        (r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", r"\1 <n>"),
+        (r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b", "<n>"),
+    )
+)
+_PHRASE = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S*|\S+\.\w{1,5}(?=[\s:,;]|$)")
+#: Words of a comparison that failed, which say nothing of what failed.
+_COMPARING = frozenset("assert expected got received but was equal none true false null and not where".split())  # noqa: SIM905
+
+
+def generalise(text: str) -> str:
+    """Return a text about an error without what differs from one time to the next.
+
+    Example:
+        >>> generalise("connect to 127.0.0.1:5433 failed after 4.31s in /home/mira/shop/db.py:12")
+        'connect to <address> failed after <n> in <path>'
+    """
+    text = " ".join(text.split())
+    for pattern, word in _VOLATILE:
+        text = pattern.sub(word, text)
+    return re.sub(r"^<path>:? ", "", text)
+
+
+def same_words(message: str) -> str:
+    """Return a message as it is compared: in lower case, any number like any other.
+
+    Example:
+        >>> same_words("Line 12: expected 3 items") == same_words("line 7: expected 4  items")
+        True
+    """
+    return " ".join(re.sub(r"\d+", "#", message.casefold()).split())
+
+
+def is_bare(type_: str) -> bool:
+    """Return whether the type of an error is just that it failed.
+
+    Example:
+        >>> is_bare("exit code 1"), is_bare("error"), is_bare("KeyError")
+        (True, True, False)
+    """
+    return re.fullmatch(r"(?i)exit code -?\d+|failed|error", type_) is not None
+
+
+def is_telling(type_: str, message: str) -> bool:
+    """Return whether an error means anything to somebody who was not there; a bare exit code does not.
+
+    Example:
+        >>> is_telling("exit code 1", ""), is_telling("AssertionError", "assert 200 == 429")
+        (False, False)
+        >>> is_telling("ModuleNotFoundError", "No module named 'redis'")
+        True
+    """
+    if same_words(message).strip(" .:!") == same_words(type_):
+        return False
+    words = [
+        word for word in re.findall(r"[^\W\d_]{3,}", _PHRASE.sub(" ", message)) if word.casefold() not in _COMPARING
+    ]
+    if is_bare(type_) or type_ in ("AssertionError", "test failure"):
+        return len(words) >= 3
+    return len(words) > 1 or (bool(words) and type_[:1].isupper())
+
+
+_FORGOTTEN = ("retired", "rejected")
+_WORD = re.compile(r"\w+")
+_NEGATIONS = frozenset(
+    "no not cannot never none without nor nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни".split()  # noqa: SIM905
+)
+_DIGIT = re.compile(r"\d")
+_SHORT_NOT = re.compile(r"n['\u2019]t\b")
+_CANDIDATES = 30
+_FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
+_WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """An entry of the same kind and place with the same text.
+
+    It may also be the tombstone of one.
+    """
+
+    entry: StoredEntry
+    is_forgotten: bool
+
+
+def find_twin(
+    index: Index, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
+) -> Twin | None:
+    """Return the entry that says the same at the same place.
+
+    Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
+    its place and from every narrower one, as whatever kind it comes back; what was replaced by
+    something newer may become true again. MEMORY.md belongs to the people: what stands there is
+    not reinforced. Files whose paths are `outdated` are left out.
+    """
+    # What waits for a decision already is not proposed again.
+    statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal else ()))
+    here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
+    live = [
+        (alike, entry)
+        for entry in _similar(index, draft, here)
+        if entry.entry_id != but
+        and entry.source not in outdated
+        and entry.metadata
+        and not _is_peoples(entry)
+        and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
+    ]
+    if live:
+        return Twin(max(live, key=itemgetter(0))[1], is_forgotten=False)
+    wider = SCOPES[SCOPES.index(place.scope) :]
+    gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
+    tombstone = fingerprint(draft.text)
+    for entry in index.entries(gone):
+        if entry.entry_id == but or entry.source in outdated:
+            continue
+        if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
+            return Twin(entry, is_forgotten=True)
+    forgotten = (
+        entry
+        for entry in _similar(index, draft, gone)
+        if entry.entry_id != but
+        and entry.source not in outdated
+        and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
+    )
+    return next((Twin(entry, is_forgotten=True) for entry in forgotten if not _is_superseded(entry)), None)
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how much two texts say the same.
+
+    That is the Jaccard of their words, or 0 where a difference matters. Words in another order,
+    another number or a negation turn a sentence round, however many other words it shares.
+
+    Example:
+        >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")
+        (1.0, 0.0)
+        >>> likeness("Wait for 8 seconds " * 20, "Wait for 30 seconds " * 20)
+        0.0
+    """
+    one, other = comparable(undated(one)), comparable(undated(other))
+    words, others = (list(dict.fromkeys(_words(text))) for text in (one, other))
+    shared = set(words) & set(others)
+    if any(map(_is_turning, set(words) ^ set(others))):
+        return 0.0
+    if [word for word in words if word in shared] != [word for word in others if word in shared]:
+        return 0.0
+    return jaccard(tokens(one), tokens(other))
+
+
+# Several steps in a row ask it of the same few thousand texts.
+@functools.lru_cache(maxsize=4_096)
+def turning_words(text: str) -> frozenset[str]:
+    """Return the numbers and negations of a text; texts in which these differ do not say the same.
+
+    Example:
+        >>> sorted(turning_words("Don't wait for more than 30 seconds."))
+        ['30', 'not']
+    """
+    return frozenset(filter(_is_turning, set(_words(comparable(text)))))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
+
+
+def _is_turning(word: str) -> bool:
+    return word in _NEGATIONS or _DIGIT.search(word) is not None
+
+
+def _is_superseded(entry: StoredEntry) -> bool:
+    """Tell whether another entry took its place: then what it says was outdated, not unwanted."""
+    links = json.loads(entry.metadata or "{}").get("links")
+    return isinstance(links, list) and any(
+        isinstance(link, dict) and link.get("relation") == "superseded_by" for link in links
+    )
+
+
+def _is_peoples(entry: StoredEntry) -> bool:
+    return entry.source.rpartition("/")[2] == "MEMORY.md"
+
+
+def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
+    """Return the entries that share the most words with a draft."""
+    said = without_occasion(draft.text).strip()
+    query = parse_words(said)
+    if query.is_empty:
+        return []
+    expression = _shared_words(said) or query.expression
+    found = index.chunks(candidate.key for candidate in index.match(expression, _WEIGHTS, filters, _CANDIDATES))
+    places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
+    entries = (
+        entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id)
+    )
+    return [entry for entry in entries if (entry.entry_id, entry.source) in places]
+
+
+def _shared_words(text: str) -> str | None:
+    """Return a query that every twin of a short sentence fits; it is answered far faster than one for any of its words.
+
+    Of two texts that are more than 95 % alike each holds all words of the other, where these are 20
+    or fewer. Only plain words are asked for, which every tokenizer takes for words.
+
+    Example:
+        >>> _shared_words("Use the retry queue for e-mails.")
+        '"mails" AND "queue" AND "retry"'
+    """
+    words = tokens(text)
+    if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or comparable(undated(text)) != text:
+        return None
+    plain = sorted(
+        (word for word in words if word.isascii() and word.isalnum() and len(word) >= _LEAST_LETTERS),
+        key=lambda word: (-len(word), word),
+    )
+    return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
+
+
+#: From here on two statements have one subject; the kinds of which a newer one replaces an older one.
+_SAME_SUBJECT = 0.6
+_STATED = ("preference", "policy", "fact")
+_VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
+
+
+def find_older(index: Index, draft: Draft, place: Location, before: str) -> StoredEntry | None:
+    """Return the statement at the same place, made before a moment, that a new one replaces: one subject, another value."""
+    here = Filters(
+        kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
+    )
+    found = [
+        (share, entry)
+        for entry in _similar(index, draft, here)
+        if entry.metadata
+        and not _is_peoples(entry)
+        and not _is_superseded(entry)
+        and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
+        and str(known.get("created_at", ""))[:10] <= before[:10]
+        and (share := replaced_share(draft.text, index.contents(entry)))
+    ]
+    return max(found, key=itemgetter(0))[1] if found else None
+
+
+def replaced_share(newer: str, older: str) -> float:
+    """Return how far two statements have one subject where they name different values for it, else 0.
+
+    Example:
+        >>> replaced_share("Start all function names with 'fn_'.", "Always start function names with 'f_'.") > 0.6
+        True
+        >>> replaced_share("Start class names with 'fn_'.", "Never log the e-mail address.")
+        0.0
+    """
+    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (newer, older)]
+    subjects = [tokens(_VALUE.sub(" ", text)) - _MARKING for text in (newer, older)]
+    is_other = bool(values[0] and values[1] and values[0] != values[1])
+    is_turned = (
+        turning_words(_VALUE.sub(" ", newer)) != turning_words(_VALUE.sub(" ", older)) and values[0] == values[1]
+    )
+    share = jaccard(*subjects)
+    return share if (is_other or is_turned) and share >= _SAME_SUBJECT else 0.0
+
+
+_MARKING = frozenset(
+    [
+        "always",
+        "never",
+        "all",
+        "any",
+        "every",
+        "the",
+        "a",
+        "an",
+        "we",
+        "you",
+        "your",
+        "our",
+        "from",
+        "now",
+        "on",
+        "not",
+        "do",
+        "don't",
+        "please",
+        "should",
+        "must",
+        "to",
+        "of",
+        "for",
+        "in",
+    ]
+)

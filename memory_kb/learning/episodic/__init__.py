@@ -1,1 +1,0 @@
-"""Episodes: what was done, and what recurs in many of them."""

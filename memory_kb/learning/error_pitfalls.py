@@ -1,0 +1,165 @@
+"""Pitfalls from the errors of episodes: what fails, why, and what prevents it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from memory_kb.learning.diary import ErrorLine, cut_sections, items_of
+from memory_kb.learning.duplicates import generalise, is_bare, is_telling, same_words
+from memory_kb.learning.patterns import Told
+from memory_kb.store.plan import Memory
+from memory_kb.text import shorten
+
+#: How an episode that was built from a log reports a command that worked with a small change.
+_INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
+# What came over the network and was run is nothing to pass on.
+_FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
+_LOGGED = re.compile(r"t=\d+ (?P<command>.+) -> fail: (?P<message>.+)")
+#: So much of a message or a command is enough to know it again.
+_KNOWN_BY = 60
+_DIGITS = 6
+
+
+class Pitfall(NamedTuple):
+    """One error, told by at least one episode; `seen` are the episodes and how they tell it."""
+
+    type: str
+    message: str
+    seen: tuple[tuple[Told, ErrorLine], ...]
+
+    @property
+    def key(self) -> str:
+        """What makes it this pitfall and no other."""
+        return f"pitfall/{self.type.casefold()}/{same_words(self.message)}"
+
+    @property
+    def episodes(self) -> tuple[Told, ...]:
+        """The episodes it was seen in, oldest first."""
+        return tuple({one.memory.id: one for one, _ in self.seen}.values())
+
+    def is_told_by(self, memory: Memory) -> bool:
+        """Return whether an entry warns of this already: it quotes the message."""
+        told = same_words(generalise(memory.text))
+        return same_words(generalise(_uncut(self.message))) in told
+
+    @property
+    def command(self) -> str:
+        """What fails with it, as it was run last, or an empty text where no action log tells."""
+        return next((command for one, error in reversed(self.seen) if (command := _failing(one, error))), "")
+
+    @property
+    def confidence(self) -> float:
+        """How far it is trusted."""
+        return pitfall_confidence(len(self.episodes))
+
+    @property
+    def title(self) -> str:
+        """What to call it: what fails, and with what."""
+        return shorten(f"`{self.command}` fails with {self.name}" if self.command else self.name, 80)
+
+    @property
+    def name(self) -> str:
+        """The error in words; a type that only says that it failed, or what the message says, is none."""
+        is_said = is_bare(self.type) or same_words(self.type) in same_words(self.message)
+        return self.message if is_said else f"{self.type}: {self.message}"
+
+
+def pitfall_confidence(episodes: int) -> float:
+    """Return the confidence of a pitfall: min(0.4 + 0.1 n, 0.8).
+
+    Example:
+        >>> pitfall_confidence(1), pitfall_confidence(9)
+        (0.5, 0.8)
+    """
+    return round(min(0.4 + 0.1 * episodes, 0.8), _DIGITS)
+
+
+def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
+    """Return the errors that are worth a warning, one for each type and message.
+
+    An error must say something; a bare exit code does not. Those of an episode that a person
+    wrote count when they were seen in two episodes or have a resolution. Those that a log reports
+    count when they were seen in two episodes and a small change of the command made it work.
+    """
+    found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
+    for one in episodes:
+        for error in one.diary.errors:
+            if error.type and is_telling(error.type, error.message):
+                found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
+    pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
+    return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
+
+
+def _failing(told: Told, error: ErrorLine) -> str:
+    """Return the command that failed with an error, as the action log has it."""
+    message = same_words(error.message)[:_KNOWN_BY]
+    for line in items_of(cut_sections(told.memory.text)[1].get("Action log", "")):
+        found = _LOGGED.fullmatch(line)
+        if found and message in same_words(found["message"]):
+            return found["command"].rpartition(" && ")[2].replace("`", "")
+    return ""
+
+
+def _uncut(text: str) -> str:
+    return text.removesuffix("…").rstrip()
+
+
+def _is_worth(pitfall: Pitfall) -> bool:
+    recurs = len(pitfall.episodes) > 1
+    if any(one.memory.metadata.get("built_from") is None for one, _ in pitfall.seen):
+        return recurs or any(error.resolution for _, error in pitfall.seen)
+    return recurs and any(what_helped(error.resolution or "") for _, error in pitfall.seen)
+
+
+def what_helped(resolution: str) -> str:
+    """Return the small change that a log reports as what made a command work, "" where it reports none.
+
+    Example:
+        >>> what_helped("`pytest -p no:x` went through instead"), what_helped("changed a.py; then `pytest` went through")
+        ('Run `pytest -p no:x`', '')
+    """
+    instead = _INSTEAD.match(resolution)
+    return f"Run `{instead[1]}`" if instead and not _FETCHED.search(instead[1]) else ""
+
+
+def write_pitfall(pitfall: Pitfall) -> str:
+    """Return the text of a pitfall, with the most frequent resolution, the newest of those."""
+    solved = []
+    for one, error in pitfall.seen:
+        is_log = one.memory.metadata.get("built_from") is not None
+        helped = what_helped(error.resolution or "") if is_log else error.resolution
+        solved += [helped] if helped else []
+    counts = Counter(solved)
+    best = max(reversed(solved), key=lambda one: counts[one], default="None is known yet")
+    sort = "" if is_bare(pitfall.type) else f" with {pitfall.type}"
+    fails = (
+        f"`{pitfall.command}` fails{sort}"
+        if pitfall.command
+        else pitfall.name
+        if is_bare(pitfall.type)
+        else pitfall.type
+    )
+    lead = f"`{pitfall.command}` fails with {pitfall.name}" if pitfall.command else f"Avoid: {pitfall.name}"
+    parts = (
+        _sentence(lead),
+        "## What fails",
+        _sentence(fails),
+        "## Why",
+        _sentence(pitfall.message),
+        "## Prevention",
+        _sentence(best[:1].upper() + best[1:]),
+    )
+    return "\n\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def tags_of(episodes: Sequence[Told]) -> tuple[str, ...]:
+    """Return the tags that at least two of some episodes have, or the only one."""
+    counts = Counter(tag for one in episodes for tag in one.memory.tags)
+    return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))

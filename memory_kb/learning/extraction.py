@@ -1,0 +1,967 @@
+"""Ask a language model what a session taught; plans and assumptions."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.credentials import locate_in
+from memory_kb.errors import MemoryKBError, ProviderFailed, SecretRefused, UsageError, explain_failure
+from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
+from memory_kb.learning.new_entry import Draft, fingerprint
+from memory_kb.learning.prompt import (
+    FEWEST,
+    Conversation,
+    Found,
+    Question,
+    Shown,
+    Sifted,
+    choose_sources,
+    find_known,
+    names_of,
+    show_sources,
+    sift,
+    with_document,
+)
+from memory_kb.learning.scopes import Scope
+from memory_kb.markdown.splice import Value, newline_of
+from memory_kb.model import EVERYTHING, Location, RunReport, make_place
+from memory_kb.providers.base import Llm
+from memory_kb.store.plan import Change, Memory, NoteText, create_file, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.ingest import Taken
+    from memory_kb.learning.lifecycle import Stages
+    from memory_kb.learning.prompt import Conversation
+    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.learning.scopes import Scope
+    from memory_kb.model import RunReport
+    from memory_kb.providers.base import Llm
+    from memory_kb.providers.choose import Meter
+    from memory_kb.store.logs import ExtractionMark
+    from memory_kb.store.plan import Change, Memory, NoteText
+    from memory_kb.store.session_log import SessionFiles
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+#: Seconds that a model may take for one question.
+TIMEOUT = 60.0
+#: The documents that scopes hold the execution against, by what they read, and their name in words.
+DOCUMENTS: Mapping[str, tuple[str, str]] = {
+    "intent": ("INTENT.md", "the intent"),
+    "premortem": (".premortem.md", "a pre-mortem"),
+    "assumptions": (".assumptions.jsonl", "assumptions"),
+}
+
+
+class Documents(NamedTuple):
+    """The texts beside a session that its execution is held against; empty where there is none."""
+
+    intent: str = ""
+    premortem: str = ""
+    assumptions: str = ""
+
+
+NO_DOCUMENTS = Documents()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A session that is over, with what stands beside it.
+
+    Attributes:
+        phase: the stage that the project is in.
+        project: the name of the project, which learnings for all projects may not mention.
+    """
+
+    id: str
+    place: Location
+    conversation: Conversation
+    phase: str = "unknown"
+    project: str = ""
+    documents: Documents = NO_DOCUMENTS
+
+
+class NothingToAsk(Exception):
+    """A scope that has nothing to look at; the message says what is missing."""
+
+
+def place_for(scope: Scope, session: Finished) -> Location:
+    """Return where the learnings of a scope go.
+
+    Raises:
+        NothingToAsk: the session has no such place.
+
+    Example:
+        >>> from memory_kb.learning.scopes import SCOPES
+        >>> place_for(SCOPES[0], Finished("s", Location("task", "j", "t"), Conversation(Shown(), Shown(), Shown())))
+        Location(scope='project', job=None, task=None, learning_type='proxy')
+    """
+    place = session.place
+    match scope.level:
+        case "task":
+            if not place.task:
+                raise NothingToAsk("the session belongs to no task")
+            return place
+        case "job":
+            if not place.job:
+                raise NothingToAsk("the session belongs to no job")
+            return Location("job", place.job)
+        case "session":
+            return place
+        case level:
+            return Location(level, learning_type=scope.learning_type)
+
+
+def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[Question, ...]:
+    """Return what is to be asked for a scope.
+
+    Raises:
+        NothingToAsk: there is nothing to look at.
+    """
+    place = place_for(scope, session)
+    sources: tuple[Memory, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    if scope.is_rollup:
+        sources = choose_sources(scope, place, memories)
+        if len(sources) < FEWEST:
+            raise NothingToAsk(f"there are fewer than {FEWEST} learnings of the level below")
+        shown, owner = show_sources(sources), "/".join(filter(None, place[:3]))
+        unnamed = names_of(session.project, sources) if scope.name == "global" else ()
+    else:
+        shown, owner = _show_session(scope, session), session.id
+    return tuple(
+        Question(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
+        for step in scope.passes
+    )
+
+
+def _show_session(scope: Scope, session: Finished) -> Shown:
+    talk = session.conversation
+    match scope.reads:
+        case "human":
+            return _need(talk.humans, "nobody said anything in this session")
+        case "errors":
+            return _need(talk.errors, "nothing failed in this session")
+        case reads:
+            name, words = DOCUMENTS[reads]
+            text = getattr(session.documents, reads).strip()
+            if not text:
+                raise NothingToAsk(f"there is no {name}, which would hold {words}")
+            return with_document(_need(talk.execution, "nothing was done in this session"), name, text)
+
+
+def _need(shown: Shown, otherwise: str) -> Shown:
+    if not shown.passages:
+        raise NothingToAsk(otherwise)
+    return shown
+
+
+def ask(llm: Llm, question: Question) -> Sifted:
+    """Return what a model answers, sifted.
+
+    Raises:
+        ProviderFailed: it does not answer in time, or not as it should.
+        SpendLimitReached: the day's budget is spent.
+    """
+    return sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
+
+
+def make_offers(question: Question, found: Iterable[Found], session: Finished, now: datetime) -> tuple[Offer, ...]:
+    """Return learnings as they are offered, in the form of extracted ones.
+
+    Their keys are made of what they rest on, so that another wording of the same is known again.
+    """
+    offers = []
+    counts: Counter[str] = Counter()
+    for one in found:
+        rests_on = _rests_on(one, question)
+        key = f"{question.owner}/{question.scope.name}/{question.step.name}/{rests_on or fingerprint(one.text)[:16]}"
+        counts[key] += 1
+        key = key if counts[key] == 1 else f"{key}#{counts[key]}"
+        reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
+        said = (
+            newest(question.sources[number - 1].created_at for number in one.numbers)
+            if question.scope.is_rollup
+            else None
+        )
+        offers.append(
+            Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id, said=said)
+            if one.same_as is None
+            else _offer_again(one.same_as, key, reason, session)
+        )
+    return tuple(offers)
+
+
+def _offer_again(known: Memory, key: str, reason: str, session: Finished) -> Offer:
+    """Return the offer of what an entry says already, which counts as one more sighting of it."""
+    return Offer(Draft(known.text, known.kind, known.title), known.place, f"{key}/again", reason, session.id)
+
+
+def _rests_on(one: Found, question: Question) -> str:
+    if question.scope.is_rollup:
+        return "+".join(sorted(question.sources[number - 1].id for number in one.numbers))
+    return "+".join(str(number) for number in one.numbers if number)
+
+
+def _make_draft(one: Found, question: Question, session: Finished, now: datetime) -> Draft:
+    scope, step = question.scope, question.step
+    today = now.astimezone(UTC).date().isoformat()
+    day = min(session.conversation.day or today, today)
+    fields: dict[str, Value] = {
+        "type": step.type,
+        "domain": scope.domain,
+        "importance": scope.importance,
+        "phase": session.phase,
+    }
+    if step.is_norm:
+        fields |= {"status": "proposed", "institutional": True}
+    fields |= {"extraction_scope": scope.name, "session_id": session.id}
+    if session.conversation.task_text:
+        fields["session_task"] = session.conversation.task_text
+    if scope.is_rollup:
+        fields["sources"] = [question.sources[number - 1].id for number in one.numbers]
+    else:
+        fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads][0] for number in one.numbers]
+    return Draft(make_body(one, day), step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
+
+
+def make_body(one: Found, day: str) -> str:
+    """Return the body of a learning.
+
+    Example:
+        >>> print(make_body(Found("Use UTC", (("Signal", "Said so."), ("Implication", "Use it.")), (), ()), "2026-01-02"))
+        ## [2026-01-02] Use UTC
+        <BLANKLINE>
+        **Signal:** Said so.
+        **Implication:** Use it.
+    """
+    return "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
+
+
+#: The outcomes of a scope that had what it needed and came to its end.
+SUCCEEDED = ("done", "quiet", "unchanged", "empty")
+
+
+class Used(NamedTuple):
+    """Calls to a language model, their tokens, and dollars; estimated where nothing was asked."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+    def __str__(self) -> str:
+        """Return what it took, in words.
+
+        Example:
+            >>> str(Used(1, 1_200, 80, 0.0031))
+            '1 call, 1,200 tokens in and 80 out, $0.0031'
+        """
+        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
+        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
+
+    def plus(self, other: Used, sign: int = 1) -> Used:
+        """Return this and another together, or with `sign` -1 what this has more.
+
+        Example:
+            >>> Used(2, 300, 20, 0.2).plus(Used(1, 100, 10, 0.1), -1)
+            Used(calls=1, input_tokens=200, output_tokens=10, usd=0.1)
+        """
+        return Used(
+            self.calls + sign * other.calls,
+            self.input_tokens + sign * other.input_tokens,
+            self.output_tokens + sign * other.output_tokens,
+            round(self.usd + sign * other.usd, 9),
+        )
+
+
+UNUSED = Used()
+
+
+def add_up(parts: Iterable[Used]) -> Used:
+    """Return what some calls took together."""
+    return functools.reduce(Used.plus, parts, UNUSED)
+
+
+class Kept(NamedTuple):
+    """A learning and what became of it: created, reinforced, known, forgotten or refused."""
+
+    id: str
+    path: str
+    action: str
+    title: str
+    message: str = ""
+
+
+class Dropped(NamedTuple):
+    """How many learnings of an answer were not kept for one reason."""
+
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeReport:
+    """What one scope came to.
+
+    Attributes:
+        outcome: `done`; `quiet` when there was nothing worth keeping; `unchanged` when the same
+            was dealt with before; `empty` when there was nothing to look at; `skipped` for want of
+            a model; `failed`; `planned` by a dry run.
+        message: why, in one sentence.
+    """
+
+    scope: str
+    outcome: str
+    message: str = ""
+    used: Used = UNUSED
+    kept: tuple[Kept, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+    def count(self, action: str) -> int:
+        """Return how many learnings had this action."""
+        return sum(one.action == action for one in self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionReport:
+    """What an extraction came to; `runs` are what it wrote, each to be taken back by its name."""
+
+    session: str
+    scopes: tuple[ScopeReport, ...]
+    used: Used
+    runs: tuple[RunReport, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def was_taken_away(self) -> int:
+        """How many learnings are not kept, since they were taken back or deleted before."""
+        return sum(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
+
+    @property
+    def summary(self) -> str:
+        """How many of the scopes succeeded, or would be asked for."""
+        planned = sum(one.outcome == "planned" for one in self.scopes)
+        if planned:
+            return f"{planned}/{len(self.scopes)} scopes would be asked for"
+        succeeded = sum(one.outcome in SUCCEEDED for one in self.scopes)
+        return f"{succeeded}/{len(self.scopes)} scopes succeeded"
+
+
+PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
+RECOMMENDATIONS = ("continue", "notify", "escalate")
+_RULE = "---"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What was assumed when a milestone was reached, and what was recommended then.
+
+    The names of the fields inside `assumptions` are those of the file.
+    """
+
+    milestone: str
+    timestamp: str
+    complexity: str = ""
+    approach_viability: str = ""
+    preference_model: str = ""
+    scope: str = ""
+    recommendation: str = "continue"
+
+    @property
+    def assumptions(self) -> Mapping[str, str]:
+        """The four assumptions."""
+        return {
+            "complexity": self.complexity,
+            "approach_viability": self.approach_viability,
+            "preference_model": self.preference_model,
+            "scope": self.scope,
+        }
+
+    def says(self) -> tuple[str, ...]:
+        """Return all of it but the time."""
+        return (self.milestone, *self.assumptions.values(), self.recommendation)
+
+
+class Checkpoints(NamedTuple):
+    """The checkpoints of a file, and the numbers of its lines that hold none."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    torn: tuple[int, ...]
+
+
+def frame_plan(text: str, title: str, place: Location, now: datetime) -> str:
+    """Return a pre-mortem as it is written: the plan under its title and date.
+
+    Example:
+        >>> print(frame_plan("It may be slow.", "Import", Location("job", "api"), datetime(2026, 1, 2, tzinfo=UTC)), end="")
+        # Pre-mortem: Import
+        <BLANKLINE>
+        Date: 2026-01-02
+        Task: job api
+        <BLANKLINE>
+        ---
+        <BLANKLINE>
+        It may be slow.
+    """
+    where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}"))) or "project"
+    day = now.astimezone(UTC).date().isoformat()
+    return f"# Pre-mortem: {title}\n\nDate: {day}\nTask: {where}\n\n{_RULE}\n\n{text.strip()}\n"
+
+
+def plan_premortem(held: NoteText | None, path: str, framed: str) -> Change | None:
+    """Plan to write a pre-mortem, or return None where it says the same, whatever its day."""
+    if held is None:
+        return create_file(path, framed, "The plan before the work begins.")
+    if _undated(held.text) == _undated(framed):
+        return None
+    return write_file(held, framed, "The plan changed.")
+
+
+def _undated(text: str) -> str:
+    head, _, rest = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
+    return "\n".join(line for line in head.split("\n") if not line.startswith("Date: ")) + rest
+
+
+def check_plan(text: str, title: str | None) -> tuple[str, str]:
+    """Return the text and the title of a pre-mortem; without a title, the text's first line is it.
+
+    Raises:
+        UsageError: there is no text.
+        SecretRefused: it holds what looks like a credential.
+
+    Example:
+        >>> check_plan("# Move the importer\\n\\nIt may be slow.", None)[1]
+        'Move the importer'
+    """
+    if not text.strip():
+        raise UsageError("there is no plan", 'try: memory-kb premortem "The import may be too slow for 10,000 files."')
+    from memory_kb.text import printable, shorten
+
+    text = printable(text)
+    first = next(line for line in text.splitlines() if line.strip())
+    named = shorten(" ".join(printable(title or first).lstrip("#> ").split()), 100)
+    _refuse_secrets(text, named)
+    return text, named
+
+
+def check_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a checkpoint that may be written.
+
+    Raises:
+        UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
+        SecretRefused: it holds what looks like a credential.
+    """
+    if not checkpoint.milestone.strip():
+        raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
+    if checkpoint.recommendation not in RECOMMENDATIONS:
+        raise UsageError(
+            f"unknown recommendation {checkpoint.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
+        )
+    if not any(checkpoint.assumptions.values()):
+        raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
+    _refuse_secrets(*checkpoint.says())
+    return checkpoint
+
+
+def _refuse_secrets(*texts: str) -> None:
+    secret = locate_in(texts)
+    if secret:
+        raise SecretRefused(secret.described)
+
+
+def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Checkpoint) -> Change | None:
+    """Plan to append a checkpoint, or return None where the last one says the same.
+
+    A line that was left unfinished stays as it is, on a line of its own.
+    """
+    line = format_checkpoint(checkpoint)
+    reason = f"What is assumed at {checkpoint.milestone}."
+    if held is None:
+        return create_file(path, f"{line}\n", reason)
+    known = parse_checkpoints(held.text).checkpoints
+    if known and known[-1].says() == checkpoint.says():
+        return None
+    end = newline_of(held.text)
+    start = held.text if held.text.endswith("\n") or not held.text else held.text + end
+    return write_file(held, f"{start}{line}{end}", reason)
+
+
+def format_checkpoint(checkpoint: Checkpoint) -> str:
+    """Return the line of a checkpoint.
+
+    Example:
+        >>> print(format_checkpoint(Checkpoint("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
+        {"milestone": "planned", "timestamp": "2026-01-02T00:00:00Z", "assumptions": {"complexity": "low", "approach_viability": "",
+         "preference_model": "", "scope": ""}, "recommendation": "continue"}
+    """
+    record = {
+        "milestone": checkpoint.milestone,
+        "timestamp": checkpoint.timestamp,
+        "assumptions": dict(checkpoint.assumptions),
+        "recommendation": checkpoint.recommendation,
+    }
+    return json.dumps(record, ensure_ascii=False)
+
+
+def parse_checkpoints(text: str) -> Checkpoints:
+    """Return the checkpoints of a file; what is no checkpoint is passed over and told.
+
+    Example:
+        >>> parse_checkpoints('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn
+        (2,)
+    """
+    found, torn = [], []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict) and isinstance(record.get("milestone"), str):
+            found.append(_read(record))
+        else:
+            torn.append(number)
+    return Checkpoints(tuple(found), tuple(torn))
+
+
+def _read(record: Mapping[str, Any]) -> Checkpoint:
+    assumed = record.get("assumptions")
+    values = assumed if isinstance(assumed, dict) else {}
+    texts = {
+        name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")
+    }
+    advice = _text(record.get("recommendation"))
+    return Checkpoint(
+        record["milestone"],
+        _text(record.get("timestamp")),
+        **texts,
+        recommendation=advice if advice in RECOMMENDATIONS else "continue",
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def show_checkpoints(checkpoints: Checkpoints) -> str:
+    """Return checkpoints as a model is shown them, one a line."""
+    return "\n".join(
+        f"{one.timestamp} {one.milestone}: "
+        + "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
+        + f" ({one.recommendation})"
+        for one in checkpoints.checkpoints
+    )
+
+
+NO_MODEL = "no language model is configured"
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """The way to a language model: the model, or why there is none, and what was asked already."""
+
+    llm: Llm | None
+    why_not: str
+    meter: Meter
+    done: frozenset[str]
+    again: bool
+    dry_run: bool
+
+    @property
+    def used(self) -> Used:
+        return Used(*self.meter.total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Consulted:
+    """What a scope was told, before it is taken in."""
+
+    report: ScopeReport
+    offers: tuple[Offer, ...] = ()
+    marks: tuple[ExtractionMark, ...] = ()
+
+
+class Consultation:
+    """Asking a model about a session, scope by scope."""
+
+    def __init__(
+        self, vault: Vault, writer: Writer, store: EntryStore, evidence: SessionEvidence, sessions: SessionFiles
+    ) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+        self._evidence = evidence
+        self._sessions = sessions
+
+    def extract(self, session: Finished, scopes: Sequence[Scope], *, again: bool, dry_run: bool) -> ExtractionReport:
+        door = self._open_door(again=again, dry_run=dry_run)
+        reports: list[ScopeReport] = []
+        runs: list[RunReport] = []
+        first = tuple(scope for scope in scopes if not scope.is_rollup)
+        # A rollup reads what the scopes before it have just written.
+        for batch in filter(None, (first, *((scope,) for scope in scopes if scope.is_rollup))):
+            done, run = self._run_batch(batch, session, door)
+            reports += done
+            runs += [run] if run else []
+        used = add_up(one.used for one in reports) if dry_run else door.used
+        notices = tuple(dict.fromkeys(notice for run in runs for notice in run.notices))
+        return ExtractionReport(session.id, tuple(reports), used, tuple(runs), notices)
+
+    def _open_door(self, *, again: bool, dry_run: bool) -> _Door:
+        from memory_kb.providers.choose import Meter, choose_llm
+        from memory_kb.store.logs import ExtractionLog
+
+        chosen = self._vault.settings.llm
+        meter = Meter(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, chosen.daily_runs)
+        done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
+        if chosen.provider in ("none", "offline"):
+            return _Door(None, NO_MODEL, meter, done, again, dry_run)
+        try:
+            return _Door(choose_llm(chosen, self._vault.environ, meter), NO_MODEL, meter, done, again, dry_run)
+        except ProviderFailed as exc:
+            return _Door(None, explain_failure(exc), meter, done, again, dry_run)
+
+    def _run_batch(
+        self, scopes: Sequence[Scope], session: Finished, door: _Door
+    ) -> tuple[list[ScopeReport], RunReport | None]:
+        """Ask for some scopes and keep what they give, as one run."""
+        memories = self._memories_for(scopes, session) if door.llm else ()
+        consulted = [self._consult(scope, session, memories, door) for scope in scopes]
+        consulted = self._with_times(consulted, session)
+        offers = [offer for one in consulted for offer in one.offers]
+        if not offers:
+            self._mark(consulted)
+            return [one.report for one in consulted], None
+        try:
+            with self._writer.lock(*{offer.place.scope for offer in offers}):
+                intake, run = self._store.take_in(
+                    "extract", offers, again=door.again, dry_run=door.dry_run, gate=self._evidence.gate_for(offers)
+                )
+        except MemoryKBError as exc:
+            failed = [
+                replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report
+                for one in consulted
+            ]
+            return failed, None
+        taken = iter(intake.taken)
+        reports = [replace(one.report, kept=tuple(_tell(next(taken)) for _ in one.offers)) for one in consulted]
+        if not run.conflicts:
+            self._mark(consulted)
+        return reports, run
+
+    def _memories_for(self, scopes: Sequence[Scope], session: Finished) -> tuple[Memory, ...]:
+        """Return the entries that the questions of some scopes may show."""
+        levels: set[str] = set()
+        for scope in scopes:
+            try:
+                levels |= {place_for(scope, session).scope, scope.sources or "project"}
+            except NothingToAsk:
+                continue
+        return self._store.all(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
+
+    def _consult(self, scope: Scope, session: Finished, memories: Sequence[Memory], door: _Door) -> _Consulted:
+        """Ask a model about one scope; whatever goes wrong stays with this scope."""
+        if door.llm is None:
+            return _Consulted(ScopeReport(scope.name, "skipped", door.why_not))
+        try:
+            questions = make_questions(scope, session, memories)
+        except NothingToAsk as exc:
+            return _Consulted(ScopeReport(scope.name, "empty", str(exc)))
+        new = [question for question in questions if question.digest not in door.done]
+        if not new:
+            return _Consulted(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
+        if door.dry_run:
+            return _Consulted(ScopeReport(scope.name, "planned", used=add_up(map(self._estimate, new))))
+        return self._put(scope, new, session, door)
+
+    def _estimate(self, question: Question) -> Used:
+        import json
+
+        from memory_kb.providers.choose import estimate
+        from memory_kb.text import count_tokens
+
+        return Used(
+            *estimate(
+                self._vault.settings.llm, count_tokens(question.prompt) + count_tokens(json.dumps(question.schema))
+            )
+        )
+
+    def _put(self, scope: Scope, questions: Sequence[Question], session: Finished, door: _Door) -> _Consulted:
+        """Put the questions of a scope to the model."""
+        from memory_kb.store.logs import ExtractionMark
+
+        assert door.llm is not None
+        before = door.used
+        problems: list[str] = []
+        dropped: Counter[str] = Counter()
+        offers: list[Offer] = []
+        marks: list[ExtractionMark] = []
+        for question in questions:
+            try:
+                sifted = ask(door.llm, question)
+            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
+                problems.append(_explain(exc))
+                continue
+            dropped.update(sifted.dropped)
+            offers += make_offers(question, sifted.found, session, self._vault.clock())
+            outcome, seq = "done" if sifted.found else "quiet", session.conversation.seq
+            counts = len(sifted.found), len(sifted.dropped)
+            marks.append(
+                ExtractionMark(
+                    session.id,
+                    scope.name,
+                    question.step.name,
+                    seq,
+                    question.digest,
+                    self._vault.timestamp(),
+                    outcome,
+                    *counts,
+                )
+            )
+        reasons = tuple(Dropped(reason, count) for reason, count in sorted(dropped.items()))
+        outcome = "failed" if problems else "done" if offers else "quiet"
+        message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
+        return _Consulted(
+            ScopeReport(scope.name, outcome, message, door.used.plus(before, -1), (), reasons),
+            tuple(offers),
+            tuple(marks),
+        )
+
+    def _with_times(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
+        """Give what was learned the time of the events it rests on: a log may be read long after them."""
+        from memory_kb.learning.ingest import with_times
+
+        offers = [offer for one in consulted for offer in one.offers]
+        dated = iter(with_times(offers, self._sessions.read(session.id), session.conversation.day or None))
+        return [replace(one, offers=tuple(next(dated) for _ in one.offers)) for one in consulted]
+
+    def _mark(self, consulted: Sequence[_Consulted]) -> None:
+        from memory_kb.store.logs import ExtractionLog
+
+        ExtractionLog(self._vault.machine / "log").add(mark for one in consulted for mark in one.marks)
+
+
+def _tell(taken: Taken) -> Kept:
+    draft = taken.offer.draft
+    return Kept(taken.id, taken.path, taken.action, draft.title or "", taken.message)
+
+
+def _explain(error: Exception) -> str:
+    """Return a failure as one sentence."""
+    if isinstance(error, ProviderFailed):
+        return explain_failure(error)
+    if isinstance(error, MemoryKBError):
+        return f"{error}{f' ({error.hint})' if error.hint else ''}"
+    return f"the answer could not be read ({type(error).__name__})"
+
+
+#: Characters of a document that a session is held against.
+_DOCUMENT_CHARS = 6_000
+
+
+class Extraction:
+    """The verbs extract, premortem and assume."""
+
+    def __init__(
+        self, vault: Vault, writer: Writer, consultation: Consultation, stages: Stages, sessions: SessionFiles
+    ) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._consultation = consultation
+        self._stages = stages
+        self._sessions = sessions
+
+    def extract(
+        self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
+    ) -> ExtractionReport:
+        """Learn from a session that is over, scope by scope.
+
+        A language model reads what was said and done; each scope is asked for by itself, and what
+        goes wrong in one is told and leaves the others alone. Without a model nothing is extracted.
+        What was dealt with before is not asked again.
+
+        Args:
+            session: its id, or a unique beginning of it.
+            scopes: their names; all ten when not given.
+            again: ask again what was asked before, and keep what was taken back or deleted since.
+            dry_run: ask nothing and write nothing; tell what it would cost.
+
+        Raises:
+            UnreadableInput: there is no such session, or a note cannot be written.
+            UsageError: there is no scope of a name.
+            VaultBusy: another process has been writing for a minute.
+        """
+        from memory_kb.learning.scopes import choose_scopes
+
+        chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
+        return self._consultation.extract(self._finished(session), chosen, again=again, dry_run=dry_run)
+
+    def premortem(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> RunReport:
+        """Write down, before the work begins, the plan and what may go wrong with it.
+
+        It is written anew when the plan changes.
+
+        Raises:
+            UsageError: there is no text, or no such place.
+            SecretRefused: it holds what looks like a credential.
+        """
+        place = self._scope_of(job, task)
+        plan, name = check_plan(text, title)
+        framed = frame_plan(plan, name, place, self._vault.clock())
+        return self._write_beside(
+            "premortem",
+            place,
+            PREMORTEM,
+            lambda held, path: plan_premortem(held, path, framed),
+            dry_run=dry_run,
+        )
+
+    def assume(
+        self,
+        milestone: str,
+        *,
+        complexity: str = "",
+        approach: str = "",
+        preferences: str = "",
+        scope_note: str = "",
+        recommendation: str = "continue",
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> RunReport:
+        """Write down what is assumed when a milestone is reached.
+
+        Args:
+            milestone: its name.
+            complexity: how hard the work is taken to be.
+            approach: whether the approach is taken to be viable.
+            preferences: what the person is taken to want.
+            scope_note: what is taken to belong to the work.
+            recommendation: continue, notify or escalate.
+            job: the job it is about; `task` likewise.
+            dry_run: show what would be written.
+
+        Raises:
+            UsageError: nothing is assumed, or a word is none of ours.
+            SecretRefused: it holds what looks like a credential.
+        """
+        from memory_kb.text import printable
+
+        place = self._scope_of(job, task)
+        texts = (
+            " ".join(printable(text).split())
+            for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
+        )
+        name, *rest = texts
+        checked = check_checkpoint(Checkpoint(name, self._vault.timestamp(), *rest))
+        return self._write_beside(
+            "assume",
+            place,
+            ASSUMPTIONS,
+            lambda held, path: plan_checkpoint(held, path, checked),
+            dry_run=dry_run,
+        )
+
+    def assumptions(self, *, job: str | None = None, task: str | None = None) -> Checkpoints:
+        """Return what was assumed at the milestones so far.
+
+        Raises:
+            UsageError: there is no such place.
+        """
+        return parse_checkpoints(self._text_beside(self._scope_of(job, task), ASSUMPTIONS))
+
+    def _scope_of(self, job: str | None, task: str | None) -> Location:
+        place = make_place("project", job, task)
+        if place.job and not self._vault.memory:
+            raise UsageError(
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
+        return place
+
+    def _write_beside(
+        self,
+        verb: str,
+        place: Location,
+        name: str,
+        plan: Callable[[NoteText | None, str], Change | None],
+        *,
+        dry_run: bool,
+    ) -> RunReport:
+        """Write a file of a scope that is no note; one that changes meanwhile is planned anew."""
+        from memory_kb.store.files import read_if_there
+        from memory_kb.store.plan import NoteText
+
+        def make(path: str) -> tuple[Change, ...]:
+            data = read_if_there(path, self._vault.resolve(path))
+            change = plan(None if data is None else NoteText(path, data), path)
+            return (change,) if change else ()
+
+        return self._writer.run(verb, make(f"{self._vault.folder_of(place)}{name}"), replan=make, dry_run=dry_run)
+
+    def _text_beside(self, place: Location, name: str) -> str:
+        from memory_kb.store.files import read_if_there
+
+        path = f"{self._vault.folder_of(place)}{name}"
+        data = read_if_there(path, self._vault.resolve(path))
+        return data.decode("utf-8", "replace") if data else ""
+
+    def _finished(self, session: str) -> Finished:
+        """Return a session as it is to be learned from."""
+        from memory_kb.learning.prompt import read_conversation
+        from memory_kb.store.session_log import find_id
+
+        found = find_id(session, self._sessions.ids())
+        conversation = read_conversation(self._sessions.read(found))
+        place = self._place_of(conversation)
+        return Finished(
+            found,
+            place,
+            conversation,
+            self._stages.show(place.job),
+            self._vault.folder.name,
+            self._documents(place),
+        )
+
+    def _place_of(self, conversation: Conversation) -> Location:
+        """Return where a session worked; names that cannot be those of folders count for none."""
+        if not self._vault.memory:
+            return Location()
+        try:
+            return make_place("project", conversation.job, conversation.task if conversation.job else None)
+        except UsageError:
+            return Location()
+
+    def _documents(self, place: Location) -> Documents:
+        from memory_kb.learning.prompt import clean
+        from memory_kb.store.events import cut
+        from memory_kb.store.files import read_if_there
+
+        around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
+        intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
+        intent = next(filter(None, intents), "")
+        if not intent and (data := read_if_there("INTENT.md", self._vault.resolve("INTENT.md"))):
+            intent = data.decode("utf-8", "replace")
+        assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
+        return Documents(
+            *(cut(clean(text), _DOCUMENT_CHARS) for text in (intent, self._text_beside(place, PREMORTEM), assumed))
+        )

@@ -1,1 +1,0 @@
-"""What a language model is asked about a session, scope by scope."""

@@ -1,1 +1,0 @@
-"""Claims about code, looked at again; and who was shown what."""

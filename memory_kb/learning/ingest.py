@@ -1,0 +1,358 @@
+"""`Ingest`: candidates into entries."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memory_kb.errors import UsageError
+from memory_kb.index.port import Index
+from memory_kb.learning.duplicates import comparable, find_older, find_twin, likeness
+from memory_kb.learning.new_entry import (
+    TWIN_SIMILARITY,
+    Draft,
+    check_draft,
+    moment_of,
+    name_file,
+    not_from_the_future,
+    plan_entry,
+    undated,
+)
+from memory_kb.learning.playbook import plan_feedback
+from memory_kb.markdown.fields import read_words
+from memory_kb.markdown.splice import Value
+from memory_kb.model import EVERYTHING, Location
+from memory_kb.store.events import Event
+from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_link, with_words
+from memory_kb.text import jaccard, tokens
+
+#: What became of an offer when it is not to be done twice in one plan.
+_SETTLED = ("created", "forgotten")
+#: Why an entry that was made before, and is gone, is not made again.
+TAKEN_AWAY = "it was taken back or deleted before"
+_NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A learning that a producer found.
+
+    Attributes:
+        key: what makes it this one and no other, such as `session/scope/seq`: offered again, it is
+            known again, even when it was rejected, reworded or retired since.
+        reason: why it is kept, in one sentence for the person who reads the log.
+        origin: the session it comes from, which becomes its `session_id`; an entry that says the
+            same is reinforced once for each.
+        origin_field: the field that names the origin, where that is no session.
+        said: when it was said or seen, as its source tells; what nobody tells is of now.
+        replaces: whether an older entry that says the same with another value is superseded by it.
+    """
+
+    draft: Draft
+    place: Location
+    key: str
+    reason: str
+    origin: str | None = None
+    origin_field: str = "session_id"
+    said: str | None = None
+    replaces: bool = False
+
+    @property
+    def entry_id(self) -> str:
+        """The id that a new entry gets, the same for every offer with this key."""
+        return id_of(self.key)
+
+
+def id_of(key: str) -> str:
+    """Return the id of the entry that an offer with this key makes."""
+    return str(uuid.uuid5(_NAMESPACE, key))
+
+
+class Verdict(NamedTuple):
+    """What becomes of a proposed rule.
+
+    `decision` is `accept`, `draft` (nascent, with the confidence given), `reject`, or `helpful`: a
+    mark on the rule `existing`, which says the same.
+    """
+
+    decision: str
+    reason: str
+    confidence: float | None = None
+    existing: Memory | None = None
+
+
+#: Tells what becomes of a new rule that nobody stated, None for what needs no evidence.
+Gate = Callable[[Offer], Verdict | None]
+
+
+def open_gate(_: Offer) -> Verdict | None:
+    """Let everything pass."""
+    return None
+
+
+class Taken(NamedTuple):
+    """What became of an offer.
+
+    `action` is `created`, `reinforced`, `known` where nothing is to be done, `forgotten` where it
+    was retired or rejected before, or `refused` with the reason in `message`.
+    """
+
+    offer: Offer
+    id: str
+    path: str
+    action: str
+    message: str = ""
+
+
+class Intake(NamedTuple):
+    """What became of the offers, in their order, and the changes to make."""
+
+    taken: tuple[Taken, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grounds:
+    """What offers are held against."""
+
+    index: Index
+    folder_of: Callable[[Location], str]
+    now: datetime
+    was_made: Callable[[str], bool]
+    gate: Gate
+
+    def memory(self, path: str, entry_id: str) -> Memory:
+        return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
+
+
+def plan_intake(
+    offers: Sequence[Offer],
+    index: Index,
+    folder_of: Callable[[Location], str],
+    now: datetime,
+    was_made: Callable[[str], bool] = lambda _: False,
+    gate: Gate = open_gate,
+) -> Intake:
+    """Plan to keep some learnings.
+
+    Args:
+        offers: the learnings, in the order in which they were found.
+        index: what is there already.
+        folder_of: the folder of a scope, as paths stand in output.
+        now: the time.
+        was_made: tells whether an entry of this id was ever made here; one that is gone since was
+            deleted by a person and does not come back.
+        gate: asked for every learning that would be new, whether the evidence is enough.
+    """
+    grounds = _Grounds(index, folder_of, now, was_made, gate)
+    taken: list[Taken] = []
+    changes: list[Change] = []
+    before = _Before(offers)
+    for offer in offers:
+        done, made = _plan_one(offer, grounds, before)
+        taken.append(done)
+        before.add(done)
+        changes += [change for change in made if change]
+    return Intake(tuple(taken), tuple(changes))
+
+
+def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, Sequence[Change | None]]:
+    try:
+        draft = check_draft(offer.draft)
+    except UsageError as exc:
+        return Taken(offer, "", "", "refused", str(exc)), ()
+    index, now = grounds.index, grounds.now
+    draft = not_from_the_future(draft, now)
+    at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
+    known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
+    if known:
+        change = _plan_seen_again(grounds.memory(known.source, known.entry_id), offer, at)
+        return Taken(offer, known.entry_id, known.source, "reinforced" if change else "known"), (change,)
+    if grounds.was_made(offer.entry_id):
+        return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), ()
+    same = before.find(offer)
+    if same:
+        return same._replace(offer=offer, action="known" if same.action == "created" else same.action), ()
+    twin = find_twin(index, draft, offer.place)
+    if twin and twin.is_forgotten:
+        return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
+    if twin:
+        memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
+        change = plan_sighting(memory, offer.origin, at, offer.reason)
+        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
+    return _plan_new(offer, draft, at, grounds)
+
+
+def _plan_seen_again(memory: Memory, offer: Offer, at: datetime) -> Change | None:
+    """Plan to count a proposal that another session gives again; every other entry is known by its key alone."""
+    is_waiting = offer.draft.is_proposal and memory.status == "proposed"
+    return plan_sighting(memory, offer.origin, at, offer.reason) if is_waiting and offer.origin else None
+
+
+def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
+    """Plan to keep what nobody says yet, if it passes the gate."""
+    verdict = grounds.gate(offer)
+    if verdict and verdict.decision == "reject":
+        return Taken(offer, "", "", "refused", verdict.reason), ()
+    if verdict and verdict.existing:
+        rule = verdict.existing
+        change = _plan_helpful(rule, offer.origin, at, offer.reason)
+        return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), (change,)
+    if verdict and verdict.confidence is not None:
+        draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
+    if offer.origin is not None and offer.origin_field not in dict(draft.fields):
+        draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
+    older = find_older(grounds.index, draft, offer.place, at.isoformat()) if offer.replaces else None
+    if older:
+        links: Value = [{"to": older.entry_id, "relation": "supersedes"}]
+        draft = replace(draft, fields=(*draft.fields, ("links", links)))
+    folder = grounds.folder_of(offer.place)
+    path = f"{folder}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
+    made = plan_entry(draft, offer.entry_id, path, at, offer.reason)
+    replaced = _plan_replaced(grounds.memory(older.source, older.entry_id), offer.entry_id) if older else None
+    return Taken(offer, offer.entry_id, path, "created"), (made, replaced)
+
+
+def _plan_replaced(memory: Memory, by: str) -> Change | None:
+    links: Value = with_link(memory, "superseded_by", by)
+    return plan_fields(memory, {"links": links}, "A newer statement says otherwise.")
+
+
+def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
+    """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
+    seen = plan_sighting(rule, origin, at, reason)
+    marked = plan_feedback(rule, "success", at.astimezone(UTC).date(), reason)
+    if (
+        seen is None
+        or marked is None
+        or not isinstance(seen.action, SetFields)
+        or not isinstance(marked.action, SetFields)
+    ):
+        return seen
+    return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
+
+
+class _Before:
+    """What became of the offers before, found again by the words of their texts.
+
+    Two texts this alike share one of the first few of their words, the rarest first, so that a
+    thousand offers are not held against each other in pairs.
+    """
+
+    def __init__(self, offers: Sequence[Offer]) -> None:
+        self._words = {offer.draft.text: tokens(comparable(undated(offer.draft.text))) for offer in offers}
+        self._frequency = Counter(word for words in self._words.values() for word in words)
+        self._by_word: dict[tuple[Location, str, str], list[tuple[int, Taken]]] = {}
+        self._count = 0
+
+    def add(self, done: Taken) -> None:
+        if done.action in _SETTLED:
+            self._count += 1
+            for key in self._keys(done.offer):
+                self._by_word.setdefault(key, []).append((self._count, done))
+
+    def find(self, offer: Offer) -> Taken | None:
+        """Return what became of the first offer that says the same."""
+        words = self._words[offer.draft.text]
+        found = {number: done for key in self._keys(offer) for number, done in self._by_word.get(key, ())}
+        alike = (
+            found[number]
+            for number in sorted(found)
+            if jaccard(words, self._words[found[number].offer.draft.text]) > TWIN_SIMILARITY
+        )
+        return next((done for done in alike if _say_the_same(done.offer, offer)), None)
+
+    def _keys(self, offer: Offer) -> list[tuple[Location, str, str]]:
+        words = sorted(self._words[offer.draft.text], key=lambda word: (self._frequency[word], word))
+        first = len(words) - math.ceil(TWIN_SIMILARITY * len(words)) + 1
+        return [(offer.place, offer.draft.kind, word) for word in words[:first]]
+
+
+def _say_the_same(one: Offer, other: Offer) -> bool:
+    if (one.place, one.draft.kind) != (other.place, other.draft.kind):
+        return False
+    return likeness(one.draft.text, other.draft.text) > TWIN_SIMILARITY
+
+
+def plan_sighting(memory: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
+    """Plan to count one more sighting of an entry, once for every session that it comes from.
+
+    One that is older than the last, as of a log that is imported late, counts and sets no clock back.
+
+    Example:
+        >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x"})
+        >>> plan_sighting(memory, "s1", datetime(2026, 1, 2), "Said again.").action.values
+        (('reinforcement_count', 1), ('last_reinforced', '2026-01-02'), ('sources', ['s1']))
+    """
+    values: dict[str, Value] = {
+        "reinforcement_count": memory.reinforcement_count + 1,
+        "last_reinforced": last_seen(memory, at),
+    }
+    if origin is not None:
+        if origin in (*memory.words("sources"), memory.word("session_id")):
+            return None
+        values["sources"] = with_words(memory, "sources", origin)
+    return plan_fields(memory, values, reason)
+
+
+#: The fields of a draft that name the events it comes from.
+_EVENTS, _EVENT = "source_events", "session_seq"
+
+
+def sources_of(offer: Offer) -> frozenset[int]:
+    """Return the numbers of the events that a learning comes from."""
+    fields = dict(offer.draft.fields)
+    return frozenset(
+        int(word) for word in (*read_words(fields.get(_EVENTS)), str(fields.get(_EVENT, ""))) if word.isdecimal()
+    )
+
+
+def times_of(events: Iterable[Event], wanted: Collection[int]) -> dict[int, str]:
+    """Return when the events with these numbers happened; the log is read no further than needed.
+
+    Example:
+        >>> times_of(iter([Event(seq=1, ts="2026-03-01T10:00:00.000Z"), Event(seq=2, ts="2026-03-01T10:05:00.000Z")]), {2, 9})
+        {2: '2026-03-01T10:05:00.000Z'}
+    """
+    if not wanted:
+        return {}
+    times: dict[int, str] = {}
+    for number, event in enumerate(events, 1):
+        seq = event.seq or number
+        if seq in wanted and event.ts:
+            times[seq] = event.ts
+            if len(times) == len(wanted):
+                break
+    return times
+
+
+def with_times(offers: Sequence[Offer], events: Iterable[Event], otherwise: str | None = None) -> list[Offer]:
+    """Return what a session teaches, each learning with the time of the last event that it rests on.
+
+    Args:
+        offers: the learnings; one that has its time already keeps it.
+        events: the session's.
+        otherwise: the time of those that rest on no event.
+    """
+    wanted = frozenset(seq for offer in offers if offer.said is None for seq in sources_of(offer))
+    times = times_of(events, wanted)
+
+    def time_of(offer: Offer) -> str | None:
+        return max((times[seq] for seq in sources_of(offer) if seq in times), default=otherwise)
+
+    return [offer if offer.said else replace(offer, said=time_of(offer)) for offer in offers]
+
+
+def newest(moments: Iterable[str | None]) -> str | None:
+    """Return the latest of some days and moments, None where there is none.
+
+    Example:
+        >>> newest(["2026-03-01", None, "2026-03-01T10:00:00Z"])
+        '2026-03-01T10:00:00Z'
+    """
+    return max(filter(None, moments), default=None)

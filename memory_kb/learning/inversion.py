@@ -1,0 +1,221 @@
+"""Failing rules become warnings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidence
+from memory_kb.learning.ingest import Offer
+from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
+from memory_kb.markdown.splice import Value
+from memory_kb.model import Location, RunReport
+from memory_kb.store.plan import Change, Memory, plan_fields, with_link, with_words
+from memory_kb.text import counted
+
+#: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
+DEPRECATION = "deprecation_candidate"
+_TAGS = ("inverted", "anti-pattern")
+_NEGATIVE = re.compile(
+    r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE
+)
+
+
+class Scan(NamedTuple):
+    """The proposals to offer, and the changes to rules that need none."""
+
+    offers: tuple[Offer, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What a scan proposed: the new proposals, why others were not made, and what was written."""
+
+    proposed: tuple[str, ...]
+    refused: tuple[str, ...]
+    run: RunReport
+
+
+def plan_scan(memories: Iterable[Memory]) -> Scan:
+    """Find the rules that failed too often; propose a warning in the place of each.
+
+    Pitfalls, pinned rules and those whose proposal is open or was rejected are passed over, and so
+    are those that a person has looked at since they failed. A rule that is negative already is
+    flagged: what it needs is to go, not to be turned round. An approval that somebody wrote into
+    the proposal's file by hand is completed.
+    """
+    held = list(memories)
+    waiting = targets_of(held, is_open=False)
+    offers, changes = dict[str, Offer](), list[Change]()
+    for memory in load_merged(held):
+        is_due = (
+            memory.kind == "rule"
+            and not memory.is_pinned
+            and not was_looked_at(memory)
+            and needs_inversion(read_evidence(memory))
+        )
+        if is_due and not is_negative(rule_text(memory)):
+            if spot_of(memory.id, memory) not in waiting:
+                offer = _propose(memory)
+                offers.setdefault(offer.key, offer)
+        elif is_due or DEPRECATION in memory.words("flags"):
+            changes += _flag(memory, is_due=is_due)
+    for proposal in held:
+        if proposal.is_live and is_in_review(proposal):
+            changes += plan_replacement(proposal, held, only_new=True)
+    return Scan(tuple(offers.values()), tuple(changes))
+
+
+def is_negative(text: str) -> bool:
+    """Tell whether a rule says what not to do.
+
+    Example:
+        >>> is_negative("Never push to main."), is_negative("Notify the owner first.")
+        (True, False)
+    """
+    return _NEGATIVE.match(text.lstrip(" *_`\"'")) is not None
+
+
+def invert(text: str, failures: int, successes: int) -> str:
+    """Return the warning that a rule becomes.
+
+    Example:
+        >>> invert("Use sleep() to wait.", 4, 1)
+        'AVOID: Use sleep() to wait. -- this pattern has caused repeated issues (4 failures vs 1 successes).'
+    """
+    return f"AVOID: {text} -- this pattern has caused repeated issues ({failures} failures vs {successes} successes)."
+
+
+def _propose(memory: Memory) -> Offer:
+    evidence = read_evidence(memory)
+    place = memory.place
+    fields: list[tuple[str, Value]] = [("status", "proposed"), ("confidence", 0.5)]
+    if memory.words("sources"):
+        fields.append(("sources", list(memory.words("sources"))))
+    fields.append(("links", [{"to": memory.id, "relation": "derived_from"}]))
+    draft = Draft(
+        invert(rule_text(memory), evidence.failure_count, evidence.success_count),
+        kind="pitfall",
+        tags=tuple(dict.fromkeys((*memory.tags, *_TAGS))),
+        applies_to=memory.applies_to,
+        fields=tuple(fields),
+    )
+    key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
+    failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")
+    reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
+    return Offer(draft, place._replace(learning_type="task"), key, reason)
+
+
+def _flag(memory: Memory, *, is_due: bool) -> list[Change]:
+    flags = (
+        with_words(memory, "flags", DEPRECATION)
+        if is_due
+        else [word for word in memory.words("flags") if word != DEPRECATION]
+    )
+    evidence = read_evidence(memory)
+    numbers = f"negative already, {evidence.told}"
+    change = plan_fields(
+        memory, {"flags": flags}, f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
+    )
+    return [change] if change else []
+
+
+def original_of(proposal: Memory) -> str | None:
+    """Return the id of the rule that a warning was made from, None for any other entry."""
+    if proposal.kind != "pitfall" or _TAGS[0] not in (tag.casefold() for tag in proposal.tags):
+        return None
+    return next(
+        (link.to for link in proposal.links if link.relation == "derived_from" and link.to != proposal.id), None
+    )
+
+
+def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
+    """Return what tells an id of one scope from the same id at another."""
+    return entry_id, near.place._replace(learning_type="task")
+
+
+def targets_of(memories: Iterable[Memory], *, is_open: bool = True) -> frozenset[tuple[str, Location]]:
+    """Return the spots of rules whose inversion is proposed; unless `is_open`, also where it was rejected."""
+    statuses = ("proposed",) if is_open else ("proposed", "rejected")
+    return frozenset(
+        spot_of(target, memory) for memory in memories if memory.status in statuses and (target := original_of(memory))
+    )
+
+
+def is_in_review(memory: Memory) -> bool:
+    """Tell whether an entry lies in a `review/` folder."""
+    return "review" in memory.path.split("/")[:-1]
+
+
+def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: bool = False) -> list[Change]:
+    """Plan to retire the rule that an approved warning was made from.
+
+    Its confidence becomes 0, and both link to each other. Where that is done already, or the rule
+    is gone, nothing is left to do. With `only_new` a rule that is linked already is left alone:
+    somebody has brought it back.
+    """
+    wanted = original_of(proposal)
+    found = [memory for memory in memories if memory.id == wanted and memory.id != proposal.id]
+    near = [memory for memory in found if spot_of(memory.id, memory) == spot_of(memory.id, proposal)]
+    changes: list[Change] = []
+    for memory in near or found[:1]:
+        if only_new and any(link.relation == "superseded_by" and link.to == proposal.id for link in memory.links):
+            continue
+        values: dict[str, Value] = {
+            "status": "retired",
+            "confidence": 0.0,
+            "links": list(with_link(memory, "superseded_by", proposal.id)),
+        }
+        change = plan_fields(memory, values, f"Inversion: replaced by {proposal.id}.")
+        changes += [change] if change else []
+    if changes:
+        link = plan_fields(
+            proposal, {"links": with_link(proposal, "supersedes", changes[0].entry_id or "")}, "Inversion: approved."
+        )
+        changes += [link] if link else []
+    together = f"inversion {proposal.id}"
+    return [change.joined(together) for change in changes]
+
+
+_FLAGS = frozenset({REMOVAL, DEPRECATION})
+
+
+def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Location]] = ()) -> bool:
+    """Tell whether a rule or pitfall is left out of what an agent is given.
+
+    That is one that is flagged as a candidate for removal, one whose inversion is proposed, and
+    one whose confidence is below what any selection takes. Here the confidence fades from
+    the last day on which the rule was applied or recalled, and not at all where a person pinned it.
+
+    Args:
+        memory: any entry; others than rules are not doubted.
+        today: the day ages count to.
+        waiting: the spots of rules whose inversion is proposed.
+
+    Example:
+        >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.04})
+        >>> is_doubted(rule, date(2026, 1, 1)), is_doubted(replace(rule, kind="pitfall"), date(2026, 1, 1))
+        (True, False)
+    """
+    if memory.kind not in RULE_KINDS:
+        return False
+    if not _FLAGS.isdisjoint(memory.words("flags")) or spot_of(memory.id, memory) in waiting:
+        return True
+    evidence = read_evidence(memory)
+    if memory.is_pinned or memory.is_evergreen:
+        evidence = evidence._replace(applied=None)
+    elif evidence.applied and memory.seen:
+        evidence = evidence._replace(applied=max(evidence.applied, memory.seen))
+    return evidence.decayed(today) * (PITFALL_BOOST if memory.kind == "pitfall" else 1.0) < MIN_SCORE
+
+
+def set_aside(memories: Iterable[Memory], today: date) -> list[Memory]:
+    """Return the entries with the doubted rules among them as if they were retired: they still hide wider ones."""
+    held = list(memories)
+    waiting = targets_of(held)
+    return [replace(one, status="retired") if one.is_live and is_doubted(one, today, waiting) else one for one in held]

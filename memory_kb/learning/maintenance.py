@@ -1,0 +1,210 @@
+"""Consolidation and maintenance: the steps that look after the whole vault."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from memory_kb.errors import UsageError
+from memory_kb.learning.steps import Done, Step, run_steps, say_changes
+
+if TYPE_CHECKING:
+    from memory_kb.index.maintenance import Indexing
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.citation_service import Citations
+    from memory_kb.learning.compactor import Compactor
+    from memory_kb.learning.episodes import Episodes
+    from memory_kb.learning.lifecycle import Lifecycle
+    from memory_kb.learning.rules import Rules
+    from memory_kb.model import MaintenanceReport, StepReport
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+#: The parts of `consolidate`, in their order.
+STAGES = ("semantic", "dedup", "age", "archive", "promote")
+#: Maintenance is due a week after it was done last.
+_EVERY = timedelta(days=7)
+#: What was shown is remembered this long; runs can be taken back this long.
+_KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
+
+
+class Maintenance:
+    """The verbs consolidate and maintain."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        citations: Citations,
+        compactor: Compactor,
+        episodes: Episodes,
+        indexing: Indexing,
+        lifecycle: Lifecycle,
+        rules: Rules,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._citations = citations
+        self._compactor = compactor
+        self._episodes = episodes
+        self._indexing = indexing
+        self._lifecycle = lifecycle
+        self._rules = rules
+
+    def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
+        """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
+
+        Each step is by itself: one that fails is told and the next goes on.
+
+        Args:
+            stage: `semantic`, `dedup`, `age`, `archive` or `promote`; all of them when not given.
+            dry_run: write nothing; the reports tell what would change, each for the notes as they are.
+
+        Raises:
+            UsageError: there is no such stage.
+        """
+        if stage is not None and stage not in STAGES:
+            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
+        return run_steps(step for step in self._consolidation(dry_run=dry_run) if stage in (None, step[0]))
+
+    def _consolidation(self, *, dry_run: bool = False) -> tuple[Step, ...]:
+        return (
+            ("semantic", lambda: self.semantic_step(dry_run=dry_run)),
+            ("dedup", lambda: self.dedup_step(dry_run=dry_run)),
+            ("age", lambda: self.run_of(self._episodes.age_episodes, "aged", "aged", dry_run=dry_run)),
+            ("archive", lambda: self.run_of(self._lifecycle.archive, "archived", "archived", dry_run=dry_run)),
+            ("promote", lambda: self.run_of(self._lifecycle.promote, "promoted", "promoted", dry_run=dry_run)),
+        )
+
+    def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
+        """Do what is due: each step a week after it was done last, or all of it with `force`.
+
+        That is counting what was retrieved outside of sessions, the steps of `consolidate`, the
+        sweep over the rules, a look for damage, and the trimming of the logs.
+        """
+        return self.run_due(force=force, dry_run=dry_run)
+
+    def run_due(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
+        """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
+        from memory_kb.model import MaintenanceReport
+        from memory_kb.store.logs import MaintenanceLog
+
+        log, now = MaintenanceLog(self._vault.machine / "log"), self._vault.clock().astimezone(UTC)
+        last = log.last()
+        steps = (
+            ("reinforce", lambda: self.run_of(self._lifecycle.reinforce, "counted", "counted", dry_run=dry_run)),
+            *self._consolidation(dry_run=dry_run),
+            ("contradictions", lambda: self._contradictions_run(last.get("contradictions"), dry_run=dry_run)),
+            ("claims", lambda: self.run_of(self._citations.verify_claims, "flagged", "flagged", dry_run=dry_run)),
+            ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
+            ("doctor", self._doctor_step),
+            ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
+        )
+        due = [step for step in steps if force or _is_due(last.get(step[0]), now)]
+        with self._index.settled():
+            reports = run_steps(step for step in due if step[0] not in fresh)
+        if not dry_run:
+            failed = {report.name for report in reports if report.outcome == "failed"}
+            for name, _ in due:
+                if name not in failed:
+                    log.done(name, now)
+        moments = [
+            min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]
+        ]
+        return MaintenanceReport(reports, min(moments, default=now + _EVERY))
+
+    def is_maintenance_due(self) -> bool:
+        """Tell whether the last maintenance was a week ago, or there was none."""
+        from memory_kb.store.logs import MaintenanceLog
+
+        last = MaintenanceLog(self._vault.machine / "log").last()
+        return _is_due(min(last.values(), default=None), self._vault.clock().astimezone(UTC))
+
+    def run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
+        from memory_kb.model import RunReport
+
+        run = work(dry_run=dry_run)
+        assert isinstance(run, RunReport)
+        return Done(say_changes([run], one, many), (run,))
+
+    def semantic_step(self, *, dry_run: bool) -> Done:
+        done = self._episodes.consolidate_semantic(dry_run=dry_run)
+        told = [
+            f"{sum(one.action == word for one in done.taken)} {word}"
+            for word in dict.fromkeys(one.action for one in done.taken)
+        ]
+        extended = [f"{len(done.extended)} extended"] if done.extended else []
+        return Done("; ".join((*told, *extended, *done.notices)), (done.run,))
+
+    def dedup_step(self, *, dry_run: bool) -> Done:
+        report = self._compactor.compact(dry_run=dry_run)
+        return Done(report.sentence, (report.run,))
+
+    def _contradictions_run(self, since: datetime | None, *, dry_run: bool) -> Done:
+        report = self._compactor.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run)
+        return Done(report.summary, (report.run,))
+
+    def _sweep_step(self, *, dry_run: bool) -> Done:
+        report = self._rules.sweep(dry_run=dry_run)
+        counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
+        told = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
+        return Done(told if report.run.changes else "", (report.run,))
+
+    def _doctor_step(self) -> Done:
+        count = len(
+            (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
+        )
+        return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
+
+    def _trim_step(self, now: datetime, *, dry_run: bool) -> Done:
+        from memory_kb.store.logs import RetrievalLog
+
+        if dry_run:
+            return Done(is_skipped=True)
+        with self._writer.lock():
+            self._writer.recover_held()
+            dropped = RetrievalLog(self._vault.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
+            freed = self._writer.journal.trim((now - _KEEP_DECISIONS).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return Done(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")
+
+
+def _is_due(last: datetime | None, now: datetime) -> bool:
+    if last is None:
+        return True
+    aware = last if last.tzinfo else last.replace(tzinfo=UTC)
+    return now - aware >= _EVERY or aware > now
+
+
+class IdleMaintenance:
+    """The maintenance that is due, done by a watcher while nobody works in the vault."""
+
+    def __init__(self, open_again: Callable[[], AbstractContextManager[Maintained]]) -> None:
+        self._open_again = open_again
+        self._seen = -1
+
+    def __call__(self, stop: threading.Event) -> Iterator[str]:
+        """Do the maintenance that is due when nothing was written since the last call; say what was done."""
+        with self._open_again() as own:
+            before, self._seen = self._seen, own.generation
+            if before != self._seen or stop.is_set() or not own.maintenance.is_maintenance_due():
+                return
+            for step in own.maintenance.maintain().steps:
+                if step.outcome in ("done", "failed"):
+                    yield f"maintenance, {step.name}: {step.message or step.outcome}"
+
+
+class Maintained(Protocol):
+    """An open vault, as far as its maintenance goes."""
+
+    @property
+    def generation(self) -> int:
+        """The number of the index's state."""
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The maintenance of the vault."""

@@ -1,0 +1,307 @@
+"""Plans to keep a learning, to strengthen one that is there, and to forget one."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.credentials import locate_in
+from memory_kb.errors import SecretRefused, UsageError
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.fields import parse_date
+from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
+from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
+from memory_kb.store.plan import Change, NoteText, create_file, replace_entry, set_fields
+from memory_kb.text import slugify
+
+if TYPE_CHECKING:
+    import yaml
+
+#: More alike than this, two texts of one kind are one learning.
+TWIN_SIMILARITY = 0.95
+#: What a new rule, pitfall or skill is trusted with, by where it comes from.
+_CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
+_HUMAN_IMPORTANCE = 0.95
+#: The fields that tell how old an entry is.
+_DATES = ("created_at", "last_reinforced", "last_applied")
+_ODD_BREAKS = ("\x85", "\u2028", "\u2029")
+_DATED_HEADING = re.compile(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
+_RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A learning before it has an id.
+
+    `kind` and `priority` are words of the file format. `fields` are further values of its
+    frontmatter; they win over what kind and priority imply.
+    """
+
+    text: str
+    kind: str = "fact"
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    priority: str | None = None
+    applies_to: tuple[str, ...] = ()
+    source: str | None = None
+    fields: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def is_proposal(self) -> bool:
+        """Whether it waits for a person's judgment."""
+        return ("status", "proposed") in self.fields
+
+
+def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
+    """Return the draft with its aliases resolved.
+
+    What comes from outside and would tell an agent what to do becomes a proposal, unless a person imports it.
+
+    Raises:
+        UsageError: it is empty, or uses a word the format does not have.
+        SecretRefused: it holds what looks like a credential.
+
+    Example:
+        >>> check_draft(Draft("Ship on Mondays.", kind="workflow")).kind
+        'skill'
+    """
+    kind = KIND_ALIASES.get(draft.kind, draft.kind)
+    if kind not in KINDS:
+        raise UsageError(f"unknown kind {draft.kind!r}", f"kinds are {', '.join(KINDS)}")
+    if draft.priority is not None and draft.priority not in PRIORITIES:
+        raise UsageError(f"unknown priority {draft.priority!r}", f"priorities are {', '.join(PRIORITIES)}")
+    if draft.source is not None and draft.source not in SOURCES:
+        raise UsageError(f"unknown source {draft.source!r}", f"sources are {', '.join(SOURCES)}")
+    if not draft.text.strip(" \t\r\n\ufeff"):
+        raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
+    try:
+        "".join((draft.text, draft.title or "", *draft.tags, *draft.applies_to)).encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError("the text is not valid UTF-8") from exc
+    secret = locate_in((draft.text, draft.title or "", *draft.tags, *draft.applies_to))
+    if secret and not allow_secret:
+        raise SecretRefused(secret.described)
+    if (
+        draft.source == UNVERIFIED
+        and kind in INSTRUCTING
+        and dict(draft.fields).keys().isdisjoint(("status", "imported_from"))
+    ):
+        draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
+    return replace(draft, kind=kind, text=draft.text.removeprefix("\ufeff"))
+
+
+def moment_of(told: object, now: datetime) -> datetime:
+    """Return the moment that a source names, never one after `now`; where it names none, `now`.
+
+    Example:
+        >>> now = datetime(2026, 5, 1, 9, tzinfo=UTC)
+        >>> [f"{moment_of(told, now):%m-%d %H}" for told in ("2026-03-01T10:00:00Z", "2026-03-02", "2027-01-01T00:00:00Z", "soon", None)]
+        ['03-01 10', '03-02 00', '05-01 09', '05-01 09', '05-01 09']
+    """
+    try:
+        found = datetime.fromisoformat(told) if isinstance(told, str) else now
+    except ValueError:
+        return now
+    return min(now, found if found.tzinfo else found.replace(tzinfo=UTC))
+
+
+def not_from_the_future(draft: Draft, now: datetime) -> Draft:
+    """Return a draft without dates of its own that are still to come.
+
+    Example:
+        >>> draft = Draft("Ship on Mondays.", fields=(("created_at", "2027-01-01"), ("last_reinforced", "2026-01-01")))
+        >>> not_from_the_future(draft, datetime(2026, 5, 1, tzinfo=UTC)).fields
+        (('last_reinforced', '2026-01-01'),)
+    """
+    today = now.astimezone(UTC).date()
+    kept = tuple(
+        (name, value) for name, value in draft.fields if name not in _DATES or (parse_date(value) or today) <= today
+    )
+    return draft if len(kept) == len(draft.fields) else replace(draft, fields=kept)
+
+
+def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "task") -> str:
+    """Return where below its scope's folder a new entry goes.
+
+    There is one file per entry. What waits for a person's judgment goes to
+    `review/`, what is learned about people's preferences to `proxy-tasks/`.
+
+    Example:
+        >>> name_file(Draft("# Ship on Mondays"), "69712e00-2428", datetime(2026, 1, 2, tzinfo=UTC))
+        'learnings/ship-on-mondays-69712e00.md'
+    """
+    first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
+    name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
+    if draft.is_proposal:
+        return f"review/{name}"
+    if learning_type == "proxy":
+        return f"proxy-tasks/{name}"
+    made = parse_date(dict(draft.fields).get("created_at")) or now.astimezone(UTC).date()
+    day = f"{made.isoformat()}/" if draft.kind == "episode" else ""
+    return f"{KINDS[draft.kind].folder}/{day}{name}"
+
+
+def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime, reason: str = "Told to learn it.") -> Change:
+    """Plan the file of a new entry."""
+    return create_file(path, render(draft, entry_id, now), reason, entry_id)
+
+
+def render(draft: Draft, entry_id: str, now: datetime) -> str:
+    """Return the text of a new entry; it reads back as exactly one.
+
+    A line of three dashes inside the text that would open another entry is moved one column in,
+    where Markdown still sees the same rule.
+    """
+    import frontmatter
+
+    body = draft.text.strip("\n")
+    post = frontmatter.Post(body)
+    post.metadata = _metadata(draft, entry_id, now)
+    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
+    style["Dumper"] = _note_dumper()
+    text = str(frontmatter.dumps(post, **style)) + "\n"
+    document = parse_document(text, "draft.md")
+    if len(document.entries) > 1 or document.problems:
+        post.content = _RULE_LINE.sub(" ---", body)
+        text = str(frontmatter.dumps(post, **style)) + "\n"
+    return text
+
+
+@functools.cache
+def _note_dumper() -> type[yaml.SafeDumper]:
+    """Return a dumper that writes YAML as people do.
+
+    It writes one key a line and lists in brackets.
+    """
+    import yaml
+
+    class NoteDumper(yaml.SafeDumper):
+        """The safe dumper with lists on one line.
+
+        Quotes stand where a reader would fold a line break.
+        """
+
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = '"' if any(sign in text for sign in _ODD_BREAKS) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    NoteDumper.add_representer(str, represent_text)
+    NoteDumper.add_representer(
+        list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+    )
+    return NoteDumper
+
+
+def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
+    kind = KINDS[draft.kind]
+    now = now.astimezone(UTC)
+    importance = PRIORITIES[draft.priority or kind.priority]
+    if draft.kind == "preference" and draft.source == "user_explicit" and draft.priority is None:
+        importance = _HUMAN_IMPORTANCE
+    fields: dict[str, object] = {
+        "id": entry_id,
+        "kind": draft.kind,
+        "type": kind.type,
+        "domain": "team",
+        "importance": importance,
+        "phase": "unknown",
+        "status": "active",
+        "reinforcement_count": 0,
+        "last_reinforced": now.date().isoformat(),
+        "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    optional = {
+        "title": draft.title,
+        "tags": list(draft.tags),
+        "priority": draft.priority,
+        "applies_to": list(draft.applies_to),
+        "source": draft.source,
+    }
+    fields |= {name: value for name, value in optional.items() if value}
+    if draft.kind in ("rule", "pitfall", "skill"):
+        fields["confidence"] = _CONFIDENCE.get(draft.source, 0.5)
+        if draft.kind != "skill":
+            fields["maturity"] = "nascent"
+        fields |= {"success_count": 0, "failure_count": 0}
+    return fields | dict(draft.fields)
+
+
+def plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str | None = None) -> Change:
+    """Plan to count one more sighting of an entry.
+
+    That also restarts its clock. What came from outside is verified by a better source.
+    """
+    entry = find_entry(note.text, note.path, entry_id)
+    today = now.astimezone(UTC).date().isoformat()
+    values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
+    if source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
+        values["source"] = source
+    return set_fields(note, entry_id, values, "The same was learned again.")
+
+
+def plan_retirement(note: NoteText, entry_id: str) -> Change:
+    """Plan to set an entry's status to retired.
+
+    A note without frontmatter gets a block of its own.
+    """
+    entry = find_entry(note.text, note.path, entry_id)
+    own: dict[str, Value] = {} if entry.has_own_id else {"id": entry.id}
+    return set_fields(note, entry_id, own | {"status": "retired"}, "Told to forget it.")
+
+
+def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
+    """Plan to take an entry's text out and leave a tombstone.
+
+    The tombstone keeps it from coming back.
+    """
+    text = note.text
+    entry = find_entry(text, note.path, entry_id)
+    refuse_broken(entry, note.path)
+    digest = fingerprint(text[entry.body.start : entry.body.end])
+    day = now.astimezone(UTC).date()
+    head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")
+    lines = (*head, f"forgotten_at: '{day}'", f"tombstone: {digest}", "---", "")
+    return replace_entry(note, entry_id, newline_of(text).join(lines), "Told to forget it and to delete its text.")
+
+
+def fingerprint(text: str) -> str:
+    """Return what a tombstone remembers of a text.
+
+    It is the same for any spacing or case.
+
+    Example:
+        >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")
+        True
+    """
+    return hashlib.sha256(
+        " ".join(undated(text).casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False
+    ).hexdigest()
+
+
+def undated(text: str) -> str:
+    """Return a text without the day in its heading, which does not make it another learning.
+
+    Example:
+        >>> undated("## [2026-01-02] Use tabs")
+        '## Use tabs'
+    """
+    return _DATED_HEADING.sub(r"\1", text, count=1)
+
+
+def free_path(path: str, taken: Collection[str]) -> str:
+    """Return a path, numbered where another file has it.
+
+    Example:
+        >>> free_path("rules/a.md", {"rules/a.md"})
+        'rules/a-2.md'
+    """
+    stem, dot, ending = path.rpartition(".")
+    number = 2
+    while path in taken:
+        path, number = f"{stem}-{number}{dot}{ending}", number + 1
+    return path

@@ -1,0 +1,286 @@
+"""Patterns: sentences that recur in alike episodes, and how far they are trusted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.learning.diary import DiaryEntry, infer_category, read_diary
+from memory_kb.learning.duplicates import turning_words
+from memory_kb.markdown.fields import parse_date
+from memory_kb.model import Location
+from memory_kb.store.plan import Memory
+from memory_kb.text import Pair, cosine_pairs, jaccard, near_pairs, seeded_clusters, word_set
+
+if TYPE_CHECKING:
+    from memory_kb.providers.base import Vectors
+
+#: Episodes are one cluster from these on, sentences one statement.
+CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
+#: A pattern is kept from this confidence on, and is that of an existing rule.
+LEAST_CONFIDENCE, SAME_PATTERN = 0.8, 0.8
+#: Older episodes are in the archive, or are there because something refers to them.
+WINDOW_DAYS = 30
+_DIGITS = 6
+_FEWEST = 4
+_LABEL = re.compile(
+    r"^(?:(?:and|also|but|so|btw|please)[,:]? )?"
+    r"(?:(?:key )?(?:lesson|learning|takeaway|decision|note|rule|tip|gotcha|remember)s?(?: learned)?\s*[:—–-]\s*|note that )",
+    re.IGNORECASE,
+)
+#: Facts of the log that earlier versions listed among the accomplishments.
+_MACHINE_MADE = re.compile(
+    r"^(?:Committed `|Opened https?://|`[^`]+` (?:passes|went through)|(?:I|we)(?:'ve| have)?\b)", re.IGNORECASE
+)
+_FIRST_PERSON = re.compile(r"^(?:I'll|I will|we'll|we will|let's)\s+(?=\w)", re.IGNORECASE)
+
+
+#: Where a learning that somebody stated comes from, and what kinds it is of.
+_STATED = ("user_explicit", "observed", "extracted")
+_STATEMENTS = ("fact", "preference", "policy", "decision", "architecture")
+
+
+class Told(NamedTuple):
+    """An episode as an entry and as a diary entry."""
+
+    memory: Memory
+    diary: DiaryEntry
+
+
+class Pattern(NamedTuple):
+    """A statement that recurs.
+
+    Attributes:
+        text: the statement as a rule says it.
+        said: all the sentences that say it, the one nearest to the others first.
+        episodes: those it recurs in, oldest first.
+    """
+
+    text: str
+    said: tuple[str, ...]
+    episodes: tuple[Told, ...]
+
+    @property
+    def successes(self) -> int:
+        """How many of the episodes ended well."""
+        return sum(1 for one in self.episodes if one.diary.status == "success")
+
+    @property
+    def failures(self) -> int:
+        """How many of the episodes failed."""
+        return sum(1 for one in self.episodes if one.diary.status == "failure")
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """The sessions that its episodes tell of."""
+        return frozenset(one.diary.session_id for one in self.episodes if one.diary.session_id)
+
+    @property
+    def confidence(self) -> float:
+        """How far it is trusted."""
+        return pattern_confidence(len(self.episodes), self.successes)
+
+    @property
+    def category(self) -> str:
+        """What sort of work its episodes were."""
+        words = Counter(infer_category(one.diary.goal or one.diary.title) for one in self.episodes)
+        return max(sorted(words), key=lambda word: words[word])
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What its episodes have in common: files that two of them changed."""
+        files = Counter(file for one in self.episodes for file in one.memory.words("files"))
+        return tuple(f"working on {file}" for file, count in sorted(files.items()) if count > 1)[:5]
+
+
+def pattern_confidence(episodes: int, successes: int) -> float:
+    """Return the confidence of a pattern: min(0.95, 0.5 + 0.1 n + 0.1 share of successes).
+
+    Example:
+        >>> pattern_confidence(2, 2), pattern_confidence(2, 1), pattern_confidence(5, 5)
+        (0.8, 0.75, 0.95)
+    """
+    return round(min(0.95, 0.5 + 0.1 * episodes + 0.1 * successes / episodes), _DIGITS)
+
+
+def pattern_similarity(one: str, other: str, *, same_category: bool, conditions: float) -> float:
+    """Return how much two patterns are one: half their words, then category and conditions.
+
+    Args:
+        one: the text of a pattern.
+        other: that of another.
+        same_category: whether both name the same sort of work.
+        conditions: the Jaccard of their conditions.
+
+    Example:
+        >>> pattern_similarity("Use UTC.", "use UTC", same_category=True, conditions=0.0)
+        0.8
+    """
+    return round(0.5 * jaccard(word_set(one), word_set(other)) + 0.3 * same_category + 0.2 * conditions, _DIGITS)
+
+
+def recent_episodes(
+    memories: Iterable[Memory], now: datetime, taken_in: frozenset[str] = frozenset()
+) -> tuple[Told, ...]:
+    """Return the live episodes of the last 30 days, oldest first; those without a date count as new.
+
+    What counts is when it happened, not when it was last of use. Those that were taken in within
+    these days count too, since nobody could learn from them before: `taken_in` are their ids.
+    """
+    first = (now.astimezone(UTC) - timedelta(days=WINDOW_DAYS)).date()
+    found = (
+        memory
+        for memory in memories
+        if memory.kind == "episode" and memory.is_live and memory.is_ours and not memory.is_superseded
+    )
+    found = (
+        memory
+        for memory in found
+        if (day := parse_date(memory.created_at) or memory.seen) is None or day >= first or memory.id in taken_in
+    )
+    return tuple(
+        sorted(
+            (Told(memory, read_diary(memory)) for memory in found), key=lambda one: (one.diary.timestamp, one.memory.id)
+        )
+    )
+
+
+def with_stated(episodes: Iterable[Told], memories: Iterable[Memory]) -> tuple[Told, ...]:
+    """Return episodes with what people and agents stated in their sessions among the key learnings."""
+    stated: dict[str, dict[str, None]] = {}
+    for memory in memories:
+        if (
+            memory.is_live
+            and not memory.is_superseded
+            and memory.word("source") in _STATED
+            and memory.kind in _STATEMENTS
+        ):
+            for session in (memory.word("session_id"), *memory.words("sources")):
+                stated.setdefault(session or "", {})[memory.text.strip()] = None
+    return tuple(
+        one._replace(
+            diary=replace(
+                one.diary,
+                key_learnings=tuple(
+                    dict.fromkeys((*one.diary.key_learnings, *stated.get(one.diary.session_id or "-", ())))
+                ),
+            )
+        )
+        for one in episodes
+    )
+
+
+def is_new(one: Told, sources: frozenset[str], now: datetime) -> bool:
+    """Tell whether an episode is still to be consolidated.
+
+    It is one of the last 24 hours, or no entry names it as its source yet: what happened
+    while no consolidation ran is not lost.
+    """
+    if one.memory.id not in sources:
+        return True
+    since = (now.astimezone(UTC) - timedelta(hours=24)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return one.diary.timestamp >= (since[:10] if len(one.diary.timestamp) == 10 else since)
+
+
+def cluster_episodes(
+    episodes: Sequence[Told], rows: Vectors | None = None, row_of: dict[str, int] | None = None
+) -> list[tuple[Told, ...]]:
+    """Return the clusters of at least two alike episodes.
+
+    Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: goal,
+    learnings and decisions together, the goals alone, or learnings and decisions alone share at
+    least 0.4 of them.
+
+    Args:
+        episodes: oldest first; the oldest of a cluster is its seed.
+        rows: vectors of length 1.
+        row_of: which of them is whose, by the id of the episode.
+    """
+    row_of = row_of or {}
+    have = [place for place, one in enumerate(episodes) if one.memory.id in row_of] if rows is not None else []
+    pairs = set(_lexical(episodes, frozenset(have)))
+    if rows is not None and have:
+        for pair in cosine_pairs(rows[[row_of[episodes[place].memory.id] for place in have]], CLUSTER_COSINE):
+            pairs.add(Pair(have[pair.one], have[pair.other], pair.similarity))
+    return [tuple(episodes[place] for place in cluster) for cluster in seeded_clusters(pairs)]
+
+
+def _lexical(episodes: Sequence[Told], without: frozenset[int]) -> Iterator[Pair]:
+    best: dict[tuple[int, int], float] = {}
+    goals = [one.diary.goal or one.diary.title for one in episodes]
+    said = ["\n".join((*one.diary.key_learnings, *one.diary.decisions, one.diary.lead)) for one in episodes]
+    for texts in (goals, said, [f"{goal}\n{rest}" for goal, rest in zip(goals, said, strict=True)]):
+        for pair in near_pairs([word_set(text) for text in texts], CLUSTER_LEXICAL):
+            best[pair.one, pair.other] = max(pair.similarity, best.get((pair.one, pair.other), 0.0))
+    yield from (Pair(*places, similarity) for places, similarity in best.items() if not without.issuperset(places))
+
+
+def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
+    """Return what recurs in at least two episodes of a cluster, at most three statements.
+
+    Key learnings and decisions come first; accomplishments and events told in a sentence count
+    only where none of those recurs. Where nothing does there is no pattern.
+    """
+    found = _recurring([(text, one) for one in cluster for text in (*one.diary.key_learnings, *one.diary.decisions)])
+    return (found or _recurring([(text, one) for one in cluster for text in _aside(one.diary)]))[:3]
+
+
+def _aside(diary: DiaryEntry) -> tuple[str, ...]:
+    done = tuple(text for text in diary.accomplishments if not _MACHINE_MADE.match(text))
+    is_event = not (diary.key_learnings or diary.decisions or diary.accomplishments)
+    return (*done, *((" ".join(diary.lead.split()),) if is_event and 0 < len(diary.lead) <= 300 else ()))
+
+
+def _recurring(said: Sequence[tuple[str, Told]]) -> tuple[Pattern, ...]:
+    said = [
+        (text, one) for text, one in said if len(word_set(as_rule(text))) >= _FEWEST and not text.rstrip().endswith("?")
+    ]
+    sets = [word_set(as_rule(text)) for text, _ in said]
+    turns = [turning_words(as_rule(text)) for text, _ in said]
+    pairs = [
+        pair
+        for pair in near_pairs(sets, SAME_STATEMENT)
+        if said[pair.one][1] is not said[pair.other][1] and turns[pair.one] == turns[pair.other]
+    ]
+    patterns = []
+    for cluster in seeded_clusters(pairs):
+        likeness = {place: sum(jaccard(sets[place], sets[other]) for other in cluster) for place in cluster}
+        ranked = sorted(cluster, key=lambda place: (-likeness[place], -len(said[place][0]), place))
+        texts = tuple(dict.fromkeys(said[place][0] for place in ranked))
+        episodes = {said[place][1].memory.id: said[place][1] for place in sorted(cluster)}
+        told = tuple(sorted(episodes.values(), key=lambda one: (one.diary.timestamp, one.memory.id)))
+        patterns.append(Pattern(as_rule(texts[0]), texts, told))
+    return tuple(sorted(patterns, key=lambda pattern: -len(pattern.episodes)))
+
+
+def as_rule(sentence: str) -> str:
+    """Return a sentence as a rule says it: without its label, and not about the one who said it.
+
+    Example:
+        >>> as_rule("Lesson: publish after the commit"), as_rule("I'll use a lock, because two workers start. (user)")
+        ('Publish after the commit.', 'Use a lock, because two workers start.')
+    """
+    text = " ".join(sentence.removesuffix(" (user)").split())
+    text = _FIRST_PERSON.sub("", _LABEL.sub("", text)).strip()
+    text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…。" else f"{text}."
+
+
+def common_place(places: Iterable[Location]) -> Location:
+    """Return the narrowest place that holds all of some places.
+
+    Example:
+        >>> common_place([Location("task", "api", "a"), Location("task", "api", "b")])
+        Location(scope='job', job='api', task=None, learning_type='task')
+    """
+    found = {(place.scope, place.job, place.task) for place in places}
+    if len(found) == 1:
+        scope, job, task = found.pop()
+        return Location(scope, job, task)
+    jobs = {job for scope, job, _ in found if scope != "global"}
+    job = jobs.pop() if len(jobs) == 1 and not any(scope == "global" for scope, _, _ in found) else None
+    return Location("job", job) if job else Location()

@@ -1,0 +1,268 @@
+"""The playbook: rules and pitfalls in force, those that fit a task, and the text for its prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from memory_kb.learning.confidence import OUTCOMES, read_evidence, settle
+from memory_kb.model import SCOPES
+from memory_kb.providers.base import TokenCounter
+from memory_kb.store.plan import Memory, plan_fields
+from memory_kb.text import count_tokens
+
+if TYPE_CHECKING:
+    from memory_kb.markdown.splice import Value
+    from memory_kb.store.plan import Change
+
+#: The kinds that the playbook holds.
+RULE_KINDS = ("rule", "pitfall")
+#: A prompt gets at most this much of the playbook, both lists together.
+MAX_TOKENS, MAX_RULES = 500, 10
+MIN_SCORE = 0.05
+PITFALL_BOOST = 1.5
+_INERT = ("proposed", "rejected")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
+#: The parts of a body that follow its text.
+RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_AVOID = re.compile(r"avoid:\s*", re.IGNORECASE)
+_HEADS = {
+    "rule": "## Relevant Guidelines\n\nThe following rules are based on past experience with similar tasks:\n",
+    "pitfall": "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule or pitfall as it is listed and chosen.
+
+    Attributes:
+        text: what it says, on one line.
+        confidence: what is left of it today; `stored_confidence` is what the file says.
+        relevance: which share of its tags fits the task, and
+        score: that times the confidence, times 1.5 for a pitfall; None where nothing was asked.
+    """
+
+    id: str
+    kind: str
+    text: str
+    confidence: float
+    stored_confidence: float
+    maturity: str
+    success_count: int
+    failure_count: int
+    last_applied: date | None
+    tags: tuple[str, ...]
+    flags: tuple[str, ...]
+    is_pinned: bool
+    scope: str
+    path: str
+    line: int
+    relevance: float | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rules for a task, best first; `text` is ready for a prompt, `token_count` its size."""
+
+    rules: tuple[Rule, ...]
+    anti_patterns: tuple[Rule, ...]
+    total_score: float
+    token_count: int
+    text: str
+
+
+def in_force(memories: Iterable[Memory]) -> tuple[Memory, ...]:
+    """Return the entries without those that a narrower scope has under the same id.
+
+    One that is retired there hides the wider one too; what is only proposed hides nothing.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> one = Memory("x", "~global/a.md", "", Location("global"), "T", "Global.")
+        >>> [memory.text for memory in in_force([one, replace(one, place=Location("project"), text="Ours.")])]
+        ['Ours.']
+    """
+    held = list(memories)
+    narrowest: dict[str, int] = {}
+    for memory in held:
+        if memory.status not in _INERT and not memory.is_quarantined:
+            narrowest[memory.id] = min(SCOPES.index(memory.place.scope), narrowest.get(memory.id, len(SCOPES)))
+    return tuple(memory for memory in held if SCOPES.index(memory.place.scope) <= narrowest.get(memory.id, len(SCOPES)))
+
+
+def load_merged(memories: Iterable[Memory]) -> tuple[Memory, ...]:
+    """Return the live rules and pitfalls in force, those that nothing has superseded and nobody has to verify first."""
+    return tuple(memory for memory in in_force(memories) if is_rule(memory) and not memory.is_quarantined)
+
+
+def is_rule(memory: Memory) -> bool:
+    """Tell whether an entry is a live rule or pitfall that nothing has superseded."""
+    return memory.kind in RULE_KINDS and memory.is_live and not memory.is_superseded
+
+
+def was_looked_at(memory: Memory) -> bool:
+    """Tell whether a person has reviewed a rule since its last outcome.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> rule = Memory("x", "a.md", "", Location(), "T", "", metadata={"reviewed": "2026-02-01", "last_applied": "2026-01-01"})
+        >>> was_looked_at(rule)
+        True
+    """
+    reviewed, applied = memory.day("reviewed"), memory.day("last_applied")
+    return reviewed is not None and (applied is None or reviewed >= applied)
+
+
+def rule_text(memory: Memory) -> str:
+    """Return what a rule says, on one line that nothing in it breaks out of.
+
+    That is the first paragraph of its body, without headings; its title where there is none.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> rule_text(Memory("x", "a.md", "", Location(), "Buffer", "# Buffer\\n\\nAlways buffer\\nchunks.\\n\\n## Conditions\\nSSE."))
+        'Always buffer chunks.'
+    """
+    lines: list[str] = []
+    for line in memory.text.replace("\r\n", "\n").split("\n"):
+        heading = _HEADING.match(line)
+        if lines and (heading or not line.strip()):
+            break
+        if heading and (heading[1] or "").strip().lower() in RULE_PARTS:
+            break
+        if not heading and line.strip():
+            lines.append(line)
+    return _CONTROL.sub("", " ".join(" ".join(lines).split())) or _CONTROL.sub("", " ".join(memory.title.split()))
+
+
+def make_rule(memory: Memory, today: date) -> Rule:
+    """Return a rule as it is listed."""
+    evidence = read_evidence(memory)
+    return Rule(
+        id=memory.id,
+        kind=memory.kind,
+        text=rule_text(memory),
+        confidence=evidence.decayed(today),
+        stored_confidence=evidence.confidence,
+        maturity=evidence.maturity,
+        success_count=evidence.success_count,
+        failure_count=evidence.failure_count,
+        last_applied=memory.day("last_applied"),
+        tags=memory.tags,
+        flags=memory.words("flags"),
+        is_pinned=memory.is_pinned,
+        scope=memory.place.scope,
+        path=memory.path,
+        line=memory.line,
+    )
+
+
+def measure_relevance(tags: Sequence[str], wanted: Iterable[str]) -> float:
+    """Return which share of a rule's tags a task asks for, in any case of letters.
+
+    Example:
+        >>> measure_relevance(["API", "sse"], ["api", "bug"]), measure_relevance([], ["api"])
+        (0.5, 0.0)
+    """
+    own, asked = {tag.casefold() for tag in tags}, {word.strip().lstrip("#").casefold() for word in wanted}
+    return len(own & asked) / len(own) if own else 0.0
+
+
+def select_rules(
+    memories: Iterable[Memory],
+    labels: Sequence[str],
+    type: str | None,
+    today: date,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    max_rules: int = MAX_RULES,
+    count: TokenCounter = count_tokens,
+) -> Selection:
+    """Choose the rules and pitfalls that fit a task, best first.
+
+    Both lists share one budget. A rule that does not fit into what is left of it is passed over
+    and the next is tried. What people prefer (`proxy-tasks/`) is no rule for a worker.
+    """
+    wanted = [word for word in (*labels, type) if word]
+    fitting = [
+        rule
+        for memory in load_merged(memories)
+        if memory.place.learning_type != "proxy"
+        and (rule := _score(make_rule(memory, today), wanted)).score
+        and rule.score >= MIN_SCORE
+    ]
+    fitting.sort(key=lambda rule: (-(rule.score or 0.0), rule.id, rule.path))
+    chosen: list[Rule] = []
+    for rule in fitting:
+        if len(chosen) == max_rules:
+            break
+        if count(format_for_prompt([*chosen, rule])) <= max_tokens:
+            chosen.append(rule)
+    text = format_for_prompt(chosen)
+    return Selection(
+        rules=tuple(rule for rule in chosen if rule.kind == "rule"),
+        anti_patterns=tuple(rule for rule in chosen if rule.kind == "pitfall"),
+        total_score=round(sum(rule.score or 0.0 for rule in chosen), 6),
+        token_count=count(text),
+        text=text,
+    )
+
+
+def _score(rule: Rule, wanted: Sequence[str]) -> Rule:
+    relevance = measure_relevance(rule.tags, wanted)
+    score = rule.confidence * relevance * (PITFALL_BOOST if rule.kind == "pitfall" else 1.0)
+    return replace(rule, relevance=round(relevance, 6), score=round(score, 6))
+
+
+def format_for_prompt(rules: Sequence[Rule]) -> str:
+    """Return rules in their order and then pitfalls, as a prompt shows them.
+
+    A list that is empty is left out; there is no line end behind the last line.
+    """
+    lists = []
+    for kind, head in _HEADS.items():
+        said = [format_rule(kind, rule.text, rule.maturity, rule.confidence) for rule in rules if rule.kind == kind]
+        lines = [f"{number}. {line}" for number, line in enumerate(said, 1)]
+        if lines:
+            lists.append("\n".join((head, *lines)))
+    return "\n\n".join(lists)
+
+
+def format_rule(kind: str, text: str, maturity: str, confidence: float) -> str:
+    """Return a rule or pitfall as a line of a prompt shows it.
+
+    Example:
+        >>> format_rule("rule", "Wait for the event.", "proven", 0.92), format_rule("pitfall", "Avoid: sleeping.", "nascent", 0.5)
+        ('[PROVEN] Wait for the event. (confidence: 0.92)', 'AVOID: sleeping. (confidence: 0.50)')
+    """
+    if kind == "pitfall":
+        return f"AVOID: {_AVOID.sub('', text, count=1) if _AVOID.match(text) else text} (confidence: {confidence:.2f})"
+    return f"[{maturity.upper()}] {text} (confidence: {confidence:.2f})"
+
+
+def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Change | None:
+    """Plan to count an outcome of a rule, pitfall or skill.
+
+    A skill counts successes and failures and has no decay to settle.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"id": "x", "confidence": 0.75, "last_applied": "2026-01-02"})
+        >>> plan_feedback(rule, "success", date(2026, 1, 2), "It helped.").action.values
+        (('confidence', 0.8), ('success_count', 1))
+    """
+    assert outcome in OUTCOMES
+    if memory.kind == "skill":
+        name = f"{outcome}_count"
+        return None if outcome == "mixed" else plan_fields(memory, {name: memory.count(name) + 1}, reason)
+    settled = settle(read_evidence(memory), outcome, today)
+    values: dict[str, Value] = {"confidence": settled.confidence}
+    if outcome != "mixed":
+        values[f"{outcome}_count"] = getattr(settled, f"{outcome}_count")
+    return plan_fields(memory, values | {"last_applied": today.isoformat()}, reason)

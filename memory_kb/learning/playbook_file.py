@@ -1,0 +1,332 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.index.port import Index
+from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
+from memory_kb.learning.duplicates import find_twin
+from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
+from memory_kb.markdown.fields import parse_date, read_text, read_words
+from memory_kb.markdown.splice import Value
+from memory_kb.model import KINDS, Location, Problem, RunReport
+from memory_kb.store.plan import Change, Memory
+from memory_kb.text import slugify
+from memory_kb.yaml_loader import InvalidBlock, load_mapping
+
+if TYPE_CHECKING:
+    import yaml
+
+    from memory_kb.store.plan import Change
+
+
+#: The keys under which a playbook lists its rules, ours first.
+_LISTS = ("rules", "bullets", "playbook", "entries")
+
+
+_MATURITY = {"candidate": "nascent", "draft": "nascent"}
+
+
+_GONE = ("deprecated", "retired")
+
+
+#: Gives a rule without an id the same one every time; itself uuid5(NAMESPACE_URL, "memory-kb:rule").
+_NAMESPACE = uuid.UUID("887e846f-ee8e-5089-b20d-2726aab38baa")
+
+
+_NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class Ruling(NamedTuple):
+    """A rule of a file: its id, None where it has none, the line it stands on, and what it says."""
+
+    id: str | None
+    line: int
+    draft: Draft
+
+
+class Imported(NamedTuple):
+    """What became of a rule of a file: `created`, `known`, `forgotten` or `refused`, and why."""
+
+    id: str
+    path: str
+    action: str
+    line: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import brought in; `problems` are the parts of the file that are no rules."""
+
+    rules: tuple[Imported, ...]
+    problems: tuple[Problem, ...]
+    run: RunReport
+
+
+class RuleFile(NamedTuple):
+    """The rules of a file, and the parts of it that are none."""
+
+    rules: tuple[Ruling, ...]
+    problems: tuple[Problem, ...]
+
+
+def parse_rules(text: str, path: str) -> RuleFile:
+    """Read a playbook: a list of rules, or a mapping with one under `rules` or `bullets`.
+
+    Keys may be written as `success_count` or `successCount`. A rule that cannot be used becomes a
+    problem, and the rest goes on.
+
+    Raises:
+        UnreadableInput: it is not YAML, or has no list of rules.
+
+    Example:
+        >>> found = parse_rules("bullets:\\n- {id: b-1, content: Use uv., helpfulCount: 2}\\n- 7\\n", "playbook.yaml")
+        >>> found.rules[0].id, dict(found.rules[0].draft.fields)["confidence"], str(found.problems[0])
+        ('b-1', 0.6, 'playbook.yaml:3: is no rule: a rule has at least a text')
+    """
+    rules: list[Ruling] = []
+    problems: list[Problem] = []
+    for piece, line in _cut(text, path):
+        try:
+            values = load_mapping(piece)
+        except InvalidBlock as exc:
+            said = str(exc).replace("the frontmatter", "the rule")
+            problems.append(
+                Problem(
+                    path,
+                    line,
+                    "is no rule: a rule has at least a text" if "not a mapping" in said else f"cannot be read: {said}",
+                )
+            )
+            continue
+        found = _make_ruling({_snake(key): value for key, value in values.items()}, line)
+        if found:
+            rules.append(found)
+        else:
+            problems.append(Problem(path, line, "is no rule: a rule has at least a text"))
+    return RuleFile(tuple(rules), tuple(problems))
+
+
+def _cut(text: str, path: str) -> Iterable[tuple[str, int]]:
+    """Return the YAML of each rule, with the line where it stands.
+
+    They are read one by one, so that one bad rule costs no other and a huge file stays cheap.
+    """
+    import yaml
+
+    from memory_kb.yaml_loader import yaml_loader
+
+    text = text.lstrip("\ufeff")
+    try:
+        _check_depth(text, path)
+        root = yaml.compose(text, yaml_loader())
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else path
+        raise UnreadableInput(
+            f"{place}: not valid YAML: {getattr(exc, 'problem', None) or 'odd characters'}",
+            "mend the line and import it again",
+        ) from exc
+    listed = _find_list(root)
+    if listed is None:
+        raise UnreadableInput(
+            f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`"
+        )
+    return [(yaml.serialize(node), node.start_mark.line + 1) for node in listed.value]
+
+
+def _check_depth(text: str, path: str) -> None:
+    """Refuse what is nested too deeply, before anything recursive reads it."""
+    import yaml
+
+    from memory_kb.yaml_loader import MAX_DEPTH, yaml_loader
+
+    depth = 0
+    for event in yaml.parse(text, yaml_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            place = f"{path}:{event.start_mark.line + 1}" if event.start_mark else path
+            raise UnreadableInput(f"{place}: nested deeper than {MAX_DEPTH} levels", "a playbook is a list of rules")
+
+
+def _find_list(root: yaml.Node | None) -> yaml.SequenceNode | None:
+    import yaml
+
+    if isinstance(root, yaml.MappingNode):
+        values = {key.value: value for key, value in root.value if isinstance(key, yaml.ScalarNode)}
+        root = next((values[name] for name in _LISTS if isinstance(values.get(name), yaml.SequenceNode)), None)
+    return root if isinstance(root, yaml.SequenceNode) else None
+
+
+def _snake(name: str) -> str:
+    return _NAMES.sub("_", name).lower()
+
+
+def _make_ruling(values: Mapping[str, Any], line: int) -> Ruling | None:
+    text = values.get("text", values.get("content"))
+    if not isinstance(text, str) or not text.strip():
+        return None
+    given = Memory("", "", "", Location(), "", "", metadata=_as_ours(values))
+    evidence = read_evidence(given)
+    maturity = str(values.get("maturity") or "").lower()
+    is_gone = (
+        values.get("deprecated") is True
+        or maturity in _GONE
+        or str(values.get("state") or values.get("status") or "").lower() in _GONE
+    )
+    made, applied = (read_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
+    category = read_text(values.get("category"))
+    fields: dict[str, Value] = {
+        "confidence": evidence.confidence,
+        "maturity": evidence.maturity,
+        "success_count": evidence.success_count,
+        "failure_count": evidence.failure_count,
+    }
+    fields |= {"status": "retired"} if is_gone else {}
+    fields |= {"created_at": made} if made and parse_date(made) else {}
+    fields |= {"last_reinforced": str(day)} if (day := parse_date(applied) or parse_date(made)) else {}
+    fields |= {"last_applied": applied} if applied and parse_date(applied) else {}
+    fields |= {"category": category} if category else {}
+    fields |= (
+        {"sources": list(sources)}
+        if (sources := read_words(values.get("source_entries", values.get("source_sessions"))))
+        else {}
+    )
+    fields |= {"pinned": True} if values.get("pinned") is True else {}
+    tags = read_words(values.get("tags")) or ((category,) if category else ())
+    draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
+    return Ruling(read_text(values.get("id")), line, draft)
+
+
+def _as_ours(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the evidence of a rule under our own names.
+
+    cass keeps no confidence; its marks become ours: what as many outcomes would have made of 0.5.
+    """
+    named = dict(values)
+    for ours, theirs in (
+        ("success_count", "helpful_count"),
+        ("failure_count", "harmful_count"),
+        ("last_applied", "last_applied_at"),
+    ):
+        named.setdefault(ours, values.get(theirs))
+    given = Memory("", "", "", Location(), "", "", metadata=named)
+    if named.get("confidence") is None:
+        earned = DELTAS["success"] * given.count("success_count") + DELTAS["failure"] * given.count("failure_count")
+        named["confidence"] = round(min(1.0, max(0.0, DEFAULT_CONFIDENCE + earned)), 6)
+        named["last_applied"] = named["last_applied"] or (
+            values.get("updated_at") if given.count("success_count") + given.count("failure_count") else None
+        )
+    word = str(values.get("maturity") or "").lower().lstrip(":")
+    named["maturity"] = _MATURITY.get(word, word if word in MATURITIES else MATURITIES[0])
+    return named
+
+
+def _kind_of(values: Mapping[str, Any]) -> str:
+    words = {str(values.get(name) or "").lower().replace("_", "-") for name in ("type", "kind")}
+    is_negative = any(values.get(name) is True for name in ("anti_pattern", "is_negative"))
+    return "pitfall" if is_negative or words & {"anti-pattern", "pitfall"} else "rule"
+
+
+class Room(NamedTuple):
+    """Where rules are imported to: the place, its folder, and the paths that are taken."""
+
+    place: Location
+    folder: str
+    taken: frozenset[str]
+
+
+def plan_import(
+    rulings: Sequence[Ruling], index: Index, room: Room, now: datetime
+) -> tuple[list[Imported], list[Change]]:
+    """Plan to bring rules in, each under its own id; what is there stays as it is.
+
+    A rule whose id or text is known at the place is passed over, and so is one that was retired or
+    rejected there. Nothing is reinforced by it: a file may be imported as often as one likes.
+    """
+    done: list[Imported] = []
+    changes: list[Change] = []
+    taken, seen = set(room.taken), set[str]()
+    for ruling in rulings:
+        entry_id = ruling.id or str(uuid.uuid5(_NAMESPACE, ruling.draft.text))
+        told = _look_up(ruling, entry_id, index, room.place)
+        if told is None and entry_id in seen:
+            told = Imported(entry_id, "", "refused", ruling.line, f"the id {entry_id} stands twice in the file")
+        if told is None:
+            slug, end = slugify(ruling.draft.title or ruling.draft.text), slugify(entry_id)[:8].strip("-")
+            path = free_path(f"{room.folder}{KINDS[ruling.draft.kind].folder}/{slug}-{end}.md", taken)
+            taken.add(path)
+            told = Imported(entry_id, path, "created", ruling.line)
+            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "Imported."))
+        seen.add(entry_id)
+        done.append(told)
+    return done, changes
+
+
+def _look_up(ruling: Ruling, entry_id: str, index: Index, place: Location) -> Imported | None:
+    """Return why a rule is not to be made, or None."""
+    try:
+        draft = check_draft(ruling.draft)
+    except UsageError as exc:
+        return Imported(entry_id, "", "refused", ruling.line, str(exc))
+    for entry in index.entries_with_id(entry_id):
+        if entry.entry_id == entry_id and entry.scope == place.scope:
+            return Imported(entry_id, entry.source, "known", ruling.line)
+    twin = find_twin(index, replace(draft, fields=()), place)
+    if twin is None:
+        return None
+    said = "the same was forgotten before" if twin.is_forgotten else f"{twin.entry.entry_id} says the same"
+    return Imported(entry_id, twin.entry.source, "forgotten" if twin.is_forgotten else "known", ruling.line, said)
+
+
+def export_rules(memories: Iterable[Memory]) -> str:
+    """Return rules as a `playbook.yaml` that `parse_rules` reads back.
+
+    Example:
+        >>> print(export_rules([Memory("r", "a.md", "", Location(), "T", "Use uv.", kind="rule", tags=("python",))]), end="")
+        rules:
+        - id: r
+          text: Use uv.
+          confidence: 0.5
+          maturity: nascent
+          success_count: 0
+          failure_count: 0
+          anti_pattern: false
+          tags:
+          - python
+    """
+    import yaml
+
+    text = yaml.safe_dump({"rules": list(map(_export, memories))}, sort_keys=False, allow_unicode=True, width=1 << 20)
+    return str(text)
+
+
+def _export(memory: Memory) -> dict[str, Any]:
+    evidence = read_evidence(memory)
+    optional = {
+        "source_entries": list(memory.words("sources")),
+        "tags": list(memory.tags),
+        "category": memory.word("category"),
+        "title": memory.word("title"),
+        "pinned": memory.is_pinned,
+        "created_at": memory.created_at,
+        "last_applied_at": memory.word("last_applied"),
+    }
+    own = {
+        "id": memory.id,
+        "text": memory.text.strip(),
+        "confidence": evidence.confidence,
+        "maturity": evidence.maturity,
+        "success_count": evidence.success_count,
+        "failure_count": evidence.failure_count,
+        "anti_pattern": memory.kind == "pitfall",
+    }
+    return own | {name: value for name, value in optional.items() if value}

@@ -1,1 +1,0 @@
-"""Skills: steps that worked."""

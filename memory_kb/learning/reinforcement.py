@@ -1,0 +1,162 @@
+"""Reinforcement: what a session used of what it was shown counts once, when the session is over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memory_kb.model import SCOPES
+from memory_kb.store.events import Event, strings_of
+from memory_kb.store.logs import Credit, Retrieval
+from memory_kb.store.plan import Change, Memory, plan_fields
+from memory_kb.text import is_own_call, strip
+
+_DAY = "day:"
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Due(NamedTuple):
+    """Entries that a session was shown, and that are not counted for it yet.
+
+    Attributes:
+        key: the session, or `day:2026-03-01` for what was shown outside any.
+        begun: the counts that a run was about to write when it was killed.
+    """
+
+    key: str
+    ids: tuple[str, ...]
+    begun: Mapping[str, int]
+
+    @property
+    def reason(self) -> str:
+        """Why they are reinforced, in words."""
+        return (
+            f"Retrieved on {self.key.removeprefix(_DAY)}."
+            if self.key.startswith(_DAY)
+            else f"Retrieved in session {self.key}."
+        )
+
+
+def find_due(
+    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], session: str | None = None
+) -> tuple[Due, ...]:
+    """Return what is to be counted for one session, or for what was shown outside of any.
+
+    Each entry counts once for a session however often it was shown there, and once a day outside.
+
+    Example:
+        >>> log = [Retrieval("2026-03-01T10:00:00Z", "search", ("a", "b"), session="s"), Retrieval("2026-03-01", "search", ("a",))]
+        >>> [(due.key, due.ids) for due in find_due(log, [Credit("s", {"b": 1}, True)], "s")]
+        [('s', ('a',))]
+        >>> [(due.key, due.ids) for due in find_due(log, [])]
+        [('day:2026-03-01', ('a',))]
+    """
+    shown: dict[str, dict[str, None]] = {}
+    for one in retrievals:
+        if one.session == session:
+            shown.setdefault(session or f"{_DAY}{one.ts[:10]}", {}).update(dict.fromkeys(one.ids))
+    done: dict[str, set[str]] = {}
+    begun: dict[str, dict[str, int]] = {}
+    for credit in credits_:
+        if credit.is_done:
+            done.setdefault(credit.key, set()).update(credit.counts)
+        else:
+            begun.setdefault(credit.key, {}).update(credit.counts)
+    found = (
+        Due(key, tuple(one for one in ids if one not in done.get(key, ())), begun.get(key, {}))
+        for key, ids in shown.items()
+    )
+    return tuple(due for due in found if due.ids)
+
+
+#: The shortest word that says something, and the share of such words of an entry that occur where it was used.
+_LONG, _USED = 4, 1 / 3
+
+
+def words_of_work(events: Iterable[Event]) -> frozenset[str]:
+    """Return the longer words of what agents said and did in a session; calls of memory-kb itself do not count."""
+    found: set[str] = set()
+    for event in events:
+        if event.injected == "whole" or is_own_call(event.tool, event.args):
+            continue
+        if event.type == "message" and event.role == "assistant":
+            found.update(_long_words(strip(event.content or "")))
+        elif event.type == "tool_call" and event.args:
+            found.update(_long_words(" ".join(strings_of(event.args))))
+    return frozenset(found)
+
+
+def keep_used(
+    due: Iterable[Due], memories: Iterable[Memory], work: frozenset[str], named: Collection[str] = ()
+) -> tuple[Due, ...]:
+    """Return what is due without the entries that a session did not use.
+
+    An entry was used that an agent named as helpful, or of whose longer words a third occur in what
+    the session did.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> memory = Memory("a", "a.md", "", Location(), "T", "Integration tests need Redis.")
+        >>> keep_used([Due("s", ("a", "b"), {})], [memory], frozenset({"redis", "tests"}))
+        (Due(key='s', ids=('a',), begun={}),)
+    """
+    texts = {memory.id: memory.text for memory in memories}
+
+    def is_used(entry_id: str) -> bool:
+        words = _long_words(texts.get(entry_id, ""))
+        return entry_id in named or (bool(words) and len(words & work) >= _USED * len(words))
+
+    kept = (one._replace(ids=tuple(filter(is_used, one.ids))) for one in due)
+    return tuple(one for one in kept if one.ids)
+
+
+def _long_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
+
+
+class Reinforcement(NamedTuple):
+    """The changes that count what is due, and what to log before and after they are made."""
+
+    changes: tuple[Change, ...]
+    credits: tuple[Credit, ...]
+
+
+def plan_reinforcements(due: Sequence[Due], memories: Iterable[Memory], now: datetime) -> Reinforcement:
+    """Plan to count what is due: `reinforcement_count` plus one each, `last_reinforced` today.
+
+    Only live entries count, and only those that are memories by their frontmatter. Of several with
+    one id it is the most specific.
+    """
+    wanted = {entry_id for one in due for entry_id in one.ids}
+    by_id: dict[str, Memory] = {}
+    for memory in sorted(memories, key=lambda one: SCOPES.index(one.place.scope)):
+        if memory.id in wanted and memory.is_live and memory.is_ours:
+            by_id.setdefault(memory.id, memory)
+    counts = {entry_id: memory.reinforcement_count for entry_id, memory in by_id.items()}
+    days, reasons = dict[str, str](), dict[str, list[str]]()
+    credits_ = []
+    today = now.astimezone(UTC).date().isoformat()
+    for one in due:
+        counted = {}
+        for entry_id in one.ids:
+            if entry_id not in counts:
+                continue
+            if one.begun.get(entry_id, counts[entry_id] + 1) > counts[entry_id]:
+                counts[entry_id] += 1
+                reasons.setdefault(entry_id, []).append(one.reason)
+                days[entry_id] = max(
+                    days.get(entry_id, ""), one.key.removeprefix(_DAY) if one.key.startswith(_DAY) else today
+                )
+            counted[entry_id] = counts[entry_id]
+        credits_.append(Credit(one.key, counted, is_done=False))
+    changes = (
+        _plan_one(by_id[entry_id], counts[entry_id], days[entry_id], " ".join(why)) for entry_id, why in reasons.items()
+    )
+    return Reinforcement(tuple(filter(None, changes)), tuple(credits_))
+
+
+def _plan_one(memory: Memory, count: int, day: str, reason: str) -> Change | None:
+    last = max(day, (memory.last_reinforced or "")[:10])
+    return plan_fields(memory, {"reinforcement_count": count, "last_reinforced": last}, reason)

@@ -1,0 +1,567 @@
+"""Proposals and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from memory_kb.credentials import find_secret
+from memory_kb.errors import CannotSplice, SecretRefused, UsageError
+from memory_kb.learning.confidence import read_evidence
+from memory_kb.learning.inversion import is_in_review, original_of, plan_replacement
+from memory_kb.learning.new_entry import free_path
+from memory_kb.learning.playbook import RULE_KINDS, rule_text
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.fields import parse_date
+from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
+from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location, RunReport
+from memory_kb.store.plan import (
+    Change,
+    Memory,
+    NoteText,
+    create_file,
+    move,
+    plan_fields,
+    remove,
+    replace_entry,
+    with_words,
+    write_file,
+)
+from memory_kb.text import short_id, shorten, slugify
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.inversion import ScanReport
+    from memory_kb.learning.rules import Rules
+    from memory_kb.model import RunReport
+    from memory_kb.store.plan import Memory
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+#: What is left of the importance of each, and the least of it.
+TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
+_FLAG = "review"
+
+
+def is_in_tension(memory: Memory) -> bool:
+    """Tell whether an entry bears the marks of a tension that nobody has judged."""
+    return _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links)
+
+
+def weaken(memory: Memory) -> dict[str, Value]:
+    """Return the fields of an entry in a tension; its importance is lowered once, however many it stands against.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> weaken(Memory("x", "a.md", "", Location(), "T", "Text.", importance=0.5))
+        {'importance': 0.35, 'flags': ['review']}
+    """
+    flags: Value = with_words(memory, "flags", _FLAG)
+    if is_in_tension(memory):
+        return {"flags": flags}
+    return {
+        "importance": min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6))),
+        "flags": flags,
+    }
+
+
+def restore(memory: Memory) -> dict[str, Value]:
+    """Return the importance that a tension took from an entry; nothing where there was none, or where it took no share.
+
+    Example:
+        >>> from memory_kb.model import Link
+        >>> from memory_kb.model import Location
+        >>> marked = {"flags": ["review"]}
+        >>> restore(Memory("x", "a.md", "", Location(), "T", "", importance=0.35, links=(Link("y", "contradicts"),), metadata=marked))
+        {'importance': 0.5}
+    """
+    if not is_in_tension(memory) or memory.importance <= TENSION_FLOOR:
+        return {}
+    return {"importance": min(1.0, round(memory.importance / TENSION_FACTOR, 6))}
+
+
+def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Iterator[Change]:
+    """Plan to settle what stood against rejected entries alone: the flag goes, the importance comes back."""
+    lost = {one.id for one in rejected}
+    everything = list(memories)
+    live = {one.id for one in everything if one.is_live} - lost
+    for memory in everything:
+        against = {link.to for link in memory.links if link.relation == "contradicts"}
+        if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
+            values: dict[str, Value] = {
+                **restore(memory),
+                "flags": [flag for flag in memory.words("flags") if flag != _FLAG],
+            }
+            change = plan_fields(
+                memory, values, f"What it stood against was rejected: {', '.join(sorted(against & lost))}."
+            )
+            if change:
+                yield change
+
+
+FolderOf = Callable[[Location], str]
+#: Given a path, the file as it is, or None where there is none.
+ReadNote = Callable[[str], NoteText | None]
+_DECIDABLE = ("proposed", "rejected")
+#: The most days that a judgment is put off by.
+_LONGEST = 3_650
+#: The field with the day until which a person put the judgment off.
+SNOOZED = "snoozed_until"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """An entry that waits for a judgment.
+
+    Attributes:
+        proposes: `entry`, `institutional`, `inversion`, or `flag` for a live entry that has some.
+        of: the rule that an inversion would replace.
+        reason: why it is here, in one sentence.
+        approving, rejecting: what each would do, in a few words.
+        text: all that it says.
+        session: where it comes from, or None.
+        created: the day it was proposed, or None.
+    """
+
+    id: str
+    kind: str
+    status: str
+    title: str
+    scope: str
+    path: str
+    line: int
+    flags: tuple[str, ...]
+    proposes: str
+    of: str | None
+    reason: str
+    approving: str
+    rejecting: str
+    text: str = ""
+    session: str | None = None
+    created: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """An entry of the queue with its source text and what approving it would write."""
+
+    item: ReviewItem
+    text: str
+    approval: RunReport
+
+
+def is_waiting(memory: Memory) -> bool:
+    """Tell whether an entry is in the queue: proposed wherever it lies, or live with flags or an instruction from outside."""
+    return memory.status == "proposed" or (
+        memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags")))
+    )
+
+
+def is_snoozed(memory: Memory, today: date) -> bool:
+    """Return whether a person put the judgment off to a later day."""
+    until = parse_date(memory.metadata.get(SNOOZED))
+    return until is not None and until > today
+
+
+def comes_from(memory: Memory, session: str) -> bool:
+    """Return whether an entry comes from a session, named in full or by its beginning."""
+    return any(one.startswith(session) for one in (memory.word("session_id") or "", *memory.words("sources")))
+
+
+def find_waiting(memories: Iterable[Memory], today: date, session: str | None = None) -> tuple[ReviewItem, ...]:
+    """Return the queue: proposals, the newest first, then what was flagged; without what was put off.
+
+    Args:
+        memories: all entries.
+        today: the day that ages count to.
+        session: only what comes from this one, or None.
+    """
+    waiting = [
+        memory
+        for memory in memories
+        if is_waiting(memory) and not is_snoozed(memory, today) and (session is None or comes_from(memory, session))
+    ]
+    waiting.sort(key=lambda memory: (memory.path, memory.line))
+    waiting.sort(key=lambda memory: memory.created_at or "", reverse=True)
+    waiting.sort(key=lambda memory: memory.status != "proposed")
+    return tuple(make_item(memory, today) for memory in waiting)
+
+
+def make_item(memory: Memory, today: date) -> ReviewItem:
+    """Return an entry as the queue shows it."""
+    of, flags = original_of(memory), memory.words("flags")
+    if memory.is_live:
+        approving = "keeps it and takes the flag away" if flags else "puts it in use"
+        proposes, rejecting = "flag", "takes it out of use"
+    elif of:
+        proposes, approving, rejecting = (
+            "inversion",
+            f"puts it in the place of {short_id(of)}, which is retired",
+            f"leaves {short_id(of)} in use",
+        )
+    elif _is_institutional(memory):
+        proposes, approving, rejecting = "institutional", "adds it to institutional.md", "keeps it from coming back"
+    else:
+        proposes, approving, rejecting = "entry", "puts it in use", "keeps it from coming back"
+    return ReviewItem(
+        id=memory.id,
+        kind=memory.kind,
+        status=memory.status,
+        title=shorten(rule_text(memory) if memory.kind in RULE_KINDS else memory.title),
+        scope=memory.place.scope,
+        path=memory.path,
+        line=memory.line,
+        flags=flags,
+        proposes=proposes,
+        of=of,
+        reason=_explain(memory, of, today),
+        approving=approving,
+        rejecting=rejecting,
+        text=memory.text.strip(),
+        session=memory.word("session_id") or None,
+        created=memory.created_at[:10] if memory.created_at else None,
+    )
+
+
+def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> tuple[Change, ...]:
+    """Plan to leave entries out of the queue for some days.
+
+    Raises:
+        UsageError: one of them does not wait for review, or the days are none.
+    """
+    if not 0 < days <= _LONGEST:
+        raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
+    until = (today + timedelta(days=days)).isoformat()
+    for memory in wanted:
+        if not is_waiting(memory):
+            raise UsageError(f"{memory.id} does not wait for review", f"it is {memory.status}")
+    planned = (plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.") for memory in wanted)
+    return tuple(change for change in planned if change)
+
+
+def plan_edit(memory: Memory, note: NoteText, text: str) -> Change | None:
+    """Plan to put another text in the place of what a proposal says; its frontmatter stays.
+
+    Raises:
+        UsageError: it does not wait for review, or the text is empty.
+        SecretRefused: the text holds what looks like a credential.
+    """
+    if not is_waiting(memory):
+        raise UsageError(f"{memory.id} does not wait for review", f"it is {memory.status}")
+    if not text.strip():
+        raise UsageError("there is no text", f"`memory-kb review reject {memory.id}` turns it down")
+    secret = find_secret(text)
+    if secret:
+        raise SecretRefused(secret)
+    entry = find_entry(note.text, note.path, memory.id)
+    refuse_broken(entry, note.path)
+    old = note.text[entry.span.start : entry.span.end]
+    newline = newline_of(note.text)
+    tail = old[len(old.rstrip()) :] or newline
+    new = f"{note.text[entry.span.start : entry.body.start]}{newline.join(text.strip().splitlines())}{tail}"
+    return None if new == old else replace_entry(note, memory.id, new, "Review: edited.")
+
+
+def _explain(memory: Memory, of: str | None, today: date) -> str:
+    if of and not memory.is_live:
+        return f"{short_id(of)} failed too often."
+    if memory.is_unverified and not memory.words("flags"):
+        return f"It comes from outside and nobody has verified it ({UNVERIFIED})."
+    if memory.is_live:
+        evidence = read_evidence(memory)
+        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.told}"
+        return f"Flagged: {', '.join(memory.words('flags'))}{numbers if memory.kind in RULE_KINDS else ''}."
+    session = memory.word("session_id")
+    return f"Proposed{f' from session {session}' if session else ''}."
+
+
+def _is_institutional(memory: Memory) -> bool:
+    return memory.metadata.get("institutional") is True
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What an approval is planned on: all entries, the scopes' folders, the files, and the day."""
+
+    memories: Sequence[Memory]
+    folder_of: FolderOf
+    read: ReadNote
+    today: date
+
+    def is_alone(self, path: str) -> bool:
+        """Tell whether a file holds no more than one entry."""
+        return sum(memory.path == path for memory in self.memories) <= 1
+
+
+def plan_approval(wanted: Sequence[Memory], ground: Ground) -> tuple[Change, ...]:
+    """Plan to approve entries; those that are approved already change no more.
+
+    A proposal becomes active and moves from `review/` to the folder of its kind, one for the
+    institution to the `institutional.md` of its scope; a warning takes the place of the rule it
+    was made from; a flag goes. One that a person has set to active by hand is only moved.
+
+    Raises:
+        UsageError: one of them is retired or archived.
+        CannotSplice: it cannot be added to `institutional.md` without being lost in its text.
+    """
+    changes: list[Change] = []
+    taken = {memory.path for memory in ground.memories}
+    shared: dict[str, list[Memory]] = {}
+    for memory in wanted:
+        if not memory.is_live and memory.status not in _DECIDABLE:
+            raise UsageError(
+                f"{memory.id} is {memory.status} and waits for no review", f"edit its status in {memory.path}"
+            )
+        target = _find_institutional(memory, ground)
+        if target:
+            shared.setdefault(target, []).append(memory)
+            continue
+        values = _approved(memory, ground.today)
+        change = plan_fields(memory, values, "Review: approved.") if values else None
+        mine = [*([change] if change else []), *plan_replacement(memory, ground.memories)]
+        to = _find_place(memory, ground, taken)
+        if to:
+            taken.add(to)
+            mine.append(move(memory, to, "Review: approved.", memory.id))
+        together = next((one.together for one in mine if one.together), None)
+        changes += [one.joined(together) for one in mine] if together else mine
+    for target, memories in shared.items():
+        changes += _plan_institutional(target, memories, ground)
+    return tuple(changes)
+
+
+def _approved(memory: Memory, today: date) -> dict[str, Value]:
+    """Return the fields that an approval sets: none where it was given already."""
+    values: dict[str, Value] = {}
+    if not memory.is_live:
+        values["status"] = "active"
+    if memory.words("flags"):
+        values |= {**restore(memory), "flags": []}
+    return values | {"reviewed": today.isoformat()} if values or memory.is_unverified else {}
+
+
+def _find_place(memory: Memory, ground: Ground, taken: Collection[str]) -> str | None:
+    """Return the file in the folder of its kind that an entry of `review/` goes to."""
+    folder = ground.folder_of(memory.place)
+    if not memory.path.startswith(f"{folder}review/"):
+        return None
+    name = memory.path.rpartition("/")[2]
+    if not ground.is_alone(memory.path):
+        name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}.md"
+    day = f"{(parse_date(memory.created_at) or ground.today).isoformat()}/" if memory.kind == "episode" else ""
+    return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)
+
+
+def _find_institutional(memory: Memory, ground: Ground) -> str | None:
+    """Return the `institutional.md` that an entry of `review/` is meant for."""
+    folder = ground.folder_of(memory.place)
+    is_meant = (
+        _is_institutional(memory)
+        and memory.place.learning_type != "institutional"
+        and (is_in_review(memory) or not memory.is_live)
+    )
+    if not is_meant or not folder:
+        return None
+    own, beside = f"{folder}institutional.md", "institutional.md"
+    return (
+        beside
+        if memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None
+        else own
+    )
+
+
+def _plan_institutional(target: str, memories: Sequence[Memory], ground: Ground) -> list[Change]:
+    """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
+    held = ground.read(target)
+    text = held.text if held else ""
+    newline = newline_of(text)
+    changes = []
+    for memory in memories:
+        note = ground.read(memory.path)
+        if note is None:
+            raise CannotSplice(f"{memory.path} is gone")
+        entry = find_entry(note.text, memory.path, memory.id)
+        refuse_broken(entry, memory.path)
+        own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
+        own = change_fields(own, memory.path, memory.id, _approved(memory, ground.today).items())
+        before = [one.id for one in parse_document(text, target).entries]
+        own = own.rstrip().replace("\r\n", "\n").replace("\n", newline)
+        text = f"{_closed(text, newline)}{own}{newline}"
+        if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
+            raise CannotSplice(
+                f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
+            )
+        changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
+    reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
+    change = (
+        write_file(held, text, reason)
+        if held
+        else create_file(target, text, reason, memories[0].id if len(memories) == 1 else None)
+    )
+    return [one.joined(f"institutional {target}") for one in (change, *changes)]
+
+
+def _closed(text: str, newline: str) -> str:
+    """Return a text that ends in a blank line, so that an entry may follow."""
+    return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
+
+
+def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Ground) -> tuple[Change, ...]:
+    """Plan to reject entries: they stay where they are and keep their text from coming back.
+
+    What stood against one of them, and against nothing else, is settled with it.
+
+    Raises:
+        UsageError: one of them does not wait for review.
+    """
+    changes = []
+    for memory in wanted:
+        if memory.status != "rejected" and not is_waiting(memory):
+            hint = f"`memory-kb forget {memory.id}` retires it" if memory.is_live else f"it is {memory.status}"
+            raise UsageError(f"{memory.id} does not wait for review", hint)
+        values: dict[str, Value] = (
+            {} if memory.status == "rejected" else {"status": "rejected", "reviewed": ground.today.isoformat()}
+        )
+        if reason and reason.strip():
+            values["review_reason"] = " ".join(reason.split())
+        said = values.get("review_reason")
+        change = plan_fields(memory, values, f"Review: rejected, {said}." if said else "Review: rejected.")
+        changes += [change] if change else []
+    return (*changes, *plan_settlements(wanted, ground.memories))
+
+
+class Review:
+    """The verbs review list, show, scan, approve, edit, reject and snooze."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, rules: Rules) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._rules = rules
+
+    def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
+        """Return what waits for a judgment: proposals, the newest first, then live entries with flags.
+
+        What was put off is left out until its day. The filters are those of `search`; `session` leaves
+        what comes from one, named by its id or the beginning of it.
+        """
+        chosen = self._index.filters(**filters)
+        everything = EVERYTHING if not chosen.job else EVERYTHING._replace(job=chosen.job, task=chosen.task)
+        wanted = chosen._replace(
+            kinds=chosen.kinds or everything.kinds,
+            statuses=chosen.statuses or everything.statuses,
+            learning_types=chosen.learning_types or everything.learning_types,
+        )
+        return find_waiting(self._store.all(wanted), self._vault.today(), session)
+
+    def show(self, wanted: str) -> ReviewView:
+        """Return an entry of the queue with its text, and with what approving it would write.
+
+        Raises:
+            UnknownEntry: there is none.
+            UsageError: it is over, and cannot be approved.
+        """
+        from memory_kb.markdown.splice import find_entry
+
+        found = self._rules.find(wanted)
+        text = self._writer.read(found.path).text
+        entry = find_entry(text, found.path, found.id)
+        return ReviewView(
+            make_item(found, self._vault.today()),
+            text[entry.span.start : entry.span.end],
+            self.approve(found.id, dry_run=True),
+        )
+
+    def scan(self, *, dry_run: bool = False) -> ScanReport:
+        """Propose a warning in the place of every rule that failed too often.
+
+        The proposals lie in `review/` until somebody approves or rejects them.
+        """
+        from memory_kb.learning.ingest import plan_intake
+        from memory_kb.learning.inversion import ScanReport, plan_scan
+        from memory_kb.learning.playbook import RULE_KINDS
+
+        with self._store.planning(dry_run=dry_run):
+            scan = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
+            intake = self._index.read(
+                lambda index: plan_intake(
+                    scan.offers, index, self._vault.folder_of, self._vault.clock(), self._store.was_made
+                )
+            )
+            run = self._writer.run("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
+        refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
+        return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
+
+    def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
+        """Approve entries: a proposal is put in use, a flag is taken away.
+
+        Approving twice changes nothing more.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: one of them is retired or archived, or none is named.
+            CannotSplice: an entry cannot be added to `institutional.md`.
+        """
+        with self._store.planning(dry_run=dry_run):
+            found = self._find_all(wanted)
+            return self._writer.run("review approve", plan_approval(found, self.ground()), dry_run=dry_run)
+
+    def reject(self, *wanted: str, reason: str | None = None, dry_run: bool = False) -> RunReport:
+        """Reject entries: they stay where they are, and keep the same text from coming back.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: one of them does not wait for review, or none is named.
+        """
+        with self._store.planning(dry_run=dry_run):
+            found = self._find_all(wanted)
+            return self._writer.run("review reject", plan_rejection(found, reason, self.ground()), dry_run=dry_run)
+
+    def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
+        """Put another text in the place of what a proposal says; it goes on waiting.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: it does not wait for review, or there is no text.
+            SecretRefused: the text holds what looks like a credential.
+            CannotSplice: its frontmatter cannot be read.
+        """
+        with self._store.planning(dry_run=dry_run):
+            found = self._rules.find(wanted)
+            change = plan_edit(found, self._writer.read(found.path), text)
+            return self._writer.run("review edit", [change] if change else [], dry_run=dry_run)
+
+    def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
+        """Leave entries out of the queue for some days.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: one of them does not wait for review, or none is named.
+        """
+        with self._store.planning(dry_run=dry_run):
+            plan = plan_snooze(self._find_all(wanted), self._vault.today(), days)
+            return self._writer.run("review snooze", plan, dry_run=dry_run)
+
+    def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
+        """Return entries that are named, each once."""
+        if not wanted:
+            raise UsageError("no entry is named", "`memory-kb review list` shows what waits")
+        found = {(memory.path, memory.id): memory for memory in map(self._rules.find, wanted)}
+        return tuple(found.values())
+
+    def ground(self) -> Ground:
+        from memory_kb.store.files import read_if_there
+        from memory_kb.store.plan import NoteText
+
+        def read(path: str) -> NoteText | None:
+            data = read_if_there(path, self._vault.resolve(path))
+            return None if data is None else NoteText(path, data)
+
+        return Ground(self._store.all(), self._vault.folder_of, read, self._vault.today())

@@ -1,0 +1,186 @@
+"""Evidence of past sessions for or against a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.learning.duplicates import likeness
+from memory_kb.learning.ingest import Verdict
+from memory_kb.model import EVERYTHING
+from memory_kb.search.query import parse_words
+from memory_kb.store.plan import Memory
+
+if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.ingest import Gate, Offer
+    from memory_kb.store.session_log import SessionFiles
+    from memory_kb.vault import Vault
+
+
+#: Sessions that accept a rule, sessions that reject one, and how alike an existing one says the same.
+ACCEPTING, REJECTING, ALIKE = 5, 3, 0.85
+_SHORTEST = 15
+DRAFT_CONFIDENCE = 0.4
+_KEYWORDS, _TELLING = 3, 4
+
+
+class Evidence(NamedTuple):
+    """How many past sessions about a rule's words ended well, and how many badly."""
+
+    successes: int = 0
+    failures: int = 0
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Return both together.
+
+        Example:
+            >>> Evidence(2, 0).plus(Evidence(3, 1))
+            Evidence(successes=5, failures=1)
+        """
+        return Evidence(self.successes + other.successes, self.failures + other.failures)
+
+
+class Near(NamedTuple):
+    """The rule that says nearly the same, and how nearly."""
+
+    rule: Memory
+    similarity: float
+
+
+def judge_rule(text: str, evidence: Evidence, near: Near | None = None) -> Verdict:
+    """Return what becomes of a proposed rule.
+
+    Example:
+        >>> judge_rule("Run the migrations first.", Evidence(5, 0)).decision, judge_rule("Run the migrations first.", Evidence(0, 3)).decision
+        ('accept', 'reject')
+        >>> judge_rule("Run the migrations first.", Evidence(4, 1))
+        Verdict(decision='draft', reason='4 sessions speak for it and 1 against', confidence=0.4, existing=None)
+    """
+    if len(" ".join(text.split())) < _SHORTEST:
+        return Verdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
+    if near and near.similarity >= ALIKE:
+        return Verdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
+    good, bad = evidence
+    told = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
+    if good >= ACCEPTING and not bad:
+        return Verdict("accept", told)
+    if bad >= REJECTING and not good:
+        return Verdict("reject", told)
+    return Verdict("draft", told, DRAFT_CONFIDENCE)
+
+
+def find_nearest(text: str, rules: Iterable[Memory]) -> Near | None:
+    """Return the live rule or pitfall that is most like a text; one that says the opposite is not.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> rule = Memory("r1", "a.md", "", Location(), "T", "Run the migrations first.", kind="rule")
+        >>> find_nearest("run the migrations first", [rule]).similarity, find_nearest("never run the migrations first", [rule])
+        (1.0, None)
+    """
+    found = [Near(one, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")]
+    best = max(found, key=lambda near: near.similarity, default=None)
+    return best if best and best.similarity > 0 else None
+
+
+def keywords(text: str) -> tuple[str, ...]:
+    """Return the words of a rule that past sessions are searched for, the longest first.
+
+    Example:
+        >>> keywords("Always run the database migrations before the integration tests.")
+        ('integration', 'migrations', 'database')
+    """
+    words = list(dict.fromkeys(word.strip('"') for word in parse_words(text).terms))
+    telling = [word for word in words if len(word) >= _TELLING] or words
+    return tuple(sorted(telling, key=len, reverse=True))[:_KEYWORDS]
+
+
+#: Sessions looked at for and against a rule.
+_MOST_SESSIONS = 200
+_RULES = EVERYTHING._replace(kinds=("rule", "pitfall"))
+
+
+class SessionEvidence:
+    """The gate that a rule passes which a machine found."""
+
+    def __init__(self, vault: Vault, store: EntryStore, sessions: SessionFiles) -> None:
+        self._vault = vault
+        self._store = store
+        self._sessions = sessions
+
+    def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
+        """Return what judges the rules among what was extracted from a session; nothing else needs evidence.
+
+        Past sessions are searched for the words of a rule's title. Only what holds where the rule
+        would stand can say the same.
+        """
+        if not any(offer.draft.kind == "rule" for offer in offers):
+            return None
+        known = [rule for rule in self._store.all(_RULES) if not rule.is_in_people_file]
+
+        def weigh(offer: Offer) -> Verdict | None:
+            if offer.draft.kind != "rule":
+                return None
+            evidence = self.session_evidence(
+                offer.draft.title or offer.draft.text, without=[offer.origin] if offer.origin else ()
+            )
+            rules = (rule for rule in known if offer.place.is_within(rule.place))
+            return judge_rule(offer.draft.text, evidence, find_nearest(offer.draft.text, rules))
+
+        return weigh
+
+    def weigh_rule(
+        self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
+    ) -> Verdict:
+        """Return what past sessions, and the rules there are, make of a rule that somebody proposes.
+
+        Five sessions about its words that ended well and none that ended badly accept it, three that ended
+        badly and none that ended well reject it; else it is a draft. One that says nearly the same is marked instead.
+        """
+        from memory_kb.model import make_place
+
+        place = make_place(scope, job, task)
+        known = (rule for rule in self._store.all(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
+        return judge_rule(text, self.session_evidence(text), find_nearest(text, known))
+
+    def session_evidence(self, text: str, without: Collection[str] = ()) -> Evidence:
+        """Return how past sessions about the words of a rule ended.
+
+        `without` are sessions that do not count, such as the one that the rule comes from.
+        """
+        from memory_kb.index.event_search import SessionIndex
+        from memory_kb.store.events import EventFilter
+
+        words = keywords(text)
+        if not words:
+            return Evidence()
+        query = " AND ".join(f'"{word}"' for word in words)
+        index = SessionIndex(self._vault.machine)
+        try:
+            index.sync()
+            sessions = dict.fromkeys(
+                hit.session
+                for hit in index.search(query, EventFilter(), 10 * _MOST_SESSIONS)
+                if hit.session not in without
+            )
+            ends = [
+                index.search("", EventFilter(types=("end",), session=session), 1)
+                for session in list(sessions)[:_MOST_SESSIONS]
+            ]
+        finally:
+            index.close()
+        outcomes = [self._outcome_at(hit.session, hit.offset) for hits in ends for hit in hits]
+        return Evidence(outcomes.count("success"), outcomes.count("failure"))
+
+    def _outcome_at(self, session: str, offset: int) -> str | None:
+        """Return the outcome that the end of a session names."""
+        from memory_kb.store.events import NoEvent
+        from memory_kb.store.session_log import read_lines
+
+        try:
+            event = next(read_lines(self._sessions.path(session), offset)).parse()
+        except (OSError, StopIteration, NoEvent):
+            return None
+        outcome = (event.args or {}).get("outcome") if event else None
+        return outcome if isinstance(outcome, str) else None

@@ -1,0 +1,298 @@
+"""List, select, credit and sweep the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.confidence import DEMOTION, MATURITIES, REMOVAL, find_flag, mature, read_evidence
+from memory_kb.learning.inversion import spot_of, targets_of
+from memory_kb.learning.playbook import is_rule, was_looked_at
+from memory_kb.markdown.splice import Value
+from memory_kb.model import EVERYTHING, FilterWords, RunReport, make_filters, make_place
+from memory_kb.store.plan import Change, Memory, plan_fields
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.playbook import Rule, Selection
+    from memory_kb.learning.playbook_file import Imported, ImportReport
+    from memory_kb.model import Filters, RunReport
+    from memory_kb.providers.models import Models
+    from memory_kb.store.plan import Memory
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+class Sweep(NamedTuple):
+    """What a sweep finds: the ids that rise, fall, and are candidates, and the changes to make."""
+
+    promoted: tuple[str, ...]
+    demoted: tuple[str, ...]
+    flagged: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep did or would do; `flagged` are all that are candidates now, new ones or not."""
+
+    promoted: tuple[str, ...]
+    demoted: tuple[str, ...]
+    flagged: tuple[str, ...]
+    run: RunReport
+
+
+def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
+    """Plan to move rules between their levels, and to flag those that are worth a look.
+
+    The decay is computed and never stored, since it would compound from sweep to sweep; only
+    `maturity` and `flags` are written. A rule moves one level a day at most: the day of its last
+    move is its `maturity_since`. A flag goes when its reason does; one that a person took away in
+    the review comes back only after a new outcome. Rules whose inversion is proposed wait for
+    that. Nothing is ever deleted.
+    """
+    held = list(memories)
+    waiting = targets_of(held)
+    promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change]()
+    for memory in held:
+        if not is_rule(memory) or spot_of(memory.id, memory) in waiting:
+            continue
+        values, reasons = dict[str, Value](), list[str]()
+        evidence = read_evidence(memory)
+        level = mature(evidence, today, is_pinned=memory.is_pinned)
+        if level != evidence.maturity and memory.day("maturity_since") != today:
+            is_up = MATURITIES.index(level) > MATURITIES.index(evidence.maturity)
+            (promoted if is_up else demoted).append(memory.id)
+            values = {"maturity": level, "maturity_since": today.isoformat()}
+            word = "Promotion" if is_up else "Demotion"
+            reasons.append(
+                f"{word} to {level}: confidence {evidence.decayed(today):g} after {evidence.applications} applications."
+            )
+        flag = None if memory.is_pinned or was_looked_at(memory) else find_flag(evidence, today)
+        flags = [word for word in memory.words("flags") if word not in (DEMOTION, REMOVAL)] + ([flag] if flag else [])
+        if flag:
+            flagged.append(memory.id)
+        if tuple(flags) != memory.words("flags"):
+            values["flags"] = flags
+            reasons.append(
+                f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.told}."
+                if flag
+                else "No candidate any more."
+            )
+        change = plan_fields(memory, values, " ".join(reasons)) if values else None
+        if change:
+            changes.append(change)
+    return Sweep(tuple(promoted), tuple(demoted), tuple(flagged), tuple(changes))
+
+
+class Rules:
+    """The verbs rules list, select, feedback, import and export, and sweep."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._models = models
+
+    def list(self, **filters: Unpack[FilterWords]) -> tuple[Rule, ...]:
+        """Return the rules and pitfalls in force, the surest first.
+
+        The filters are those of `search`. Of the same id at two scopes the most specific is listed.
+        """
+        from memory_kb.learning.playbook import load_merged, make_rule
+
+        chosen = self._index.filters(**filters)
+        fitting = {(memory.path, memory.id) for memory in self._store.all(chosen)} if filters else None
+        rules = (
+            make_rule(memory, self._vault.today())
+            for memory in load_merged(self._store.all(_visible(chosen)))
+            if fitting is None or (memory.path, memory.id) in fitting
+        )
+        return tuple(sorted(rules, key=lambda rule: (-rule.confidence, rule.id, rule.path)))
+
+    def select(
+        self,
+        labels: Sequence[str] = (),
+        type: str | None = None,
+        *,
+        job: str | None = None,
+        task: str | None = None,
+        max_tokens: int | None = None,
+        max_rules: int | None = None,
+    ) -> Selection:
+        """Return the rules and pitfalls for a task with these labels and of this type.
+
+        Both lists together cost at most 500 tokens and hold at most 10 rules. Candidates for removal, and
+        rules whose inversion is proposed, wait for a person's judgment.
+
+        Raises:
+            UsageError: a task is named without its job.
+        """
+        from memory_kb.learning.inversion import set_aside
+        from memory_kb.learning.playbook import MAX_RULES, MAX_TOKENS, select_rules
+
+        words = (labels,) if isinstance(labels, str) else tuple(labels)
+        return select_rules(
+            set_aside(self._store.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
+            words,
+            type,
+            self._vault.today(),
+            max_tokens=MAX_TOKENS if max_tokens is None else max_tokens,
+            max_rules=MAX_RULES if max_rules is None else max_rules,
+            count=self._models.counter.count,
+        )
+
+    def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
+        """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`.
+
+        Each call is one more outcome. `helpful` and `harmful` mean success and failure.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+            UsageError: it is no rule in use, or there is no such outcome.
+        """
+        from memory_kb.learning.playbook import is_rule, plan_feedback
+
+        credit = read_outcome(outcome)
+        with self._store.planning(dry_run=dry_run):
+            found = self.find(wanted)
+            if not is_rule(found):
+                what = f"a {found.kind}, not a rule" if found.kind not in ("rule", "pitfall") else "no rule in use"
+                hint = (
+                    "`memory-kb skills feedback` is for skills"
+                    if found.kind == "skill"
+                    else f"`memory-kb show {found.id}` shows it"
+                )
+                raise UsageError(f"{found.id} is {what}", hint)
+            because = " ".join((reason or "").split())
+            said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
+            today = self._vault.today()
+            return self._store.carry_out(
+                "rules feedback",
+                lambda memories: [
+                    change
+                    for memory in memories
+                    if (memory.path, memory.id) == (found.path, found.id)
+                    and (change := plan_feedback(memory, credit, today, said))
+                ],
+                dry_run=dry_run,
+            )
+
+    def sweep(self, *, dry_run: bool = False) -> SweepReport:
+        """Move rules between their levels of maturity, and flag those worth a look.
+
+        A rule moves one level a day at most. Nothing is deleted; the decay itself is never written.
+        """
+        today = self._vault.today()
+        with self._store.planning(dry_run=dry_run):
+            found = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
+            run = self._store.carry_out(
+                "sweep", lambda memories: plan_sweep(memories, today).changes, found.changes, dry_run=dry_run
+            )
+        left = {conflict.id for conflict in run.conflicts}
+        promoted, demoted = (tuple(one for one in ids if one not in left) for ids in (found.promoted, found.demoted))
+        return SweepReport(promoted, demoted, found.flagged, run)
+
+    def import_(
+        self,
+        source: str | Path,
+        *,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> ImportReport:
+        """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
+
+        What is known stays as it is, so importing a file again changes nothing.
+
+        Raises:
+            UnreadableInput: the file cannot be read, or holds no list of rules.
+            UsageError: the place makes no sense.
+        """
+        from memory_kb.learning.playbook_file import ImportReport, Room, parse_rules, plan_import
+
+        place = make_place(scope, job, task)
+        if place.job and not self._vault.memory:
+            raise UsageError(
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
+        try:
+            text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
+        except OSError as exc:
+            raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", "name a playbook.yaml") from exc
+        file = parse_rules(text, str(source))
+        folder = self._vault.folder_of(place)
+        with self._store.planning(dry_run=dry_run):
+
+            def plan(index: SqliteIndex) -> tuple[Sequence[Imported], Sequence[Change]]:
+                taken = frozenset(entry.source for entry in index.entries(EVERYTHING))
+                return plan_import(file.rules, index, Room(place, folder, taken), self._vault.clock())
+
+            done, changes = self._index.read(plan)
+            run = self._writer.run("rules import", changes, dry_run=dry_run)
+        return ImportReport(tuple(done), file.problems, run)
+
+    def export(self, **filters: Unpack[FilterWords]) -> str:
+        """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""
+        from memory_kb.learning.playbook import load_merged
+        from memory_kb.learning.playbook_file import export_rules
+
+        listed = {(rule.path, rule.id) for rule in self.list(**filters)}
+        return export_rules(
+            memory
+            for memory in load_merged(self._store.all(_visible(EVERYTHING)))
+            if (memory.path, memory.id) in listed
+        )
+
+    def find(self, wanted: str) -> Memory:
+        """Return the entry that an id, its unique beginning or `path.md:LINE` names.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        from memory_kb.index import listing as inventory
+        from memory_kb.store.plan import make_memory
+
+        def find(index: SqliteIndex) -> Memory:
+            entry = inventory.find(self._vault, index, wanted)
+            return next(
+                one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id
+            )
+
+        return self._index.read(find)
+
+
+def _visible(filters: Filters) -> Filters:
+    """Return filters for the rules that a job and task see, of any status: a retired one hides one of a wider scope."""
+    from memory_kb.learning.playbook import RULE_KINDS
+
+    return EVERYTHING._replace(kinds=RULE_KINDS, job=filters.job, task=filters.task)
+
+
+def read_outcome(word: str) -> str:
+    """Return the outcome that a word means.
+
+    Raises:
+        UsageError: none.
+
+    Example:
+        >>> read_outcome("helpful"), read_outcome("partial")
+        ('success', 'mixed')
+    """
+    from memory_kb.learning.confidence import OUTCOMES
+
+    known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
+    if word.lower() not in known:
+        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(OUTCOMES)}")
+    return known[word.lower()]

@@ -1,1 +1,0 @@
-"""The playbook: rules, their confidence, and what a person has to decide."""

@@ -1,0 +1,438 @@
+"""Skills: finding the one to try, keeping them, and telling how they did."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import Forgotten, UnreadableInput, UsageError
+from memory_kb.learning.skill_files import CATALOGUES, SkillBatch, read_sources, write_out
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters, make_place
+from memory_kb.store.bodies import read_body, whole_text
+from memory_kb.store.logs import log_shown
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.skill_files import KeptSkill
+    from memory_kb.learning.skills import (
+        Skill,
+        SkillDraft,
+        SkillMoved,
+        SkillSearch,
+        SkillsExported,
+        SkillsImported,
+        SkillWritten,
+    )
+    from memory_kb.search.service import Searching
+    from memory_kb.store.plan import Change, Memory
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+#: Passages for each skill that is looked for: a long one may be found by several.
+_PASSAGES = 4
+_OUTCOMES = ("success", "failure")
+
+
+class Skills:
+    """The verbs skills search, rank, create, feedback, and procedure."""
+
+    def __init__(
+        self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, searching: Searching
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._searching = searching
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int = 5,
+        seed: int | None = None,
+        job: str | None = None,
+        task: str | None = None,
+    ) -> SkillSearch:
+        """Return the skills that fit a query, in the order in which to try them.
+
+        A search of the skills gives the candidates, a sample of what is known of each its place.
+        Without a query all compete.
+
+        Args:
+            query: what is to be done, in words.
+            limit: the most skills to return.
+            seed: makes the order the same every time.
+            job: hide the skills of other jobs, and with `task` those of other tasks.
+
+        Raises:
+            UsageError: a task is named without its job.
+        """
+        from memory_kb.learning.skills import SkillSearch, choose_candidates, count_pool, rank_skills, usable_skills
+        from memory_kb.search.candidates import Request
+
+        limit = max(0, limit)
+        memories = self.skills(job, task)
+        skills = usable_skills(memories)
+        mode = "all"
+        degraded: tuple[str, ...] = ()
+        if query.strip():
+            filters = make_filters(kind=["skill"], status=sorted(LIVE_STATUSES), job=job, task=task)
+            request = Request(query, filters, _PASSAGES * count_pool(limit))
+            result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
+            mode, degraded = result.mode, result.degraded
+            skills = choose_candidates(result.hits, skills, limit)
+        chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
+        log_shown(self._vault, "skills search", (skill.id for skill in chosen), query=query or None, task=task)
+        whole = {(memory.path, memory.id): memory for memory in memories}
+        chosen = tuple(replace(skill, text=whole_text(self._writer, whole[skill.path, skill.id])) for skill in chosen)
+        return SkillSearch(query, mode, chosen, degraded)
+
+    def rank(
+        self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None
+    ) -> tuple[Skill, ...]:
+        """Return all live skills, best first, by a sample, the mean or the upper bound.
+
+        Raises:
+            UsageError: there is no such order.
+        """
+        from memory_kb.learning.skills import rank_skills, usable_skills
+
+        return rank_skills(usable_skills(self.skills(job, task)), by, _random(seed))
+
+    def create(
+        self,
+        name: str,
+        description: str | None = None,
+        *,
+        template: str | None = None,
+        steps: Sequence[str] | None = None,
+        prerequisites: Sequence[str] | None = None,
+        errors: Sequence[str] | None = None,
+        exit_criteria: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        created_by: str | None = None,
+        source: str | None = None,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillWritten:
+        """Keep a skill, or change the one of that name in the same scope.
+
+        What is not given stays as it is there, its counters too.
+
+        Args:
+            name: what it is called; names differ in more than case.
+            description: what it is for, and when to use it.
+            template: a prompt or a piece of code, with `{parameters}`.
+            steps: what to do, in order.
+            prerequisites: what must be there before.
+            errors: what goes wrong, each as `error: fix`.
+            exit_criteria: how to tell that it is done.
+            tags: words to find it by.
+            created_by: who made it.
+            source: how it is known.
+            scope: `project` or `global`; `job` and `task` say which.
+            job: the job it belongs to.
+            task: the task of that job.
+            force: keep it though one of that name was forgotten.
+            dry_run: write nothing; the run tells what would be.
+
+        Raises:
+            UsageError: it has no name, or the call makes no sense.
+            SecretRefused: it holds what looks like a credential.
+            Forgotten: one of that name was forgotten, and `force` is not set.
+        """
+        from memory_kb.learning.skills import SkillDraft, SkillText, check_skill
+
+        text = SkillText(
+            name, description, _filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria), template
+        )
+        draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
+        return self._keep_skill(
+            "skills create", check_skill(draft), self.skill_place(scope, job, task), force=force, dry_run=dry_run
+        )
+
+    def procedure(
+        self,
+        name: str,
+        steps: Sequence[str],
+        context: str | None = None,
+        *,
+        tags: Sequence[str] | None = None,
+        source: str | None = None,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillWritten:
+        """Save a workflow with its steps; one of that name is brought up to date.
+
+        `context` says where it applies, and is the skill's description.
+
+        Raises:
+            UsageError: there are no steps, or no name.
+            SecretRefused: it holds what looks like a credential.
+            Forgotten: one of that name was forgotten, and `force` is not set.
+        """
+        from memory_kb.learning.skills import SkillDraft, SkillText, check_skill
+
+        kept = tuple(filter(str.strip, steps))
+        if not kept:
+            raise UsageError(
+                "a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."'
+            )
+        draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
+        return self._keep_skill(
+            "procedure", check_skill(draft), self.skill_place(scope, job, task), force=force, dry_run=dry_run
+        )
+
+    def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
+        """Count that a skill worked, or did not.
+
+        It is named by its id, its name, or the unique beginning of its id.
+
+        Raises:
+            UsageError: the outcome is neither `success` nor `failure`.
+            UnknownEntry: there is no such skill.
+        """
+        from memory_kb.learning.playbook import plan_feedback
+        from memory_kb.learning.skills import SkillWritten, find_skill, name_of
+
+        if outcome not in _OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
+
+        def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+            skill = find_skill(memories, wanted)
+            change = plan_feedback(skill, outcome, self._vault.clock().date(), f"It was tried: {outcome}.")
+            return (change,) if change else ()
+
+        with nullcontext() if dry_run else self._writer.lock():
+            skill = find_skill(self.skills(), wanted)
+            run = self._store.carry_out("skills feedback", plan, dry_run=dry_run)
+        return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
+
+    def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
+        """Return every skill, whatever its status, that a job and task see."""
+        chosen = make_filters(job=job, task=task)
+        return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
+
+    def skill_place(self, scope: str, job: str | None, task: str | None) -> Location:
+        place = make_place(scope, job, task)
+        if place.job and not self._vault.memory:
+            raise UsageError(
+                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
+        return place
+
+    def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
+        from memory_kb.learning.skills import SkillWritten, find_same, name_of, plan_new_skill, plan_skill_update
+
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
+            memories = self.skills()
+            try:
+                same = find_same(memories, draft, place)
+            except Forgotten:
+                if not force:
+                    raise
+                same = None
+            if same is None:
+                entry_id, path = self.name_skill(draft, place, memories)
+                change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Told to keep it.")
+                return SkillWritten(
+                    entry_id, draft.text.name, path, "created", self._writer.run(verb, [change], dry_run=dry_run)
+                )
+            found = same
+
+            def plan(path: str) -> list[Change]:
+                change = plan_skill_update(self._writer.read(path), found.id, draft, "Told to change it.")
+                return [change] if change else []
+
+            run = self._writer.run(verb, plan(found.path), replan=plan, dry_run=dry_run)
+        action = "updated" if run.changes or run.conflicts else "unchanged"
+        return SkillWritten(found.id, name_of(found), found.path, action, run)
+
+    def name_skill(
+        self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()
+    ) -> tuple[str, str]:
+        """Return the id and path of a new skill.
+
+        An id that another entry has, in any scope, is taken, unless that is a skill of the same
+        name, which the new one is to stand before.
+        """
+        from memory_kb.learning.skills import key_of, make_slug, name_of, name_skill
+
+        folder = self._vault.folder_of(place)
+        key = key_of(draft.text.name)
+        stands_before = {
+            memory.id for memory in memories if key_of(name_of(memory)) == key and memory.place[:3] != place[:3]
+        }
+        beginnings = {make_slug(draft.text.name), *([draft.id] if draft.id else [])}
+        taken = self._index.read(
+            lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)}
+        )
+        here = {memory.id for memory in memories if memory.place[:3] == place[:3]}
+        named = name_skill(
+            draft,
+            (taken - stands_before) | (taken & here) | set(planned),
+            lambda file: f"{folder}{file}" not in planned and not self._vault.resolve(f"{folder}{file}").exists(),
+        )
+        return named.id, f"{folder}{named.file}"
+
+    def import_(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        update: bool = False,
+        with_files: bool = False,
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillsImported:
+        """Bring skills in from a catalogue, a `SKILL.md`, or a folder with any number of both.
+
+        Outcomes come with them. A skill that is there already keeps its text, and gets those
+        outcomes it has fewer of; importing again changes nothing.
+
+        Args:
+            source: the file or folder.
+            update: take the text of the file over where a skill is there already.
+            with_files: copy the files beside a `SKILL.md` too; else they are only listed.
+            scope: `project` or `global`; `job` and `task` say which.
+            job: the job they belong to.
+            task: the task of that job.
+            force: bring in what was forgotten before.
+            dry_run: write nothing; the run tells what would be.
+
+        Raises:
+            UnreadableInput: there is no such file, or no skill in it.
+        """
+        from memory_kb.learning.skills import SkillsImported
+
+        place = self.skill_place(scope, job, task)
+        problems: list[Problem] = []
+        sources = list(read_sources(Path(source).expanduser(), problems))
+        if not sources and not problems:
+            raise UnreadableInput(
+                f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some"
+            )
+        with nullcontext() if dry_run else self._writer.lock(place.scope):
+            batch = SkillBatch(
+                self.skills(), self.name_skill, self._vault, self._writer, place, update=update, force=force
+            )
+            for one in sources:
+                batch.take(one)
+                if with_files and one.folder:
+                    batch.copy(one, problems)
+            run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
+        return SkillsImported(tuple(batch.moved), run, tuple(problems))
+
+    def export(
+        self,
+        target: str | os.PathLike[str],
+        names: Sequence[str] = (),
+        *,
+        with_files: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> SkillsExported:
+        """Write skills to a catalogue (a name that ends in .yaml), or as folders with a `SKILL.md`.
+
+        A file that is there and says something else is left unless `force` is set.
+
+        Args:
+            target: the catalogue, or the folder to put the folders in.
+            names: ids or names of skills; all of them when there are none.
+            with_files: write the files that were imported with them too.
+            force: replace files.
+            dry_run: write nothing.
+
+        Raises:
+            UnknownEntry: there is no such skill.
+            UnreadableInput: something cannot be written.
+        """
+        from memory_kb.learning.playbook import in_force
+        from memory_kb.learning.skill_files import plain_name, render_catalogue, render_skill_file
+        from memory_kb.learning.skills import SkillsExported, find_skill, is_usable, name_of
+        from memory_kb.text import encode
+
+        memories = self.skills()
+        chosen = [find_skill(memories, name) for name in names] or [
+            memory for memory in in_force(memories) if is_usable(memory)
+        ]
+        kept = [self._read_skill(memory) for memory in {(memory.path, memory.id): memory for memory in chosen}.values()]
+        goal = Path(target).expanduser()
+        if goal.suffix.lower() in CATALOGUES:
+            written = write_out("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)
+            return SkillsExported((written,) if kept else ())
+        if goal.exists() and not goal.is_dir():
+            raise UsageError(f"{target} is not a folder", "name a folder, or a catalogue whose name ends in .yaml")
+        taken: list[str] = []
+        files: list[SkillMoved] = []
+        problems: list[Problem] = []
+        for one in kept:
+            name = name_of(one.memory)
+            taken.append(plain_name(name, taken))
+            folder = goal / taken[-1]
+            files.append(
+                write_out(
+                    name,
+                    one.memory.id,
+                    folder / "SKILL.md",
+                    encode(render_skill_file(one, taken[-1])),
+                    force=force,
+                    dry_run=dry_run,
+                )
+            )
+            for inner, data in self._bundled(one, problems) if with_files else ():
+                files.append(write_out(name, one.memory.id, folder / inner, data, force=force, dry_run=dry_run))
+        return SkillsExported(tuple(files), tuple(problems))
+
+    def _read_skill(self, memory: Memory) -> KeptSkill:
+        from memory_kb.learning.skill_files import KeptSkill
+
+        return KeptSkill(memory, read_body(self._writer, memory))
+
+    def _bundled(self, kept: KeptSkill, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+        base = self._vault.resolve(kept.memory.path.removesuffix(".md"))
+        for inner in kept.memory.words("bundled_files"):
+            file = base / inner
+            try:
+                if not file.resolve().is_relative_to(base.resolve()):
+                    problems.append(
+                        Problem(
+                            kept.memory.path, kept.memory.line, f"{inner} leads out of the skill's folder; not written"
+                        )
+                    )
+                    continue
+                yield inner, file.read_bytes()
+            except OSError as exc:
+                problems.append(
+                    Problem(
+                        kept.memory.path,
+                        kept.memory.line,
+                        f"{inner} was not copied in with the skill ({exc.strerror}); not written",
+                    )
+                )
+
+
+def _filled(items: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if items is None else tuple(filter(str.strip, items))
+
+
+def _random(seed: int | None) -> Random:
+    from random import Random
+
+    return Random(seed)  # noqa: S311 - it orders skills

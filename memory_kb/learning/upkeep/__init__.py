@@ -1,1 +1,0 @@
-"""Looking after what is there: counting, merging, promoting, retiring."""

@@ -1,0 +1,283 @@
+"""Hover, diagnostics, code actions, edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from lsprotocol.types import (
+    CodeAction,
+    CodeActionKind,
+    CreateFile,
+    CreateFileOptions,
+    DeleteFile,
+    Diagnostic,
+    DiagnosticSeverity,
+    OptionalVersionedTextDocumentIdentifier,
+    Position,
+    Range,
+    TextDocumentEdit,
+    TextEdit,
+    WorkspaceEdit,
+)
+
+from memory_kb.index.lint import Remark, choices_near
+from memory_kb.learning.drafting import Standing
+from memory_kb.lsp.places import Page, Ruler
+from memory_kb.markdown.fields import FIELDS, read_words
+from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
+from memory_kb.store.render_changes import Composition, FileOutcome
+from memory_kb.text import decode, short_id, shorten
+
+SOURCE = "memory-kb"
+_WEIGHTS = {
+    "error": DiagnosticSeverity.Error,
+    "warning": DiagnosticSeverity.Warning,
+    "hint": DiagnosticSeverity.Information,
+}
+_CHOICES = {name: field.choices for name, field in FIELDS.items() if field.form == "choice"}
+_UP = {"task": "its job", "job": "the project", "project": "the home"}
+
+
+def to_diagnostic(page: Page, remark: Remark) -> Diagnostic:
+    """Return a remark as an editor shows it."""
+    return Diagnostic(
+        range=page.ruler.range(remark.span),
+        message=remark.message,
+        severity=_WEIGHTS[remark.weight],
+        code=remark.code,
+        source=SOURCE,
+        data={"about": remark.about},
+    )
+
+
+def offer_actions(page: Page, offset: int, place: Location, said: Sequence[Diagnostic]) -> Iterator[CodeAction]:
+    """Yield what can be done at a place; what it changes is worked out when one is chosen.
+
+    Args:
+        page: the note.
+        offset: the place in its text.
+        place: the scope of the note.
+        said: what was said of that place.
+    """
+    entry = page.entry_at(offset)
+    mine = [one for one in said if one.source == SOURCE]
+    for one in mine:
+        yield from _corrections(page, one)
+    if entry is None or entry.metadata.keys().isdisjoint(("id", "kind", "type")):
+        return
+    for one in mine:
+        if one.code == "twin" and entry.status in LIVE_STATUSES and _about(one):
+            yield _action(
+                f"Merge with {short_id(_about(one))}", CodeActionKind.QuickFix, page, entry, "merge", _about(one), one
+            )
+    if entry.status == "proposed" or (entry.status in LIVE_STATUSES and read_words(entry.metadata.get("flags"))):
+        yield _action("Approve this entry", CodeActionKind.Refactor, page, entry, "approve")
+    if entry.status in LIVE_STATUSES:
+        if place.scope in _UP:
+            yield _action(f"Promote this entry to {_UP[place.scope]}", CodeActionKind.Refactor, page, entry, "promote")
+        yield _action("Retire this entry", CodeActionKind.Refactor, page, entry, "retire")
+
+
+def _action(
+    title: str,
+    kind: CodeActionKind,
+    page: Page,
+    entry: Entry,
+    action: str,
+    other: str = "",
+    about: Diagnostic | None = None,
+) -> CodeAction:
+    data: Mapping[str, Any] = {"action": action, "path": page.path, "id": entry.id, "other": other}
+    return CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
+
+
+def _corrections(page: Page, said: Diagnostic) -> Iterator[CodeAction]:
+    """Yield the words that a field may have had in mind."""
+    field = _about(said)
+    if said.code != "field" or field not in _CHOICES:
+        return
+    start, end = page.ruler.offset(said.range.start), page.ruler.offset(said.range.end)
+    for number, word in enumerate(choices_near(page.text[start:end], _CHOICES, field)):
+        edit = WorkspaceEdit(changes={page.uri: [TextEdit(said.range, word)]})
+        yield CodeAction(
+            title=f"Change to {word}",
+            kind=CodeActionKind.QuickFix,
+            edit=edit,
+            diagnostics=[said],
+            is_preferred=number == 0,
+        )
+
+
+def _about(said: Diagnostic) -> str:
+    data: Any = said.data
+    about = data.get("about") if isinstance(data, dict) else getattr(data, "about", None)
+    return about if isinstance(about, str) else ""
+
+
+#: Longer files are compared at their two ends alone.
+_MANY_LINES = 5_000
+
+
+class Place(NamedTuple):
+    """How an editor knows a file: its address, and its version where it is open."""
+
+    uri: str
+    version: int | None = None
+
+
+PlaceOf = Callable[[str], Place]
+
+
+def make_workspace_edit(
+    made: Composition, place_of: PlaceOf, encoding: str, *, has_operations: bool
+) -> WorkspaceEdit | None:
+    """Return a composition as an edit; None where the editor cannot make or delete files and it needs that."""
+    changes: list[TextDocumentEdit | CreateFile | DeleteFile] = []
+    for file in made.files:
+        place = place_of(file.path)
+        if file.before is not None and file.after is not None:
+            changes.append(_edit(place, text_edits(_text(file.before), _text(file.after), encoding)))
+        elif not has_operations:
+            return None
+        else:
+            changes += _operations(file, place)
+    # What is made comes before what is deleted, so that nothing is ever nowhere.
+    changes.sort(key=lambda one: isinstance(one, DeleteFile))
+    return WorkspaceEdit(document_changes=changes)
+
+
+def _operations(file: FileOutcome, place: Place) -> Iterator[TextDocumentEdit | CreateFile | DeleteFile]:
+    if file.after is None:
+        yield DeleteFile(uri=place.uri)
+    else:
+        yield CreateFile(uri=place.uri, options=CreateFileOptions(overwrite=False, ignore_if_exists=False))
+        start = Position(0, 0)
+        yield _edit(Place(place.uri), [TextEdit(Range(start, start), _text(file.after))])
+
+
+def _edit(place: Place, edits: Sequence[TextEdit]) -> TextDocumentEdit:
+    return TextDocumentEdit(OptionalVersionedTextDocumentIdentifier(uri=place.uri, version=place.version), list(edits))
+
+
+def _text(data: bytes) -> str:
+    """Return a file's text as editors have it: without the mark some begin with."""
+    return decode(data).removeprefix("\ufeff").encode("utf-8", "replace").decode()
+
+
+def text_edits(before: str, after: str, encoding: str = "utf-16") -> list[TextEdit]:
+    """Return the edits that turn a text into another, line by line, each as small as its line allows.
+
+    Example:
+        >>> [(edit.range, edit.new_text) for edit in text_edits("a\\nid: x\\nb\\n", "a\\nid: yz\\nb\\nc\\n")]
+        [(1:4-1:5, 'yz'), (3:0-3:0, 'c\\n')]
+    """
+    ruler = Ruler(before, encoding)
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    return [
+        TextEdit(ruler.range(Span(starts[i] + head, starts[j] - tail)), text[head : len(text) - tail])
+        for i, j, text in _differences(old, new)
+        for head, tail in [_shared(before[starts[i] : starts[j]], text)]
+    ]
+
+
+def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the lines that are replaced, and by what."""
+    if max(len(old), len(new)) <= _MANY_LINES:
+        for word, i, j, m, n in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if word != "equal":
+                yield i, j, "".join(new[m:n])
+        return
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    if head < len(old) - tail or head < len(new) - tail:
+        yield head, len(old) - tail, "".join(new[head : len(new) - tail])
+
+
+def _shared(old: str, new: str) -> tuple[int, int]:
+    """Return how many characters two texts share at their beginning and, beyond that, at their end."""
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    while head and (old[:head].endswith("\r") or "\ud800" <= old[head - 1] <= "\udfff"):
+        head -= 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    while tail and old[len(old) - tail :].startswith("\n") and old[: len(old) - tail].endswith("\r"):
+        tail -= 1
+    return head, tail
+
+
+_MOST_TEXT = 400
+_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
+
+
+def tell_standing(standing: Standing, links: tuple[int, int], *, with_text: bool) -> str:
+    """Return how an entry stands, as Markdown.
+
+    Args:
+        standing: the entry.
+        links: how many links lead out of it and to it.
+        with_text: whether to show how its text begins, where the cursor is not on itself.
+    """
+    times = f"{1 + standing.reinforcement_count} (reinforced {standing.reinforcement_count}×); scope × {standing.scope_weight:g}"
+    age = "undated" if standing.age_days is None else f"{standing.age_days:.0f} days old"
+    lines = [
+        f"**{standing.title.translate(_SIGNS)}**",
+        f"{standing.kind} · {standing.scope} · {standing.status} · `{standing.id}`",
+        f"prominence {standing.prominence:.4g} = importance {standing.importance:g} × decay {standing.decay:.4g} ({age}) × {times}",
+        _use(standing),
+        f"links: {links[0]} out, {links[1]} in",
+    ]
+    lines += [f"claims: {_CLAIMS.get(standing.claims, standing.claims)}"] if standing.claims else []
+    lines += [f"tags: {', '.join(standing.tags).translate(_SIGNS)}"] if standing.tags else []
+    told = "  \n".join(lines)
+    return (
+        f"{told}\n\n---\n\n{shorten(standing.text, _MOST_TEXT).translate(_SIGNS)}"
+        if with_text and standing.text.strip()
+        else told
+    )
+
+
+_CLAIMS = {
+    "fresh": "fresh, what it cites is as it was recorded",
+    "moved": "moved, what it cites stands elsewhere now",
+    "drifted": "**drifted**, what it cites changed",
+    "gone": "**gone**, what it cites is not there any more",
+    "over": "**over**, its last day has passed",
+}
+
+
+def _use(standing: Standing) -> str:
+    if not standing.shown:
+        return "never shown yet"
+    marks = ", ".join(f"{count} {word}" for word, count in standing.outcomes)
+    last = f", last on {standing.last_shown[:10]}" if standing.last_shown else ""
+    return f"shown {standing.shown}×{last}; outcomes: {marks or 'none yet'}"
+
+
+def tell_field(name: str) -> str | None:
+    """Return what a field means, as Markdown; None for one that is nobody's.
+
+    Example:
+        >>> tell_field("domain")
+        '**domain**: Whether it is about one task or for the whole team.\\n\\nOne of: task, team'
+    """
+    field = FIELDS.get(name)
+    if field is None:
+        return None
+    words = (
+        f"\n\n{'One of' if field.form == 'choice' else 'For example'}: {', '.join(field.choices)}"
+        if field.choices
+        else ""
+    )
+    return f"**{name}**: {field.about}{words}"

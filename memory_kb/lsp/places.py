@@ -1,0 +1,402 @@
+"""Open notes, positions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from lsprotocol.types import DocumentSymbol, Position, Range, SymbolKind
+
+from memory_kb.index.listing import Catalog
+from memory_kb.markdown.document import display_title, first_heading, parse_document
+from memory_kb.markdown.links import Wikilink, find_wikilinks, without_code
+from memory_kb.markdown.splice import yaml_span
+from memory_kb.model import Document, Entry, Span, StoredEntry
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class Ruler:
+    """A text that places can be looked up in.
+
+    Editors count in UTF-16 unless they agree on something else, so that an emoji is two.
+
+    Example:
+        >>> ruler = Ruler("a😀b\\r\\nc")
+        >>> ruler.position(2), ruler.offset(Position(0, 3)), ruler.position(5)
+        (0:3, 2, 1:0)
+    """
+
+    def __init__(self, text: str, encoding: str = "utf-16") -> None:
+        self.text = text
+        self._encoding = encoding
+        self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+
+    @property
+    def end(self) -> Position:
+        """The place behind the last character."""
+        return self.position(len(self.text))
+
+    def position(self, offset: int) -> Position:
+        """Return the place of a character."""
+        offset = max(0, min(offset, len(self.text)))
+        line = bisect_right(self._starts, offset) - 1
+        return Position(line, self._units(self.text[self._starts[line] : offset]))
+
+    def offset(self, position: Position) -> int:
+        """Return the character at a place; behind the end of a line it is that end."""
+        if position.line >= len(self._starts):
+            return len(self.text)
+        start, end = self._starts[position.line], self.line_end(position.line)
+        line = self.text[start:end]
+        if line.isascii() or self._encoding == "utf-32":
+            return min(start + position.character, end)
+        units = 0
+        for place, sign in enumerate(line):
+            if units >= position.character:
+                return start + place
+            units += self._units(sign)
+        return end
+
+    def line_end(self, line: int) -> int:
+        """Return where a line ends, without its line end."""
+        end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
+        while end > self._starts[line] and self.text[end - 1] in "\r\n" and line + 1 < len(self._starts):
+            end -= 1
+        return end
+
+    def range(self, span: Span) -> Range:
+        """Return a stretch of the text."""
+        return Range(self.position(span.start), self.position(span.end))
+
+    def _units(self, text: str) -> int:
+        if text.isascii() or self._encoding == "utf-32":
+            return len(text)
+        if self._encoding == "utf-8":
+            return len(text.encode("utf-8", "surrogatepass"))
+        return len(text) + sum(sign > "\uffff" for sign in text)
+
+
+class Page:
+    """A note as it stands in an editor, or in its file.
+
+    `path` is as paths stand in output, `version` None for what is not open.
+    """
+
+    def __init__(self, uri: str, path: str, text: str, version: int | None, encoding: str) -> None:
+        self.uri, self.path, self.text, self.version = uri, path, text, version
+        self.encoding = encoding
+
+    @cached_property
+    def ruler(self) -> Ruler:
+        """Its places."""
+        return Ruler(self.text, self.encoding)
+
+    @cached_property
+    def document(self) -> Document:
+        """Its entries and what is wrong with them."""
+        return parse_document(self.text, self.path)
+
+    def entry_at(self, offset: int) -> Entry | None:
+        """Return the entry that a character belongs to."""
+        return next((entry for entry in self.document.entries if entry.span.start <= offset <= entry.span.end), None)
+
+    def entry(self, entry_id: str) -> Entry | None:
+        """Return the entry with an id."""
+        return next((entry for entry in self.document.entries if entry.id == entry_id), None)
+
+    def body(self, entry: Entry) -> str:
+        """Return the text of an entry below its frontmatter."""
+        return self.text[entry.body.start : entry.body.end]
+
+    def link_at(self, offset: int) -> Wikilink | None:
+        """Return the link that a character is part of."""
+        return next((link for link in find_wikilinks(self.text) if link.whole.start <= offset <= link.whole.end), None)
+
+    def value_at(self, offset: int, names: tuple[str, ...]) -> tuple[str, Span] | None:
+        """Return the value of one of some fields, or of a `to:`, that a character is part of."""
+        import re
+
+        entry = self.entry_at(offset)
+        if entry is None or not entry.has_frontmatter or offset > entry.body.start:
+            return None
+        block = yaml_span(self.text, entry)
+        fields = "|".join(map(re.escape, names))
+        found = re.compile(
+            rf"(?:^|[\s{{,-])(?:{fields})[ \t]*:[ \t]*([\"']?)([^\"'\n,}}\r]*?)\1[ \t]*(?=[,}}\r\n#]|\Z)", re.MULTILINE
+        )
+        for one in found.finditer(self.text, block.start, block.end):
+            if one.start(2) <= offset <= one.end(2) and one[2].strip():
+                return one[2].strip(), Span(*one.span(2))
+        return None
+
+    def place_of(self, entry_id: str) -> Span:
+        """Return where an entry begins: its heading, else its first line."""
+        entry = self.entry(entry_id)
+        if entry is None:
+            return Span(0, 0)
+        body = self.body(entry)
+        start = entry.body.start + len(body) - len(body.lstrip()) if first_heading(body) else entry.span.start
+        end = self.text.find("\n", start)
+        return Span(start, len(self.text) if end < 0 else end - (self.text[end - 1] == "\r"))
+
+
+_RULE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_KEY_LINE = re.compile(r"[\"']?[\w-]+[\"']?[ \t]*:(?:[ \t]|\r?$)", re.MULTILINE)
+_NAME = re.compile(r"([\w-]*)\Z")
+_FIELD = re.compile(r"[\"']?([\w-]+)[\"']?[ \t]*:[ \t]*")
+_ITEM = re.compile(r"[ \t]*(?:-[ \t]+)*")
+_LINK = re.compile(r"\[\[([^\[\]\n]*)\Z")
+_TAG = re.compile(r"(?:(?<=[\s(])|^)#([\w/-]*)\Z", re.MULTILINE)
+
+
+class Spot(NamedTuple):
+    """What stands at a place.
+
+    Attributes:
+        kind: `name` or `value` of a field, `link`, `anchor` within a linked note, `tag`, or "" for
+            plain text.
+        word: what stands there up to the place.
+        span: what a completion takes the place of.
+        field: the field whose value it is, `links.to` and the like within its objects.
+        target: the note of an `anchor`.
+        block: the frontmatter that it is in.
+    """
+
+    kind: str
+    word: str
+    span: Span
+    field: str = ""
+    target: str = ""
+    block: Span = Span(0, 0)
+
+
+def find_spot(text: str, offset: int) -> Spot:
+    """Return what stands at a character of a text.
+
+    Example:
+        >>> note = "---\\nkind: po\\ntags: [a, de\\n---\\nSee #ta and [[Te\\n"
+        >>> [find_spot(note, note.index(part) + len(part))[:2] for part in ("po", "de", "Te", "#ta")]
+        [('value', 'po'), ('value', 'de'), ('link', 'Te'), ('tag', 'ta')]
+        >>> find_spot(note, note.index("kind") + 2)[:2], find_spot("Just text.", 4).kind
+        (('name', 'ki'), '')
+    """
+    start = text.rfind("\n", 0, offset) + 1
+    before = text[start:offset]
+    link = _LINK.search(before)
+    if link:
+        return _in_link(text, offset, start + link.start(1), link[1])
+    block = next((one for one in blocks(text) if one.start <= offset <= one.end), None)
+    if block:
+        return _in_block(text, offset, block)
+    tag = _TAG.search(before)
+    if tag and (tag[1] or start + tag.start() > start) and without_code(text)[start + tag.start()] == "#":
+        return Spot("tag", tag[1], Span(start + tag.start(1), offset))
+    return Spot("", "", Span(offset, offset))
+
+
+def _in_link(text: str, offset: int, start: int, word: str) -> Spot:
+    if "|" in word:
+        return Spot("", "", Span(offset, offset))
+    rest = re.compile(r"[^\[\]|#\n]*(?=\]\]|[|#])").match(text, offset)
+    end = rest.end() if rest else offset
+    target, mark, anchor = word.partition("#")
+    if mark:
+        return Spot("anchor", anchor, Span(start + len(target) + 1, end), target=target.strip())
+    return Spot("link", word.lstrip(), Span(start + len(word) - len(word.lstrip()), end))
+
+
+def blocks(text: str) -> Iterator[Span]:
+    """Yield where frontmatter stands, that which is still being written too.
+
+    Example:
+        >>> note = "---\\nki\\n---\\nText.\\n\\n---\\nid: b\\n"
+        >>> [note[one.start : one.end] for one in blocks(note)]
+        ['ki\\n', 'id: b\\n']
+    """
+    opened: int | None = None
+    bare = without_code(text)
+    for rule in _RULE.finditer(bare):
+        end = min(rule.end() + 1, len(text))
+        if opened is not None:
+            yield Span(opened, rule.start())
+            opened = None
+            continue
+        above = text[: rule.start()]
+        is_head = not above.strip(" \t\r\n\ufeff")
+        if is_head or (re.search(r"\n[ \t]*\r?\n\Z", above) and _KEY_LINE.match(text, end)):
+            opened = end
+    if opened is not None:
+        stop = re.compile(r"\n[ \t]*\r?\n").search(text, max(0, opened - 1))
+        yield Span(opened, stop.start() + 1 if stop else len(text))
+
+
+def _in_block(text: str, offset: int, block: Span) -> Spot:
+    start = max(text.rfind("\n", 0, offset) + 1, block.start)
+    line = text[start:offset]
+    field = _FIELD.match(line)
+    if field and not line[0].isspace():
+        return _in_value(text, offset, block, field[1], start + field.end())
+    item = _ITEM.match(line)
+    indent = len(item[0]) if item else 0
+    if indent == 0:
+        name = _NAME.search(line)
+        if name and name.start() == 0:
+            end = re.compile(r"[\w-]*").match(text, offset)
+            return Spot("name", name[1], Span(start, end.end() if end else offset), block=block)
+        return Spot("", "", Span(offset, offset), block=block)
+    parent = next((found[1] for found in _parents(text, block, start)), "")
+    inner = _FIELD.match(line, indent)
+    if inner:
+        return _plain(text, offset, block, f"{parent}.{inner[1]}", start + inner.end())
+    if parent == "links" and re.fullmatch(r"[\w-]*", line[indent:]):
+        return _plain(text, offset, block, "links.to", start + indent)
+    return _plain(text, offset, block, parent, start + indent)
+
+
+def _parents(text: str, block: Span, start: int) -> Iterator[re.Match[str]]:
+    """Yield the fields above a line, the nearest first."""
+    for line in reversed(text[block.start : start].split("\n")):
+        found = _FIELD.match(line)
+        if found and not line[:1].isspace():
+            yield found
+
+
+def _in_value(text: str, offset: int, block: Span, field: str, start: int) -> Spot:
+    """Return what stands in a value that is on the line of its field, in a list or an object there."""
+    held = text[start:offset]
+    if not held.startswith(("[", "{")):
+        comma = held.rfind(",") + 1 if field in ("tags", "applies_to", "aliases", "sources", "flags") else 0
+        return _plain(text, offset, block, field, start + comma + len(held[comma:]) - len(held[comma:].lstrip()))
+    cut = max(held.rfind(sign) for sign in "[{,") + 1
+    piece = held[cut:]
+    lead = len(piece) - len(piece.lstrip())
+    inner = _FIELD.match(piece, lead)
+    if inner:
+        return _plain(text, offset, block, f"{field}.{inner[1]}", start + cut + inner.end())
+    if held.rfind("{") > held.rfind("}"):
+        return _plain(text, offset, block, f"{field}.", start + cut + lead)
+    return _plain(text, offset, block, field, start + cut + lead)
+
+
+def _plain(text: str, offset: int, block: Span, field: str, start: int) -> Spot:
+    start += text[start:offset].startswith(("'", '"'))
+    end = re.compile(r"[\w./*-]*").match(text, offset)
+    return Spot("value", text[start:offset], Span(min(start, offset), end.end() if end else offset), field, block=block)
+
+
+_TITLES = ("title", "name")
+_KINDS = {
+    "rule": SymbolKind.Constant,
+    "pitfall": SymbolKind.Event,
+    "skill": SymbolKind.Function,
+    "policy": SymbolKind.Constant,
+}
+
+
+class Subject(NamedTuple):
+    """An entry that a place is about.
+
+    Attributes:
+        span: the name of it that stands there.
+        way: `id`, `title`, `file` or `alias` where that is a name that can be changed, else "".
+        is_own: whether the place is part of the entry itself.
+    """
+
+    path: str
+    entry_id: str
+    span: Span
+    way: str
+    is_own: bool
+
+
+def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
+    """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
+    link = page.link_at(offset)
+    if link:
+        return _called(link.target, link.span, catalog)
+    named = page.value_at(offset, ("to",))
+    if named:
+        return _called(*named, catalog)
+    own = page.entry_at(offset)
+    if own is None:
+        return None
+    for way, fields in (("id", ("id",)), ("title", _TITLES)):
+        value = page.value_at(offset, fields)
+        if value:
+            return Subject(page.path, own.id, value[1], way, is_own=True)
+    heading = heading_span(page, own)
+    if heading and heading.start <= offset <= heading.end:
+        return Subject(page.path, own.id, heading, "" if own.title else "title", is_own=True)
+    return Subject(page.path, own.id, Span(offset, offset), "", is_own=True)
+
+
+def _called(name: str, span: Span, catalog: Catalog) -> Subject | None:
+    """Return the entry that a link leads to, by the name that can be changed there."""
+    entry = catalog.resolve(name)
+    if entry is None:
+        return None
+    way = catalog.way_of(entry, name)
+    if way == "file":
+        start = span.start + name.rfind("/") + 1
+        span = Span(start, span.end - (3 if name.lower().endswith(".md") else 0))
+    return Subject(entry.source, entry.entry_id, span, way, is_own=False)
+
+
+def heading_span(page: Page, entry: Entry) -> Span | None:
+    """Return where the words of the heading that opens an entry stand."""
+    body = page.body(entry)
+    title = first_heading(body)
+    if not title:
+        return None
+    start = page.text.find(title, entry.body.start)
+    return Span(start, start + len(title)) if start >= 0 else None
+
+
+def find_mentions(page: Page, entry: StoredEntry, catalog: Catalog) -> Iterator[Span]:
+    """Yield where a page links to an entry."""
+    for link in find_wikilinks(page.text):
+        if catalog.resolve(link.target) == entry:
+            yield link.whole
+    for one in page.document.entries:
+        if one.has_frontmatter and any(catalog.resolve(link.to) == entry for link in one.links):
+            block = yaml_span(page.text, one)
+            for named in dict.fromkeys(link.to for link in one.links if catalog.resolve(link.to) == entry):
+                start = page.text.find(named, block.start, block.end)
+                if start >= 0:
+                    yield Span(start, start + len(named))
+
+
+def list_symbols(page: Page) -> list[DocumentSymbol]:
+    """Return the entries of a page, each with the headings inside of it."""
+    ruler, found = page.ruler, []
+    entries = page.document.entries
+    for entry in entries:
+        body = page.body(entry)
+        title = display_title(entry, body, page.path, is_only=len(entries) == 1)
+        own = ruler.range(Span(entry.span.start, entry.span.end))
+        detail = f"{entry.kind}, {entry.status}" if entry.has_frontmatter else None
+        symbol = DocumentSymbol(
+            title or "entry",
+            _KINDS.get(entry.kind, SymbolKind.String),
+            own,
+            ruler.range(page.place_of(entry.id)),
+            detail=detail,
+        )
+        symbol.children = list(_headings(page, entry))
+        found.append(symbol)
+    return found
+
+
+def _headings(page: Page, entry: Entry) -> Iterator[DocumentSymbol]:
+    place = entry.body.start
+    for line in without_code(page.body(entry)).splitlines(keepends=True):
+        words = line.lstrip("#")
+        level = len(line) - len(words)
+        if 0 < level <= 6 and words[:1] in (" ", "\t") and words.strip():
+            at = page.ruler.range(Span(place, place + len(line.rstrip("\r\n"))))
+            yield DocumentSymbol(words.strip().rstrip("#").strip() or "heading", SymbolKind.String, at, at)
+        place += len(line)

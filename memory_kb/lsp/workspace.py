@@ -1,0 +1,232 @@
+"""The vault and the open notes of one editor, and everything that is asked about them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from lsprotocol.types import Location, Position, Range, SymbolInformation, SymbolKind
+
+from memory_kb.errors import MemoryKBError
+from memory_kb.index.listing import EMPTY, Catalog, Told, lay_over, name_entries, tell_unsaved
+from memory_kb.kb import KnowledgeBase
+from memory_kb.lsp.actions import Place
+from memory_kb.lsp.completion import find_entries
+from memory_kb.lsp.places import Page, Subject, find_mentions
+from memory_kb.markdown.scanner import find_anchor
+from memory_kb.model import StoredEntry
+from memory_kb.serving.workers import Address, Lane, Watcher
+from memory_kb.store.walk import would_take
+from memory_kb.vault import Vault
+
+_T = TypeVar("_T")
+#: Seconds that work of ours gets to end when the editor goes.
+_GRACE_SECONDS = 1.0
+#: Larger files are not read for a place in them.
+_MAX_TEXT = 5_000_000
+
+
+class Desk:
+    """What one editor works on.
+
+    All that needs the knowledge base is done in a thread of its own, one thing after the other;
+    names for completion come from the last catalog, so that no keystroke waits.
+    """
+
+    def __init__(self, vault: str | None, home: str | None, say: Callable[[str], None]) -> None:
+        self.address = Address(vault, home, dict(os.environ))
+        self.vault: Vault | None = None
+        #: Set when the vault was looked through for the first time, or when there is none.
+        self.ready = asyncio.Event()
+        self._saved: Catalog = EMPTY
+        self._laid: tuple[Catalog, dict[str, Told], Catalog] | None = None
+        self._told: dict[str, tuple[Page, Told]] = {}
+        self._ignore: tuple[str, ...] = ()
+        self.pages: dict[str, Page] = {}
+        self.encoding = "utf-16"
+        self._lane = Lane(self.address, "memory-kb lsp")
+        self._watcher = Watcher(self.address, say)
+        self._say = say
+
+    async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Do something with the knowledge base.
+
+        Raises:
+            MemoryKBError: it cannot be done, or there is no vault.
+        """
+        return await asyncio.wrap_future(self._lane.submit(work))
+
+    async def open(self) -> bool:
+        """Find the vault; tell whether there is one."""
+        if self.vault is None:
+            try:
+                self.vault, self._ignore = await self.ask(lambda kb: (kb.vault, kb.vault.settings.ignore))
+            except MemoryKBError as exc:
+                self._say(f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
+                return False
+            self._watcher.begin()
+        return True
+
+    async def renew(self) -> bool:
+        """Look whether the vault has changed; tell whether it has."""
+
+        def look(kb: KnowledgeBase) -> Catalog:
+            kb.trust_watcher()
+            return kb.catalog()
+
+        catalog = await self.ask(look)
+        is_new = catalog.generation != self._saved.generation
+        self._saved = catalog
+        return is_new
+
+    @property
+    def catalog(self) -> Catalog:
+        """All entries with their names and links, those of open notes as they stand in the editor."""
+        drafts = {page.path: told for page in list(self.pages.values()) if (told := self._tell(page)) is not None}
+        laid = self._laid
+        if laid is None or laid[0] is not self._saved or laid[1] != drafts:
+            self._laid = laid = (self._saved, drafts, lay_over(self._saved, drafts))
+        return laid[2]
+
+    def _tell(self, page: Page) -> Told | None:
+        """Return what an open note adds to the catalog; None for a file that is no note."""
+        kept = self._told.get(page.path)
+        if kept and kept[0] is page:
+            return kept[1]
+        is_memory = self.vault is not None and self.vault.memory is not None
+        if not would_take(page.path, self._ignore, is_memory=is_memory):
+            return None
+        told = tell_unsaved(page.path, page.text, is_memory=is_memory)
+        self._told[page.path] = (page, told)
+        return told
+
+    def names_in(self, page: Page) -> frozenset[str]:
+        """Return what links may call the entries of an open note."""
+        return frozenset(name_entries([entry for entry, _ in self._tell(page) or ()]))
+
+    def close(self) -> None:
+        """End what is going on."""
+        self._watcher.end(0.0)
+        self._lane.close(_GRACE_SECONDS)
+
+    def put(self, uri: str, text: str, version: int | None) -> Page | None:
+        """Take in a note as the editor has it; None for what is no note of the vault."""
+        path = self.path_of(uri)
+        if path is None:
+            return None
+        self.pages[uri] = Page(uri, path, text, version, self.encoding)
+        return self.pages[uri]
+
+    def drop(self, uri: str) -> None:
+        """Forget a note that the editor has closed."""
+        page = self.pages.pop(uri, None)
+        if page:
+            self._told.pop(page.path, None)
+
+    def path_of(self, uri: str) -> str | None:
+        """Return the path in output of a note, or None for what is none."""
+        parts = urlsplit(uri)
+        if parts.scheme != "file" or self.vault is None:
+            return None
+        file = Path(os.path.realpath(url2pathname(unquote(parts.path)) if os.name == "nt" else unquote(parts.path)))
+        if file.suffix.lower() != ".md":
+            return None
+        for root in self.vault.roots:
+            inside = file.is_relative_to(root.folder) and not any(
+                part.startswith(".") for part in file.relative_to(root.folder).parts
+            )
+            if inside or file in root.top_notes:
+                return self.vault.show(file)
+        return None
+
+    def place_of(self, path: str) -> Place:
+        """Return how the editor knows a file."""
+        page = self.open_page(path)
+        if page:
+            return Place(page.uri, page.version)
+        assert self.vault
+        return Place(self.vault.resolve(path).as_uri())
+
+    def open_page(self, path: str) -> Page | None:
+        """Return a note that the editor has open."""
+        return next((page for page in self.pages.values() if page.path == path), None)
+
+    def page(self, path: str) -> Page | None:
+        """Return a note as it is open, else as it is on the disk; None where it cannot be read."""
+        assert self.vault
+        opened = self.open_page(path)
+        if opened:
+            return opened
+        file = self.vault.resolve(path)
+        try:
+            with open(file, "rb") as stream:
+                text = stream.read(_MAX_TEXT).decode("utf-8", "replace").removeprefix("\ufeff")
+        except OSError:
+            return None
+        return Page(file.as_uri(), path, text, None, self.encoding)
+
+    def read(self, path: str) -> str:
+        """Return the text of a note, "" for one that cannot be read."""
+        page = self.page(path)
+        return page.text if page else ""
+
+    def drafts(self) -> dict[str, str]:
+        """Return the open notes by their paths."""
+        return {page.path: page.text for page in self.pages.values()}
+
+    def entry_of(self, subject: Subject) -> StoredEntry | None:
+        """Return what the catalog has of a subject."""
+        return self.catalog.entry(subject.path, subject.entry_id)
+
+    def locate(self, path: str, entry_id: str, anchor: str = "") -> Location | None:
+        """Return where an entry stands, or the heading or block of its file that an anchor names."""
+        page = self.page(path)
+        if page is None:
+            return None
+        place = find_anchor(page.text, anchor) if anchor else None
+        return Location(page.uri, page.ruler.range(place or page.place_of(entry_id)))
+
+    def list_mentions(self, subject: Subject, *, with_own: bool) -> list[Location]:
+        """Return where notes link to an entry, open ones as they stand in the editor."""
+        catalog, entry = self.catalog, self.entry_of(subject)
+        own = self.locate(subject.path, subject.entry_id) if with_own else None
+        if entry is None:
+            return [own] if own else []
+        paths = dict.fromkeys([*sorted({other.source for other, *_ in catalog.incoming(entry)}), *self.drafts()])
+        found = [
+            Location(page.uri, page.ruler.range(span))
+            for page in self._pages(paths)
+            for span in find_mentions(page, entry, catalog)
+        ]
+        return [*([own] if own else []), *found]
+
+    def _pages(self, paths: Iterable[str]) -> Iterable[Page]:
+        return (page for path in paths if (page := self.page(path)))
+
+    def find_symbols(self, query: str) -> list[SymbolInformation]:
+        """Return the entries whose title or id goes with a query."""
+        return [
+            SymbolInformation(
+                Location(self.place_of(entry.source).uri, _line_range(entry.line)),
+                entry.title,
+                SymbolKind.String,
+                container_name=entry.source,
+            )
+            for entry in find_entries(self.catalog, query)
+        ]
+
+    def today(self) -> date:
+        """Return the day."""
+        fixed = self.address.environ.get("MEMORY_KB_NOW", "")
+        return date.fromisoformat(fixed[:10]) if fixed else datetime.now(UTC).date()
+
+
+def _line_range(line: int) -> Range:
+    place = Position(max(0, line - 1), 0)
+    return Range(place, place)

@@ -1,0 +1,362 @@
+"""The file grammar: a text into entries.
+
+Each comes with the exact span it stands at. A file is a preamble and any number of entries. An
+entry is a `---` line, a YAML mapping, a `---` line and a body that runs to the next entry. Away
+from the start of the file a `---` line opens an entry only after a blank line, outside a code
+fence, and when the mapping has `id`, `kind` or `type`; any other `---` is a horizontal rule.
+Nothing is ever lost: what is no entry is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from memory_kb.markdown.fields import Fields, parse_date, read_fields
+from memory_kb.markdown.frontmatter import begins_as_fields, salvage
+from memory_kb.markdown.scanner import heading_text
+from memory_kb.model import Document, Entry, Problem, Span
+from memory_kb.text import as_read
+from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, load_mapping
+
+_BLANK = " \t\r\n\ufeff"
+_HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
+_OPENING = re.compile(r"\n[ \t\r]*\n---[ \t]*\r?\n")
+_RULE = re.compile(r"(?<=\n)---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_ENTRY_WORD = re.compile(r"\b(?:id|kind|type)\b")
+_ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
+_HEAD_KEY = re.compile(r"\s*[\w\"'{-][^\n]*:")
+_FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])([^\n]*)")
+_PATH_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+#: The namespace of ids made from content; itself uuid5(NAMESPACE_URL, "memory-kb:provisional").
+_NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A frontmatter block.
+
+    `span` runs from its opening `---` to the end of its closing line. `fault` is the line of the
+    file from which it could not be read, None for a good one.
+    """
+
+    span: Span
+    yaml: Span
+    metadata: Mapping[str, Any]
+    fault: int | None = None
+
+
+def parse_document(text: str, path: str, default_status: str = "active") -> Document:
+    """Split a file's text into entries.
+
+    `path` is used for provisional ids, dates and problems.
+
+    Example:
+        >>> text = "---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n"
+        >>> [(e.id, e.line, text[e.body.start : e.body.end]) for e in parse_document(text, "notes.md").entries]
+        [('a', 1, 'One.\\n\\n'), ('b', 6, 'Two.\\n')]
+    """
+    problems: list[Problem] = []
+    blocks = list(find_blocks(text, path, problems))
+    lines = _LineCounter(text)
+    entries: list[Entry] = []
+    preamble_end = blocks[0].span.start if blocks else len(text)
+    if text[:preamble_end].strip(_BLANK):
+        start = 1 if text.startswith("\ufeff") else 0
+        blocks.insert(0, Block(Span(start, start), Span(start, start), {}))
+    elif not blocks:
+        return Document((), tuple(problems))
+    ends = [*(block.span.start for block in blocks[1:]), len(text)]
+    for block, end in zip(blocks, ends, strict=True):
+        fields, complaints = read_fields(block.metadata)
+        line = lines.line_at(block.span.start)
+        yaml = text[block.yaml.start : block.yaml.end] if complaints else ""
+        problems.extend(
+            Problem(path, line + 1 + _line_of_field(yaml, found.field), found.message) for found in complaints
+        )
+        entries.append(_make_entry(text, path, block, end, line, fields, default_status))
+    return Document(tuple(entries), tuple(problems))
+
+
+def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block]:
+    """Yield the frontmatter blocks of a text in order.
+
+    Complaints are added to `problems`.
+    """
+    position = 0
+    head = _HEAD.match(text)
+    if head:
+        block = _read_block(text, Span(text.index("-"), head.end()), path, problems, _LineCounter(text), is_head=True)
+        position = block.span.end if block else head.end()
+        if block:
+            yield block
+    if text.find("\n---", max(0, position - 1)) < 0:
+        return
+    fences: _Fences | None = None
+    hidden: Span | None = None
+    lines = _LineCounter(text)
+    end = position
+    # One character back: the line end of a closing `---` may be the first half of a blank line.
+    opening = _OPENING.search(text, max(0, position - 1))
+    while opening:
+        fences = fences or _Fences(text, position)
+        start = text.rindex("---", 0, opening.end())
+        found = None
+        if fences.contain(start):
+            if hidden is None or hidden.start < fences.opened_at:
+                hidden = Span(start, opening.end())
+        else:
+            found = _read_block(text, Span(start, opening.end()), path, problems, lines, is_head=False)
+        if found:
+            yield found
+            fences.restart(found.span.end)
+            problems.extend(_unseparated(text, Span(end, start), path))
+            end = found.span.end
+        opening = _OPENING.search(text, found.span.end - 1 if found else opening.end() - 1)
+    problems.extend(_unseparated(text, Span(end, len(text)), path))
+    if fences and hidden and fences.contain(len(text)) and fences.opened_at < hidden.start:
+        problems.extend(_swallowed(text, hidden, fences.opened_at, path))
+
+
+def _unseparated(text: str, body: Span, path: str) -> Iterator[Problem]:
+    """Yield a problem for what would be an entry if there were a blank line before it."""
+    fences = lines = None
+    place = body.start
+    while rule := _RULE.search(text, place, body.end):
+        place = rule.end() - 1
+        above = text[text.rfind("\n", 0, rule.start() - 1) + 1 : rule.start()]
+        closing = _CLOSING.search(text, rule.end(), body.end) if above.strip() else None
+        if closing is None or not _ENTRY_KEY.search(text, rule.end(), closing.start()):
+            continue
+        fences, lines = fences or _Fences(text, body.start), lines or _LineCounter(text)
+        block = (
+            None
+            if fences.contain(rule.start())
+            else _read_block(text, Span(*rule.span()), path, [], lines, is_head=False)
+        )
+        if block:
+            message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
+            yield Problem(path, lines.line_at(rule.start()), message)
+            place = block.span.end - 1
+
+
+def _swallowed(text: str, hidden: Span, fence: int, path: str) -> Iterator[Problem]:
+    """Yield a problem for a fence that runs to the end of the file over what would be an entry."""
+    if _read_block(text, hidden, path, [], _LineCounter(text), is_head=False):
+        lines = _LineCounter(text)
+        line, first = lines.line_at(fence), lines.line_at(hidden.start)
+        message = f"the code fence opened here is never closed; the entry in line {first} and all behind it are read as plain text"
+        yield Problem(path, line, message)
+
+
+def _read_block(
+    text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter, *, is_head: bool
+) -> Block | None:
+    closing = _CLOSING.search(text, opening.end)
+    inner = Span(opening.end, closing.start() if closing else len(text))
+    if not is_head and not (closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK))):
+        return None
+    if closing is None:
+        return _read_unclosed(text, opening, path, problems, lines)
+    try:
+        metadata = load_mapping(text[inner.start : inner.end])
+    except InvalidBlock as exc:
+        return _read_broken(
+            text,
+            Block(Span(opening.start, closing.end()), inner, {}),
+            path,
+            problems,
+            lines.line_at(opening.start),
+            exc,
+            is_head=is_head,
+        )
+    if not metadata.keys() & {"id", "kind", "type"} and (
+        not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)
+    ):
+        return None
+    return Block(Span(opening.start, closing.end()), inner, metadata)
+
+
+def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter) -> Block | None:
+    """Return what stands behind the first `---` line of a file without another one, where it names an entry's fields."""
+    if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
+        return None
+    line = lines.line_at(opening.start)
+    found = salvage(text[opening.end : opening.end + MAX_BLOCK], is_closed=False)
+    read = "its first lines are taken for it" if found else "read as plain text"
+    problems.append(Problem(path, line, f"the frontmatter opened here is never closed with a `---` line; {read}"))
+    if found is None:
+        return None
+    end = opening.end + found.length
+    return Block(Span(opening.start, end), Span(opening.end, end), found.values, line)
+
+
+def _read_broken(
+    text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool
+) -> Block | None:
+    """Return a block that is no YAML mapping with what can be read of it, or None where it is text.
+
+    Away from the start of the file there is more text between rules, and all of it must look like fields.
+    """
+    inner = text[block.yaml.start : block.yaml.end]
+    is_meant = (_HEAD_KEY.match(inner) if is_head else _ENTRY_KEY.search(inner)) is not None
+    found = salvage(inner) if is_head or (is_meant and begins_as_fields(inner)) else None
+    if found and not is_head and found.length < len(inner):
+        found = None
+    fault = line + 1 + (why.line if found is None or found.line is None else found.line)
+    if found or is_meant:
+        problems.append(
+            Problem(path, fault, f"{why}; {'only the lines that can be read count' if found else 'read as plain text'}")
+        )
+    if found is None:
+        return None
+    if found.length == len(inner):
+        return Block(block.span, block.yaml, found.values, fault)
+    end = block.yaml.start + found.length
+    return Block(Span(block.span.start, end), Span(block.yaml.start, end), found.values, fault)
+
+
+class _Fences:
+    """The places of a text that are inside a code fence.
+
+    They are told in one pass from left to right.
+    """
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._marks = _FENCE.finditer(text, start)
+        self._next = next(self._marks, None)
+        self._open: str | None = None
+        #: Where the fence that is open now, or was last, begins.
+        self.opened_at = start
+
+    def restart(self, start: int) -> None:
+        """Forget what is open: a body's fence ends with its entry."""
+        while self._next is not None and self._next.start() < start:
+            self._next = next(self._marks, None)
+        self._open = None
+
+    def contain(self, place: int) -> bool:
+        while self._next is not None and self._next.start() < place:
+            mark = self._next[1]
+            if self._open is None:
+                self._open, self.opened_at = mark, self._next.start()
+            elif mark[0] == self._open[0] and len(mark) >= len(self._open) and self._is_bare(self._next):
+                self._open = None
+            self._next = next(self._marks, None)
+        return self._open is not None
+
+    def _is_bare(self, mark: re.Match[str]) -> bool:
+        end = self._text.find("\n", mark.end())
+        return not self._text[mark.end() : len(self._text) if end < 0 else end].strip()
+
+
+class _LineCounter:
+    """Line numbers of rising character positions, each newline counted once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._place, self._line = 0, 1
+
+    def line_at(self, place: int) -> int:
+        self._line += self._text.count("\n", self._place, place)
+        self._place = place
+        return self._line
+
+
+def _make_entry(text: str, path: str, block: Block, end: int, line: int, fields: Fields, default_status: str) -> Entry:
+    body = Span(block.span.end, end)
+    path_date = _date_in(path) if fields.dated is None or fields.seen is None else None
+    return Entry(
+        id=fields.id or provisional_id(path, text[body.start : body.end]),
+        kind=fields.kind,
+        type=fields.type,
+        domain=fields.domain,
+        importance=fields.importance,
+        phase=fields.phase,
+        status=fields.status or default_status,
+        reinforcement_count=fields.reinforcement_count,
+        last_reinforced=fields.last_reinforced,
+        created_at=fields.created_at,
+        title=fields.title,
+        tags=fields.tags,
+        priority=fields.priority,
+        applies_to=fields.applies_to,
+        links=fields.links,
+        metadata=block.metadata,
+        span=Span(block.span.start, end),
+        body=body,
+        line=line,
+        has_frontmatter=block.span.end > block.span.start,
+        has_own_id=fields.id is not None,
+        dated=fields.dated or path_date,
+        seen=fields.seen or path_date,
+        fault=block.fault,
+    )
+
+
+def _line_of_field(yaml: str, field: str) -> int:
+    found = re.search(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:", yaml, re.MULTILINE)
+    return yaml.count("\n", 0, found.start()) if found else 0
+
+
+def _date_in(path: str) -> date | None:
+    """Return the last date that stands in a path, the most specific one."""
+    if "-" not in path:
+        return None
+    days = (parse_date(found) for found in reversed(_PATH_DATE.findall(path)))
+    return next((day for day in days if day), None)
+
+
+def provisional_id(path: str, body: str) -> str:
+    """Return the id of an entry that has none.
+
+    It is a uuid5 of its path and body.
+
+    Example:
+        >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")
+        True
+    """
+    import hashlib
+
+    digest = bytearray(
+        hashlib.sha1(_NAMESPACE + as_read(f"{path}\n{body.strip()}").encode(), usedforsecurity=False).digest()[:16]
+    )
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def first_heading(body: str) -> str | None:
+    """Return the text of a heading that opens a body, or None.
+
+    Example:
+        >>> first_heading("\\n## [2026-01-02] Retry #\\ntext"), first_heading("text\\n# Late")
+        ('[2026-01-02] Retry', None)
+    """
+    start = len(body) - len(body.lstrip())
+    found = _HEADING.match(body, body.rfind("\n", 0, start) + 1)
+    return heading_text(found[1]) or None if found else None
+
+
+def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
+    """Return what to call an entry.
+
+    That is its title, its first heading, its file's name or its first line. The file's name
+    stands in for a note that has the file to itself (`is_only`) and no id.
+    """
+    if entry.title:
+        return entry.title
+    heading = first_heading(body)
+    if heading:
+        return heading
+    if is_only and not entry.has_own_id:
+        return path.rpartition("/")[2].rpartition(".")[0]
+    line = next((line.strip() for line in body.splitlines() if any(sign.isalnum() for sign in line)), "")
+    return " ".join(line.split())[:120] or entry.id

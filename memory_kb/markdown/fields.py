@@ -1,0 +1,416 @@
+"""Field table, checks, JSON schema."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+from memory_kb.model import (
+    DOMAINS,
+    KIND_ALIASES,
+    KIND_OF_TYPE,
+    KINDS,
+    PRIORITIES,
+    RELATIONS,
+    SOURCES,
+    STATUSES,
+    TYPES,
+    Link,
+)
+
+
+class Field(NamedTuple):
+    """What may stand in a field.
+
+    Attributes:
+        form: `text`, `words` (a list), `number` (0 to 1), `count`, `day`, `choice`, `flag`,
+            `links`, `cites`, or `any`.
+        about: what it says of the entry, in a sentence.
+        choices: its words. Of a `choice` any other is a mistake, elsewhere they are proposals.
+        is_evidence: whether only later stages read it, so that it is checked apart.
+    """
+
+    form: str
+    about: str
+    choices: tuple[str, ...] = ()
+    is_evidence: bool = False
+
+
+FIELDS: Mapping[str, Field] = {
+    "id": Field("text", "What links and commands call the entry. It stays when the title or the file changes."),
+    "kind": Field("choice", "What it is; it implies type, importance and folder.", (*KINDS, *KIND_ALIASES)),
+    "type": Field("choice", "The sort of knowledge it holds.", TYPES),
+    "domain": Field("choice", "Whether it is about one task or for the whole team.", DOMAINS),
+    "importance": Field("number", "How much it weighs, from 0 to 1; by default as its priority or kind says."),
+    "phase": Field(
+        "text",
+        "The stage of the project in which it was learned.",
+        ("specification", "planning", "design", "implementation", "review", "maintenance", "unknown"),
+    ),
+    "status": Field(
+        "choice", "Whether it is in use. Only active and compacted entries are put before agents.", STATUSES
+    ),
+    "reinforcement_count": Field("count", "How often it was learned again or used; each time makes it more prominent."),
+    "last_reinforced": Field("day", "The day its age counts from."),
+    "created_at": Field("day", "When it was made."),
+    "date": Field("any", "The day it is about, where `created_at` is missing."),
+    "title": Field("text", "What it is called; found by search and usable in [[links]]."),
+    "aliases": Field("words", "Other names that [[links]] may use."),
+    "tags": Field("words", "Words to find and filter it by."),
+    "priority": Field("choice", "How important it is, in a word.", tuple(PRIORITIES)),
+    "applies_to": Field("words", "Globs of the files it is about."),
+    "source": Field(
+        "text",
+        "How it came to be known. What is external_unverified is not followed before a person approves it.",
+        SOURCES,
+    ),
+    "links": Field("links", "Typed relations to other entries.", RELATIONS),
+    "cites": Field("cites", "Places in the project's files that it makes claims about, with a hash of each."),
+    "valid_until": Field("any", "The last day it holds; after that it is withheld from agents."),
+    "last_verified": Field("day", "The day somebody last looked whether its claims still hold.", is_evidence=True),
+    "pinned": Field("flag", "Keeps it from automatic demotion, inversion and archiving."),
+    "evergreen": Field("flag", "It does not age."),
+    "flags": Field(
+        "words",
+        "Why it waits for a person's look.",
+        ("review", "demotion_candidate", "removal_candidate", "stale_claim"),
+    ),
+    "confidence": Field("number", "How far a rule, pitfall or skill is trusted, from 0 to 1.", is_evidence=True),
+    "maturity": Field("text", "How far a rule has come.", ("nascent", "established", "proven")),
+    "success_count": Field("count", "How often it helped.", is_evidence=True),
+    "failure_count": Field("count", "How often it did harm.", is_evidence=True),
+    "usage_count": Field("count", "How often it was used.", is_evidence=True),
+    "last_applied": Field("day", "The day it was last used.", is_evidence=True),
+    "category": Field("text", "What a rule is about."),
+    "name": Field("text", "The name of a skill."),
+    "description": Field("text", "What a skill is for, in a sentence."),
+    "outcome": Field("text", "How an episode went.", ("success", "failure", "mixed")),
+    "quality_score": Field("number", "How well an episode went, from 0 to 1.", is_evidence=True),
+    "sources": Field("words", "The entries and sessions it comes from."),
+    "session_id": Field("text", "The session it was learned in."),
+    "agent": Field("text", "The agent that wrote it."),
+    "imported_from": Field("text", "The note or export it was imported from."),
+    "promoted_from": Field("text", "The level it was promoted from."),
+    "promoted_at": Field("day", "The day it was promoted.", is_evidence=True),
+    "reviewed": Field("any", "The day a person judged it."),
+    "review_reason": Field("text", "Why it was rejected."),
+    "snoozed_until": Field("any", "The day until which a person put the judgment off."),
+}
+
+
+#: Importance of an entry that names neither kind nor priority.
+DEFAULT_IMPORTANCE = 0.5
+
+_DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
+_EVIDENCE = {name: field.form for name, field in FIELDS.items() if field.is_evidence}
+_MAX_LISTED = 200
+_MAX_TEXT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A field whose value could not be taken as it stands."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What an entry's frontmatter says, defaults filled in.
+
+    `status` stays None when it is not given, since a folder such as `archive/` then decides.
+    """
+
+    id: str | None
+    kind: str
+    type: str
+    domain: str
+    importance: float
+    phase: str
+    status: str | None
+    reinforcement_count: int
+    last_reinforced: str | None
+    created_at: str | None
+    title: str | None
+    tags: tuple[str, ...]
+    priority: str | None
+    applies_to: tuple[str, ...]
+    links: tuple[Link, ...]
+    dated: date | None
+    seen: date | None
+
+
+def parse_date(value: object) -> date | None:
+    """Return the day an ISO date or date-time names, or None.
+
+    Example:
+        >>> parse_date("2026-03-01T10:00:00Z"), parse_date("yesterday"), parse_date("2026-13-01")
+        (datetime.date(2026, 3, 1), None, None)
+    """
+    found = _DATE.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        return date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+
+
+def read_text(value: object) -> str | None:
+    """Return a one-line text, or None when there is nothing to show.
+
+    Example:
+        >>> read_text("  two\\n words "), read_text(7), read_text([])
+        ('two words', '7', None)
+    """
+    if value is None or isinstance(value, (list, dict)):
+        return None
+    return " ".join(str(value).split())[:_MAX_TEXT] or None
+
+
+def read_words(value: object) -> tuple[str, ...]:
+    """Return a list of words, without repeats.
+
+    They come from a YAML list or a comma-separated text.
+
+    Example:
+        >>> read_words(["a", 2, None, "a"]), read_words("x, #y")
+        (('a', '2'), ('x', 'y'))
+    """
+    items: Sequence[object] = value if isinstance(value, list) else str(value).split(",") if value is not None else ()
+    words = (text.lstrip("#") for item in items if (text := read_text(item)))
+    return tuple(dict.fromkeys(word for word in words if word))[:_MAX_LISTED]
+
+
+def read_kind(kind: object, type_: object) -> tuple[str, str]:
+    """Return the kind and type for what the frontmatter names.
+
+    Aliases resolve, nothing known is a fact.
+
+    Example:
+        >>> read_kind("workflow", None), read_kind(None, "directive"), read_kind("page", "docs")
+        (('skill', 'procedural'), ('preference', 'directive'), ('fact', 'declarative'))
+    """
+    named = _word(kind)
+    known_type = _word(type_) if _word(type_) in TYPES else None
+    found = KIND_ALIASES.get(named, named)
+    if found not in KINDS:
+        found = KIND_OF_TYPE[known_type] if known_type else "fact"
+    return found, known_type or KINDS[found].type
+
+
+def _word(value: object) -> str:
+    return str(value).strip().lower() if value is not None else ""
+
+
+def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]:
+    """Read a frontmatter mapping.
+
+    What cannot be used is replaced by its default and reported.
+
+    Example:
+        >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})
+        >>> fields.importance, fields.type, complaints[0].message
+        (1.0, 'corrective', 'importance 7 is outside 0 to 1; read as 1.0')
+    """
+    reader = _Reader(meta)
+    kind, type_ = read_kind(meta.get("kind"), meta.get("type"))
+    reader.check_choice("kind", FIELDS["kind"].choices, kind)
+    reader.check_choice("type", FIELDS["type"].choices, type_)
+    priority = reader.choice("priority", PRIORITIES)
+    default = (
+        PRIORITIES[priority] if priority else PRIORITIES[KINDS[kind].priority] if "kind" in meta else DEFAULT_IMPORTANCE
+    )
+    last_reinforced, created_at = reader.day("last_reinforced"), reader.day("created_at")
+    dated = parse_date(created_at) or parse_date(meta.get("date")) or parse_date(meta.get("created"))
+    fields = Fields(
+        id=read_text(meta.get("id")),
+        kind=kind,
+        type=type_,
+        domain=reader.choice("domain", FIELDS["domain"].choices) or "team",
+        importance=reader.number("importance", default),
+        phase=_word(meta.get("phase")) or "unknown",
+        status=reader.choice("status", FIELDS["status"].choices),
+        reinforcement_count=reader.count("reinforcement_count"),
+        last_reinforced=last_reinforced,
+        created_at=created_at,
+        title=read_text(meta.get("title")) or read_text(meta.get("name")),
+        tags=read_words(meta.get("tags")),
+        priority=priority,
+        applies_to=read_words(meta.get("applies_to")),
+        links=reader.links(),
+        dated=dated,
+        seen=parse_date(last_reinforced) or dated,
+    )
+    reader.check_evidence()
+    return fields, tuple(reader.complaints)
+
+
+class _Reader:
+    """One pass over one mapping, collecting complaints."""
+
+    def __init__(self, meta: Mapping[str, Any]) -> None:
+        self._meta = meta
+        self.complaints: list[Complaint] = []
+
+    def _complain(self, name: str, wrong: str, read_as: object) -> None:
+        shown = " ".join(str(self._meta.get(name)).split())[:60]
+        self.complaints.append(Complaint(name, f"{name} {shown} {wrong}; read as {read_as}"))
+
+    def check_choice(self, name: str, known: Sequence[str] | Mapping[str, object], read_as: str) -> None:
+        if self._meta.get(name) is not None and _word(self._meta[name]) not in known:
+            self._complain(name, "is not a known word", read_as)
+
+    def choice(self, name: str, known: Sequence[str] | Mapping[str, object]) -> str | None:
+        value = _word(self._meta.get(name))
+        if not value or value in known:
+            return value or None
+        self._complain(name, "is not a known word", "the default")
+        return None
+
+    def number(self, name: str, default: float) -> float:
+        value = self._meta.get(name)
+        if value is None:
+            return default
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if math.isnan(number):
+            self._complain(name, "is not a number", default)
+            return default
+        if not 0.0 <= number <= 1.0:
+            clamped = min(1.0, max(0.0, number))
+            self._complain(name, "is outside 0 to 1", clamped)
+            return clamped
+        return number
+
+    def count(self, name: str) -> int:
+        value = self._meta.get(name)
+        if value is None:
+            return 0
+        try:
+            number = int(value)
+        except (TypeError, ValueError, OverflowError):
+            self._complain(name, "is not a whole number", 0)
+            return 0
+        if not 0 <= number <= 1_000_000_000:
+            self._complain(name, "is out of range", 0)
+            return 0
+        return number
+
+    def day(self, name: str) -> str | None:
+        value = self._meta.get(name)
+        if value is None:
+            return None
+        if parse_date(value) is None:
+            self._complain(name, "is not an ISO date", "no date")
+            return None
+        return str(value).strip()
+
+    def links(self) -> tuple[Link, ...]:
+        listed = self._meta.get("links")
+        if listed is None:
+            return ()
+        found = []
+        for item in listed if isinstance(listed, list) else [listed]:
+            to = read_text(item.get("to")) if isinstance(item, dict) else read_text(item)
+            relation = _word(item.get("relation")) if isinstance(item, dict) else "related_to"
+            if to is None:
+                self.complaints.append(Complaint("links", "a link without `to` is ignored"))
+            elif relation not in RELATIONS:
+                self.complaints.append(
+                    Complaint(
+                        "links", f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"
+                    )
+                )
+                found.append(Link(to, "related_to"))
+            else:
+                found.append(Link(to, relation))
+        return tuple(found[:_MAX_LISTED])
+
+    def check_evidence(self) -> None:
+        """Complain about the fields that only later stages read."""
+        if self._meta.keys().isdisjoint(_EVIDENCE):
+            return
+        for name, form in _EVIDENCE.items():
+            if form == "number":
+                self.number(name, 0.5)
+            elif form == "count":
+                self.count(name)
+            else:
+                self.day(name)
+
+
+_TEXT = {"type": ["string", "number", "boolean", "null"]}
+_WORDS = {
+    "anyOf": [
+        {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}, "maxItems": 200},
+        {"type": ["string", "null"]},
+    ]
+}
+_DAY = {"type": ["string", "null"], "pattern": r"^\s*\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])($|[T\s])"}
+_FORMS: Mapping[str, Mapping[str, Any]] = {
+    "text": _TEXT,
+    "words": _WORDS,
+    "number": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+    "count": {"type": ["integer", "null"], "minimum": 0, "maximum": 1_000_000_000},
+    "day": _DAY,
+    "flag": {"type": ["boolean", "null"]},
+    "any": {},
+}
+
+
+def frontmatter_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the frontmatter of an entry; what it does not name is free.
+
+    Example:
+        >>> frontmatter_schema()["properties"]["domain"]["anyOf"][0]
+        {'enum': ['task', 'team']}
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "memory-kb entry",
+        "description": "The frontmatter of a memory. Every field is optional, and others may stand beside these.",
+        "type": ["object", "null"],
+        "properties": {name: {"description": field.about, **_shape(field)} for name, field in FIELDS.items()},
+        "additionalProperties": True,
+    }
+
+
+def _shape(field: Field) -> dict[str, Any]:
+    if field.form == "choice":
+        return {"anyOf": [{"enum": list(field.choices)}, {"type": "null"}]}
+    if field.form == "links":
+        relation = {"enum": list(field.choices)}
+        item = {
+            "type": "object",
+            "required": ["to", "relation"],
+            "properties": {"to": {"type": ["string", "number"]}, "relation": relation},
+        }
+        return {"type": ["array", "null"], "items": {"anyOf": [item, {"type": "string"}]}}
+    if field.form == "cites":
+        item = {
+            "type": "object",
+            "required": ["ref"],
+            "properties": {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")},
+        }
+        return {
+            "anyOf": [{"type": "array", "items": {"anyOf": [item, {"type": "string"}]}}, {"type": ["string", "null"]}]
+        }
+    shape = dict(_FORMS[field.form])
+    if not field.choices:
+        return shape
+    if field.form == "words":
+        return {
+            "anyOf": [
+                {"type": "array", "items": {"anyOf": [{"enum": list(field.choices)}, _TEXT]}},
+                {"type": ["string", "null"]},
+            ]
+        }
+    return {"anyOf": [{"enum": list(field.choices)}, shape]}

@@ -1,0 +1,197 @@
+"""Wikilinks, relative links, tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from memory_kb.markdown.scanner import find_code
+from memory_kb.model import Span
+
+#: What stands in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
+_SHELL_SIGN = (
+    r"!?[ \t]*(?:-[A-Za-z]{1,2}[ \t]|[\"']?\$)|[^\[\]\n]*?[ \t](?:[=!]=|=~|=|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|&&)[ \t]"
+)
+_SHELL_TEST = rf"(?=[ \t][^\[\]\n]*[ \t]\]\])[ \t]+(?:{_SHELL_SIGN})"
+_NUMBERS = r"-?[\d.]+[ \t]*,[-\d \t,.:]*\]\]"
+_SUBSCRIPT = r"(?<=[A-Za-z0-9_)]\[\[)(?:[-\d:., \t]+|\"[^\"\n]*\"|'[^'\n]*')\]\]"
+#: The target in the first group, then heading or block, then what is shown.
+WIKILINK = re.compile(
+    rf"\[\[(?!{_SHELL_TEST}|{_NUMBERS}|{_SUBSCRIPT})([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]"
+)
+_ATTACHMENT = re.compile(
+    r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
+    re.IGNORECASE,
+)
+_SIGN = re.compile(r"[^\n]")
+#: Backslashes in a row that are counted.
+_MOST_SIGNS = 16
+_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+
+
+class Wikilink(NamedTuple):
+    """A link as it stands in a text.
+
+    Attributes:
+        target: the note it names, without the blanks around it.
+        span: where the name stands.
+        whole: where all of it stands, brackets included.
+        anchor: the heading or `^block` within the note, or "".
+        is_embed: whether the note is shown in its place.
+    """
+
+    target: str
+    span: Span
+    whole: Span
+    anchor: str
+    is_embed: bool
+
+    @property
+    def is_attachment(self) -> bool:
+        """Whether it names a picture, a recording or another file that is no note."""
+        return _ATTACHMENT.search(self.target) is not None
+
+
+def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterator[Wikilink]:
+    """Yield the links of a text, or of a stretch of it, in their order; code, comments and escaped brackets hold none.
+
+    Example:
+        >>> [(link.target, link.anchor, link.is_embed) for link in find_wikilinks("See [[A#Why|here]] and ![[b.png]], `[[c]]`.")]
+        [('A', 'Why', False), ('b.png', '', True)]
+    """
+    stop = len(text) if end is None else end
+    if text.find("[[", start, stop) < 0:
+        return
+    hidden = find_code(text[start:stop])
+    code = next(hidden, None)
+    for found in WIKILINK.finditer(text, start, stop):
+        while code and code.end <= found.start() - start:
+            code = next(hidden, None)
+        named = found[1]
+        if (
+            not named.strip()
+            or (code and code.start <= found.start() - start)
+            or _is_escaped(text, found.start(), start)
+        ):
+            continue
+        begin = found.start(1) + len(named) - len(named.lstrip())
+        is_embed = found.start() > start and text[found.start() - 1] == "!"
+        whole = Span(found.start() - is_embed, found.end())
+        yield Wikilink(
+            named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed
+        )
+
+
+def _is_escaped(text: str, place: int, start: int) -> bool:
+    before = text[max(start, place - _MOST_SIGNS) : place]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
+def rewrite_targets(text: str, new_name: Callable[[str], str | None]) -> str:
+    """Return a text with the targets of its links exchanged; None leaves one as it is.
+
+    Example:
+        >>> rewrite_targets("[[Old|shown]] [[Other]]", lambda name: "New" if name == "Old" else None)
+        '[[New|shown]] [[Other]]'
+    """
+    pieces, done = [], 0
+    for link in find_wikilinks(text):
+        name = new_name(link.target)
+        if name is not None:
+            pieces += [text[done : link.span.start], name]
+            done = link.span.end
+    return "".join((*pieces, text[done:]))
+
+
+def find_block_ids(text: str) -> tuple[str, ...]:
+    """Return the ids that blocks of a text have, as `^id` at the end of a line.
+
+    Example:
+        >>> find_block_ids("A line. ^first\\n2^3\\n")
+        ('first',)
+    """
+    return tuple(dict.fromkeys(_BLOCK_ID.findall(text)))
+
+
+def without_code(text: str) -> str:
+    """Return a text with blanks in the place of its code and comments, so that all else stands where it stood.
+
+    Example:
+        >>> without_code("See `#no` #yes")
+        'See       #yes'
+    """
+    pieces, done = [], 0
+    for span in find_code(text):
+        pieces += [text[done : span.start], _SIGN.sub(" ", text[span.start : span.end])]
+        done = span.end
+    return "".join((*pieces, text[done:]))
+
+
+#: A tag begins a line, or stands behind a blank, an opening bracket or a mark of emphasis.
+_TAG = re.compile(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
+#: What names other things: links and their targets, addresses, HTML.
+_ELSEWHERE = re.compile(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
+_HEX = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
+_GREY = re.compile(r"(.)\1+\Z|((.)\3(.)\4(.)\5)\Z", re.IGNORECASE)
+_TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+\Z")
+_OF_COLOURS = re.compile(
+    r"colou?r|background|palette|\bhex\b|\brgb|\bfill\b|\bstroke\b|\bcss\b|\bborder\b|\btheme\b", re.IGNORECASE
+)
+#: Directives of C, C# and the like, which people paste without marking them as code.
+_DIRECTIVES = frozenset(("include", "define", "undef", "ifdef", "ifndef", "elif", "endif", "pragma", "if", "else"))
+_DIRECTIVES_WITH = re.compile(r"(?:import|error|warning|line|region|endregion|using|load|require)[ \t]*[\"'<\d]")
+
+
+def find_tags(text: str) -> tuple[str, ...]:
+    """Return the `#tags` in a text, each once.
+
+    Headings, numbers of issues, colours, directives, links and code have none.
+
+    Example:
+        >>> find_tags("# Head\\nUses #sqlite and (#db/index), issue #12, `#no`, [x](#y), a #fff line.\\n#include <x>")
+        ('sqlite', 'db/index')
+    """
+    if not _TAG.search(text):
+        return ()
+    return tuple(dict.fromkeys(_tags(_ELSEWHERE.sub(_blank, without_code(text)))))
+
+
+def _tags(text: str) -> Iterator[str]:
+    for found in _TAG.finditer(text):
+        tag, place = found[1].rstrip("/-"), found.start(1)
+        is_name = any(sign.isalpha() for sign in tag) and not _TICKET.match(tag)
+        if is_name and not _is_colour(tag, text, place) and not _is_directive(tag, text, place):
+            yield tag
+
+
+def _is_colour(tag: str, text: str, place: int) -> bool:
+    """Tell whether a tag is a colour: with digits, grey or doubled, or where colours are spoken of.
+
+    `#add`, `#face` and `#decade` are words as well.
+    """
+    if not _HEX.match(tag):
+        return False
+    if any(sign.isdigit() for sign in tag) or _GREY.match(tag):
+        return True
+    start, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
+    return _OF_COLOURS.search(text, start, len(text) if end < 0 else end) is not None
+
+
+def _is_directive(tag: str, text: str, place: int) -> bool:
+    return tag in _DIRECTIVES or _DIRECTIVES_WITH.match(text, place) is not None
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
+def fits_tag(tags: Iterable[str], wanted: Iterable[str]) -> bool:
+    """Tell whether any tag is one of those wanted, or below it.
+
+    Example:
+        >>> fits_tag(["Deploy/prod"], ["deploy"]), fits_tag(["deploy"], ["deploy/prod", "#deploy"]), fits_tag(["deploying"], ["deploy"])
+        (True, True, False)
+    """
+    heads = tuple(word.lstrip("#").casefold() for word in wanted)
+    return any(tag == head or tag.startswith(f"{head}/") for tag in map(str.casefold, tags) for head in heads if head)

@@ -1,0 +1,556 @@
+"""Code, headings, lists, block ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from memory_kb.model import Span
+
+_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+_QUOTES = re.compile(r"(?: {0,3}>[ \t]?)*")
+_BLANKS = re.compile(r"[ \t]*")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
+_RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
+_HEADING = re.compile(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
+_FENCE = re.compile(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
+_COMMENT = re.compile("<!--")
+#: Code or a comment within a paragraph; a backslash takes a sign its meaning, and a backtick alone has none.
+_INLINE = re.compile(r"\\[\\`<]|(?P<found><!--(?:(?!<!--).)*?-->|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`))|`+", re.DOTALL)
+_TAB = 4
+
+
+def find_code(text: str) -> Iterator[Span]:
+    """Yield the stretches of a text that are code or comments, in their order.
+
+    Example:
+        >>> text = "Use `a`.\\n\\n```sh\\nls\\n```\\n\\n    b\\n\\n<!-- c -->\\n"
+        >>> [text[span.start : span.end].strip() for span in find_code(text)]
+        ['`a`', '```sh\\nls\\n```', 'b', '<!-- c -->']
+    """
+    place = began = 0  # `began`: where the paragraph does that the line may go on
+    has_text = is_quoted = False
+    items: list[int] = []  # the columns at which the open list items have their text
+    while place < len(text):
+        end = _end_of_line(text, place)
+        quotes = _QUOTES.match(text, place, end)
+        left = at = quotes.end() if quotes else place
+        block: Span | None = None
+        is_opened = left > place and not is_quoted
+        is_quoted = left > place or (is_quoted and has_text)
+        if is_opened:
+            has_text = False
+            items.clear()
+        while True:
+            at = _past_blanks(text, at)
+            column = _width(text[left:at])
+            is_blank = at >= end or text[at] in "\r\n"
+            is_apart = any(sign.match(text, at, end) for sign in (_RULE, _FENCE, _HEADING, _COMMENT))
+            item = None if is_blank or _RULE.match(text, at, end) else _ITEM.match(text, at, end)
+            if item or is_apart:
+                is_quoted = left > place
+            if not is_blank and (item or is_apart or not has_text):
+                while items and items[-1] > column and not is_opened:
+                    items.pop()
+            indent = column - (items[-1] if items else 0)
+            if item is None or indent >= _TAB:
+                break
+            has_text, is_opened = False, True
+            at = item.end()
+            behind = _width(text[left : _past_blanks(text, at)]) - _width(text[left:at])
+            items.append(_width(text[left:at]) + (behind if 0 < behind <= _TAB else 1))
+        if is_opened:
+            yield from _inline(text, began, place)
+            began = place
+        if is_blank:
+            yield from _inline(text, began, place)
+            began, has_text = end, is_opened and has_text
+        elif indent >= _TAB and not has_text:
+            block = Span(at, end)
+        elif indent < _TAB and (fence := _FENCE.match(text, at, end)):
+            block = Span(at, _end_of_fence(text, end, fence[0], items[-1] if items else 0, is_quoted=left > place))
+        elif indent < _TAB and _COMMENT.match(text, at, end) and (close := text.find("-->", at)) >= 0:
+            block = Span(at, close + 3)
+        elif _RULE.match(text, at, end) or _HEADING.match(text, at, end):
+            yield from _inline(text, began, end)
+            began, has_text = end, False
+        else:
+            began, has_text = (began if has_text else place), True
+        if block:
+            yield from _inline(text, began, place)
+            yield block
+            began, has_text, end = block.end, False, block.end
+        place = end
+    yield from _inline(text, began, len(text))
+
+
+def _inline(text: str, start: int, end: int) -> Iterator[Span]:
+    for found in _INLINE.finditer(text, start, end):
+        if found["found"]:
+            yield Span(*found.span())
+
+
+def _end_of_line(text: str, place: int) -> int:
+    return text.find("\n", place) + 1 or len(text)
+
+
+def _past_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return found.end() if found else place
+
+
+def _width(lead: str) -> int:
+    return len(lead.expandtabs(_TAB))
+
+
+def _end_of_fence(text: str, place: int, mark: str, column: int, *, is_quoted: bool) -> int:
+    """Return where a fence ends: behind its closing line, or where the quote or list item ends that it stands in."""
+    closing = re.compile(rf"{re.escape(mark[0])}{{{len(mark)},}}[ \t]*\r?\n?\Z")
+    while place < len(text):
+        end = _end_of_line(text, place)
+        quotes = _QUOTES.match(text, place, end) if is_quoted else None
+        left = quotes.end() if quotes else place
+        if is_quoted and left == place:
+            return place
+        at = _past_blanks(text, left)
+        indent = _width(text[left:at]) - column
+        is_blank = at >= end or text[at] in "\r\n"
+        if indent < 0 and not is_blank:
+            return place
+        if indent < _TAB and closing.match(text[at:end]):
+            return end
+        place = end
+    return len(text)
+
+
+def heading_text(line: str) -> str:
+    """Return what a heading says, from the text behind its signs.
+
+    Closing signs are no part of it.
+
+    Example:
+        >>> heading_text("  Retry  twice ## "), heading_text(" C#")
+        ('Retry twice', 'C#')
+    """
+    line = line.strip()
+    bare = line.rstrip("#")
+    return " ".join((bare if not bare or bare[-1] in " \t" else line).split())
+
+
+_ANCHORS_HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(?=\S)|[ \t]*$)", re.MULTILINE)
+#: Behind a blank line, which tells it from the last field of a block and the rule that closes it.
+_UNDERLINED = re.compile(
+    r"(?:\A|(?<=\n\n)|(?<=\n\r\n)) {0,3}(?![#>|\-*+=` \t])(\S[^\n]*)\n {0,3}(=+|-+)[ \t]*$", re.MULTILINE
+)
+_ANCHORS_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE)
+_LAST_MARKS = re.compile(r"[ \t]+#+[ \t]*\Z")
+
+
+class Heading(NamedTuple):
+    """A heading: how deep it is, its words, and where its line stands."""
+
+    level: int
+    words: str
+    span: Span
+
+
+def _without_fences(text: str) -> str:
+    return (
+        _ANCHORS_FENCE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+        if "```" in text or "~~~" in text
+        else text
+    )
+
+
+def find_headings(text: str) -> Iterator[Heading]:
+    """Yield the headings of a text in their order; what looks like one in code is none.
+
+    Example:
+        >>> [(one.level, one.words) for one in find_headings("# Tea `x`\\n\\nGreen\\n-----\\n\\n```\\n# no\\n```\\n## Steps ##\\n")]
+        [(1, 'Tea `x`'), (2, 'Green'), (2, 'Steps')]
+    """
+    bare = _without_fences(text)
+    found = [_heading(text, len(one[1]), one.start(), one.end()) for one in _ANCHORS_HEADING.finditer(bare)]
+    found += [
+        _heading(text, 1 if one[2][0] == "=" else 2, one.start(1), one.start(1)) for one in _UNDERLINED.finditer(bare)
+    ]
+    yield from sorted((one for one in found if one.words), key=lambda one: one.span)
+
+
+def _heading(text: str, level: int, start: int, words: int) -> Heading:
+    end = text.find("\n", start)
+    stop = len(text) if end < 0 else end
+    return Heading(
+        level,
+        _LAST_MARKS.sub("", text[words:stop].strip()).strip(),
+        Span(start, start + len(text[start:stop].rstrip())),
+    )
+
+
+def normal_heading(words: str) -> str:
+    """Return a heading as links are compared with it: words alone, as links cannot hold all signs.
+
+    Example:
+        >>> normal_heading("Why **we** use: `uv`?") == normal_heading("why we use uv")
+        True
+    """
+    return " ".join(re.findall(r"\w+", words.casefold().replace("_", " "))) or words.strip()
+
+
+def say_missing(target: str, anchor: str) -> str:
+    """Return what is said of a link to a place that its note does not have."""
+    what = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"
+    return f"the wikilink to '{target}#{anchor}' leads to a note without the {what}"
+
+
+def find_anchor(text: str, anchor: str) -> Span | None:
+    """Return the line of a heading or block that a link names, or None.
+
+    Example:
+        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil. ^b1\\n"
+        >>> [note[one.start : one.end] for one in (find_anchor(note, "steps"), find_anchor(note, "^B1"), find_anchor(note, "Tea#Steps")) if one]
+        ['## Steps', 'Boil. ^b1', '## Steps']
+        >>> find_anchor(note, "Nope")
+    """
+    anchor = anchor.strip()
+    if anchor.startswith("^"):
+        line = re.compile(
+            rf"^[^\n]*?(?:^|[ \t\]])\^{re.escape(anchor[1:])}(?=[ \t]*\r?$)", re.MULTILINE | re.IGNORECASE
+        )
+        found = line.search(_without_fences(text))
+        return Span(*found.span()) if found else None
+    parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
+    done = 0
+    for heading in find_headings(text):
+        if done < len(parts) and normal_heading(heading.words) == parts[done]:
+            done += 1
+            if done == len(parts):
+                return heading.span
+    return None
+
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
+_BLOCKS_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
+_BLOCKS_RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}$")
+_BLOCKS_FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
+_BULLETS = "-*+0123456789"
+_CONTAINERS = "`~<"
+_SPECIAL = frozenset("#=|>_" + _BULLETS + _CONTAINERS)
+
+#: The level of a block that should be left whole: a fence, a table, a list item.
+WHOLE = -1
+#: Where a block starts, where it ends with its line break, its heading level (1 to 6, 0 for
+#: text, WHOLE), and its heading.
+Block = tuple[int, int, int, str]
+
+
+def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
+    """Yield the blocks between two places of a text, in order.
+
+    The blank lines between them are left out. One loop over the lines with all its state in local
+    variables: this is the innermost loop of indexing, and calls made it three times slower.
+
+    Example:
+        >>> text = "# One\\npara\\n\\n- item\\n  more\\n- next\\n"
+        >>> [text[start:end].strip() for start, end, _, _ in scan_blocks(text, 0, len(text))]
+        ['# One', 'para', '- item\\n  more', '- next']
+    """
+    opened = -1  # where the open block starts, or -1
+    closed = 0  # where its last line ends, line break included
+    level = 0  # of the open block: 0 or WHOLE
+    is_item = is_text = after_blank = False
+    closing = ""  # what ends the fence or comment we are in
+    for line in text[start:end].split("\n"):
+        place = start
+        start += len(line) + 1
+        bare = line.strip()
+        if closing:
+            closed = start
+            if "-->" in bare if closing == "-->" else len(bare) >= len(closing) and not bare.strip(closing[0]):
+                closing = ""
+                if not is_item:
+                    yield opened, closed, level, ""
+                    opened = -1
+            continue
+        if not bare:
+            after_blank = True
+            if opened >= 0 and not is_item:
+                yield opened, closed, level, ""
+                opened = -1
+            continue
+        first = bare[0]
+        if is_item and opened >= 0:
+            if line[0] == "\t" or line[:2] == "  ":
+                closed = start
+                after_blank = False
+                if first in _CONTAINERS:
+                    closing = _closing_of(bare)
+                continue
+            if after_blank:
+                yield opened, closed, level, ""
+                opened = -1
+        after_blank = False
+        if first not in _SPECIAL or line[:4] == "    " or line[0] == "\t":
+            if opened < 0:
+                opened, level, is_item, is_text = place, 0, False, line[:4] != "    " and line[0] != "\t"
+            closed = start
+        elif first == "#" and (heading := _ATX.match(line)):
+            if opened >= 0:
+                yield opened, closed, level, ""
+                opened = -1
+            yield place, start, len(heading[1]), heading_text(line[heading.end() :])
+        elif first in "=-" and opened >= 0 and is_text and not bare.strip(first):
+            yield opened, start, 1 if first == "=" else 2, " ".join(text[opened:closed].split())
+            opened = -1
+        elif first in "-*_" and _BLOCKS_RULE.match(bare):
+            if opened >= 0:
+                yield opened, closed, level, ""
+                opened = -1
+            yield place, start, 0, ""
+        elif (
+            first in _BULLETS
+            and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)"))
+            and (marker := _BLOCKS_ITEM.match(line))
+        ):
+            if opened >= 0:
+                yield opened, closed, level, ""
+            opened, closed, level, is_item, is_text = place, start, WHOLE, True, False
+            rest = line[marker.end() :].strip()
+            closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
+        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or _BLOCKS_FENCE.match(bare)):
+            if opened >= 0:
+                yield opened, closed, level, ""
+            opened, closed, level, is_item, is_text = place, start, 0 if first == "<" else WHOLE, False, False
+            closing = _closing_of(bare)
+            if not closing:
+                yield opened, closed, level, ""
+                opened = -1
+        else:
+            if opened < 0:
+                opened, level, is_item, is_text = place, WHOLE if first == "|" else 0, False, first not in "|>"
+            closed = start
+    if opened >= 0:
+        yield opened, closed, level, ""
+
+
+def _closing_of(bare: str) -> str:
+    """Return what ends the fence or comment that a line opens, or no text."""
+    if bare[0] == "<":
+        return "-->" if bare.startswith("<!--") and "-->" not in bare[4:] else ""
+    fence = _BLOCKS_FENCE.match(bare)
+    return fence[1] if fence else ""
+
+
+_OUTLINES_HEADING = re.compile(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
+# A fence may open behind the mark of a list's item, and stand as deep as the item does.
+_OUTLINES_FENCE = re.compile(r"((?:[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
+_OUTLINES_ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)")
+_TICKS = re.compile(r"`+")
+
+
+class Line(NamedTuple):
+    """A line, where it stands, and whether it belongs to a fence; `opens` tells the first line of one."""
+
+    span: Span
+    text: str
+    is_code: bool
+    opens: bool
+
+
+class Section(NamedTuple):
+    """A part of a body under a heading of the first two levels; `content` is what follows that line."""
+
+    level: int
+    heading: str
+    span: Span
+    content: Span
+
+
+class Item(NamedTuple):
+    """An item of a list: what it says, its further lines moved out, and where it stands."""
+
+    text: str
+    span: Span
+
+
+def render_items(items: Sequence[str], *, is_numbered: bool = False) -> str:
+    """Return items as a list; further lines of one stand below it.
+
+    Example:
+        >>> print(render_items(["Tag it.", "Push:\\nboth remotes."], is_numbered=True))
+        1. Tag it.
+        2. Push:
+           both remotes.
+    """
+    cleaned = [clean_item(item) for item in items]
+    marks = [f"{number}. " if is_numbered else "- " for number in range(1, len(cleaned) + 1)]
+    return "\n".join(mark + _indent(item, len(mark)) for mark, item in zip(marks, cleaned, strict=True))
+
+
+def clean_item(item: str) -> str:
+    """Return an item as it reads back: without blanks at the ends of its lines."""
+    lines = [line.rstrip() for line in plain_lines(item).strip().split("\n")]
+    return "\n".join(lines) or "-"
+
+
+def _indent(item: str, width: int) -> str:
+    return "\n".join(" " * (width if place and line else 0) + line for place, line in enumerate(item.split("\n")))
+
+
+def fence(text: str) -> str:
+    """Return a text in a code fence that is longer than any in it.
+
+    Example:
+        >>> print(fence("```sh\\nmake\\n```"))
+        ````
+        ```sh
+        make
+        ```
+        ````
+    """
+    text = plain_lines(text)
+    ticks = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
+    return f"{ticks}\n{text}\n{ticks}"
+
+
+def plain_lines(text: str) -> str:
+    """Return a text whose lines all end in a single line feed."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+class Fenced(NamedTuple):
+    """Where a code fence stands with its marks, and what is between them."""
+
+    outer: Span
+    inner: Span
+
+
+class _FenceState:
+    """Whether the lines of a text, told one after another, are inside a code fence.
+
+    A fence in an item of a list ends with the item, as Markdown has it, closed or not.
+    """
+
+    def __init__(self) -> None:
+        self.mark = ""
+        self.opens = False
+        self._items: list[int] = []
+        self._width = 0
+        self._is_after_blank = False
+
+    def tell(self, line: str) -> bool:
+        """Return whether a line belongs to a fence."""
+        is_blank, depth = not line.strip(), len(line) - len(line.lstrip(" \t"))
+        was_blank, self._is_after_blank = self._is_after_blank, is_blank
+        self.opens = False
+        if self.mark and (is_blank or depth >= self._width):
+            found = _OUTLINES_FENCE.match(line)
+            is_bare = found is not None and not found[1].strip() and not line[found.end() :].strip()
+            if found and is_bare and found[2][0] == self.mark[0] and len(found[2]) >= len(self.mark):
+                self.mark = ""
+            return True
+        self.mark = ""
+        found, item = _OUTLINES_FENCE.match(line), _OUTLINES_ITEM.match(line)
+        if not is_blank and (item or found or was_blank or _OUTLINES_HEADING.match(line)):
+            self._items = [width for width in self._items if width <= depth]
+        if item:
+            self._items.append(width_of(item))
+        if found:
+            self.mark, self.opens = found[2], True
+            self._width = (
+                len(found[1])
+                if found[1].strip()
+                else max((width for width in self._items if width <= depth), default=0)
+            )
+        return found is not None
+
+
+def width_of(item: re.Match[str]) -> int:
+    """Return how deep the text of an item stands."""
+    return len(item[1]) + len(item[2]) + (min(len(item[3]), 4) or 1)
+
+
+def has_open_fence(text: str) -> bool:
+    """Tell whether a text ends inside a code fence, so that what is put behind it would be code.
+
+    Example:
+        >>> has_open_fence("```\\nmake\\n"), has_open_fence("```\\nmake\\n```\\n")
+        (True, False)
+    """
+    state = _FenceState()
+    for line in text.split("\n"):
+        state.tell(line.rstrip("\r"))
+    return bool(state.mark)
+
+
+def find_fence(text: str, place: Span) -> Fenced | None:
+    """Return the first code fence of a place; one that nothing closes goes on to the end."""
+    state = _FenceState()
+    start = inside = -1
+    for line in scan_lines(text, place):
+        if not state.tell(line.text):
+            continue
+        if start < 0:
+            start, inside = line.span.start, line.span.end
+        elif not state.mark:
+            end = line.span.start - 1 if line.span.start > inside else inside
+            return Fenced(Span(start, line.span.start + len(line.text)), Span(inside, end))
+    return Fenced(Span(start, place.end), Span(inside, place.end)) if start >= 0 else None
+
+
+def scan_lines(text: str, place: Span) -> Iterator[Line]:
+    """Yield the lines of a place; each ends where the next begins."""
+    start, state = place.start, _FenceState()
+    while start < place.end:
+        end = text.find("\n", start, place.end) + 1 or place.end
+        line = text[start:end].rstrip("\r\n")
+        yield Line(Span(start, end), line, state.tell(line), state.opens)
+        start = end
+
+
+def find_sections(text: str) -> list[Section]:
+    """Return the sections of a text in their order; headings in a fence are none.
+
+    Example:
+        >>> [(found.level, found.heading) for found in find_sections("# One #\\n```\\n# No\\n```\\n## C#\\n### Deeper\\n")]
+        [(1, 'One'), (2, 'C#')]
+    """
+    lines = (line for line in scan_lines(text, Span(0, len(text))) if not line.is_code)
+    heads = [(line.span, found) for line in lines if (found := _OUTLINES_HEADING.match(line.text))]
+    ends = [*(span.start for span, _ in heads[1:]), len(text)]
+    return [
+        Section(len(found[1]), heading_text(found[2]), Span(span.start, end), Span(span.end, end))
+        for (span, found), end in zip(heads, ends, strict=False)
+    ]
+
+
+def find_items(text: str, place: Span) -> list[Item]:
+    """Return the items of the lists in a place; what is indented below one belongs to it."""
+    items: list[Item] = []
+    lines: list[str] = []
+    start = end = width = 0
+    is_open = is_after_blank = False
+
+    def close() -> None:
+        if is_open:
+            items.append(Item("\n".join(lines).strip("\n"), Span(start, end)))
+
+    for line in scan_lines(text, place):
+        blank = not line.text.strip()
+        depth = len(line.text) - len(line.text.lstrip(" \t"))
+        found = _OUTLINES_ITEM.match(line.text) if line.opens or not line.is_code else None
+        if found and (depth < width if is_open else depth < 4):
+            close()
+            is_open, start, width = True, line.span.start, width_of(found)
+            lines = [found[4].rstrip()]
+            end = line.span.start + len(line.text)
+        elif is_open and (blank or depth >= width or not (is_after_blank or line.is_code)):
+            lines.append("" if blank else line.text[min(depth, width) :].rstrip())
+            end = end if blank else line.span.start + len(line.text)
+        elif is_open:
+            close()
+            is_open, width = False, 0
+        is_after_blank = blank
+    close()
+    return [item for item in items if item.text]

@@ -1,0 +1,416 @@
+"""Change one value or one entry byte-exactly."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.errors import CannotSplice
+from memory_kb.markdown.document import parse_document
+from memory_kb.model import Entry, Span
+from memory_kb.text import UTF_16_MARKS, count_same, decode, encode
+from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
+
+if TYPE_CHECKING:
+    import yaml
+
+
+Value = str | int | float | bool | list[str] | list[dict[str, str]] | dict[str, Any]
+
+
+def set_value(text: str, block: Span, key: str, value: Value) -> str:
+    """Return `text` with `key` set to `value` in one block; see `set_values`.
+
+    Example:
+        >>> set_value("---\\nid: a  # mine\\nstatus: active # why\\n---\\nBody", Span(4, 39), "status", "retired")
+        '---\\nid: a  # mine\\nstatus: retired # why\\n---\\nBody'
+    """
+    return set_values(text, block, {key: value})
+
+
+def set_values(text: str, block: Span, values: Mapping[str, Value]) -> str:
+    """Return `text` with some keys set in one block.
+
+    The YAML stands between the two places of `block`. An existing value is replaced in its own
+    quoting style; a new key becomes the last line.
+
+    Raises:
+        CannotSplice: the change would not be read back as meant.
+    """
+    old = new = text[block.start : block.end]
+    try:
+        for key, value in values.items():
+            new = _set_in_block(new, key, value)
+        before, after = load_mapping(old), load_mapping(new)
+    except InvalidBlock as exc:
+        raise CannotSplice(str(exc)) from exc
+    if after != {**before, **values}:
+        wanted = ", ".join(f"{key}: {value!r}" for key, value in values.items())
+        raise CannotSplice(f"the fields {wanted} cannot be set without changing others")
+    return text[: block.start] + new + text[block.end :]
+
+
+def _set_in_block(block: str, key: str, value: Value) -> str:
+    import yaml
+
+    try:
+        root = yaml.compose(block, yaml_loader())
+    except yaml.YAMLError as exc:
+        raise InvalidBlock(str(exc)) from exc
+    if root is None:
+        return block + f"{key}:{_emit_below(value, '', _newline(block))}{_newline(block)}"
+    if not isinstance(root, yaml.MappingNode):
+        raise CannotSplice("the frontmatter is not a mapping")
+    for key_node, value_node in root.value:
+        if key_node.value == key:
+            if (
+                isinstance(value, dict)
+                and isinstance(value_node, yaml.MappingNode)
+                and _is_below(block, value_node, value)
+            ):
+                return _set_below(block, value_node, value)
+            return _replace(block, value_node, value, is_flow=bool(root.flow_style))
+    if root.flow_style:
+        place = _content_end(block, root.value[-1][1]) if root.value else root.start_mark.index + 1
+        comma = ", " if root.value else ""
+        return f"{block[:place]}{comma}{key}: {emit(value, is_flow=True)}{block[place:]}"
+    newline = _newline(block)
+    lead = "" if not block or block.endswith("\n") else newline
+    indent = " " * root.start_mark.column
+    return f"{block}{lead}{indent}{key}:{_emit_below(value, indent, newline)}{newline}"
+
+
+def _is_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> bool:
+    """Tell whether a mapping stands on lines of its own and loses no key by getting a value."""
+    start = node.start_mark.index
+    own_line = not block[block.rfind("\n", 0, start) + 1 : start].strip()
+    return not node.flow_style and own_line and {key.value for key, _ in node.value} <= value.keys()
+
+
+def _set_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> str:
+    """Return a block with those values of a mapping in it set that differ."""
+    start = block.rfind("\n", 0, node.start_mark.index) + 1
+    end = block.find("\n", _content_end(block, node)) + 1 or len(block)
+    inner = block[start:end]
+    held = load_mapping(inner)
+    for key, new in value.items():
+        if key not in held or held[key] != new or type(held[key]) is not type(new):
+            inner = _set_in_block(inner, key, new)
+    return block[:start] + inner + block[end:]
+
+
+def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str:
+    start, end = node.start_mark.index, _content_end(block, node)
+    style = getattr(node, "style", None)
+    emitted = emit(value, style if style in ("'", '"') else None, is_flow=is_flow)
+    if start == end and start > 0 and block[start - 1] not in " \t":
+        emitted = " " + emitted
+    if getattr(node, "flow_style", None) is False or style in ("|", ">"):
+        # A block list or text ends a line of its own; what replaces it goes behind the key.
+        colon = block.rindex(":", 0, start) + 1
+        indent = re.match(r"[ \t]*", block[block.rfind("\n", 0, colon) + 1 :])
+        below = (
+            _emit_below(value, indent[0] if indent else "", _newline(block))
+            if isinstance(value, dict)
+            else f" {emitted}"
+        )
+        return f"{block[:colon]}{below}{block[end:]}"
+    return block[:start] + emitted + block[end:]
+
+
+def _content_end(block: str, node: yaml.Node) -> int:
+    """Return where a node's own text ends.
+
+    A block collection's mark runs on over comments behind it.
+    """
+    import yaml
+
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _content_end(block, last[1] if isinstance(last, tuple) else last)
+    end: int = node.end_mark.index
+    while end > node.start_mark.index and block[end - 1] in "\r\n":
+        end -= 1
+    return end
+
+
+def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> str:
+    """Return a value as one line of YAML that reads back the same.
+
+    It does so inside braces if `is_flow`.
+
+    Example:
+        >>> emit("yes"), emit("a, b"), emit("a, b", is_flow=True), emit(["x", "2026-01-01"])
+        ("'yes'", 'a, b', "'a, b'", "[x, '2026-01-01']")
+    """
+    return (
+        _emit_scalar(value, style, is_flow=is_flow)
+        if isinstance(value, str | int | float)
+        else _emit(value, None, is_flow=is_flow)
+    )
+
+
+# The same few words, counts and dates are written into entry after entry.
+@functools.lru_cache(maxsize=1_024, typed=True)
+def _emit_scalar(value: str | float, style: str | None, *, is_flow: bool) -> str:
+    return _emit(value, style if isinstance(value, str) else None, is_flow=is_flow)
+
+
+def _emit(value: Value, style: str | None, *, is_flow: bool) -> str:
+    import yaml
+
+    options: dict[str, Any] = {"default_flow_style": True, "allow_unicode": True, "width": 1 << 20}
+    options["default_style"] = style
+    if is_flow:
+        emitted = str(yaml.safe_dump([value], **options)).strip()[1:-1]
+    else:
+        emitted = str(yaml.safe_dump(value, **options)).removesuffix("...\n").rstrip("\n")
+    if "\n" in emitted or load_mapping(f"x: {emitted}").get("x") != value:
+        emitted = str(yaml.safe_dump(value, **{**options, "default_style": '"', "allow_unicode": False})).rstrip("\n")
+    return emitted
+
+
+def _emit_below(value: Value, indent: str, newline: str) -> str:
+    """Return a value as it stands behind its key: a mapping on lines of its own, the rest on the same."""
+    if not isinstance(value, dict) or not value:
+        return f" {emit(value)}"
+    return "".join(f"{newline}{indent}  {emit(key)}: {emit(held)}" for key, held in value.items())
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+_RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+_BLANK_LINE_LAST = re.compile(r"\n[ \t\r]*\n\Z")
+_EDGES = re.compile(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
+
+
+class Splice(NamedTuple):
+    """Bytes of a file that were replaced by others, and at which byte they stand."""
+
+    path: str
+    at: int
+    before: bytes
+    after: bytes
+
+
+class Sheet:
+    """A file cut at its entries.
+
+    Each is edited by itself, so that a thousand edits read the file once.
+    """
+
+    def __init__(self, path: str, data: bytes) -> None:
+        text = decode(data)
+        entries = _read(text, path)
+        self.path = path
+        self.newline = newline_of(text)
+        self._lead = encode(text[: entries[0].span.start] if entries else text)
+        self._ids = [entry.id for entry in entries]
+        self._broken = [entry for entry in entries if entry.fault is not None]
+        self._pieces = [encode(text[entry.span.start : entry.span.end]) for entry in entries]
+        self._read = data
+
+    @property
+    def data(self) -> bytes:
+        """The file's bytes as they are now."""
+        return b"".join((self._lead, *self._pieces))
+
+    def holds_only(self, entry_id: str) -> bool:
+        """Tell whether an entry has the file to itself."""
+        return self._ids == [entry_id]
+
+    def refuse_broken(self, entry_id: str) -> None:
+        """Keep an entry from being changed whose frontmatter could not be read.
+
+        Raises:
+            CannotSplice: it could not.
+        """
+        for entry in self._broken:
+            if entry.id == entry_id:
+                refuse_broken(entry, self.path)
+
+    def piece(self, entry_id: str) -> str:
+        """Return an entry's text.
+
+        Raises:
+            CannotSplice: it is not there, or there twice.
+        """
+        return decode(self._pieces[self._find(entry_id)])
+
+    def put(self, entry_id: str, text: str) -> Splice:
+        """Put another text in an entry's place; a blank line is left before the next entry.
+
+        Raises:
+            CannotSplice: it would not be read as one entry with that id.
+        """
+        place = self._find(entry_id)
+        if place + 1 < len(self._pieces):
+            text = separated(text, self.newline)
+        if [entry.id for entry in _read(text, self.path)] != [entry_id]:
+            raise CannotSplice(f"{entry_id} in {self.path} would no longer be read as one entry")
+        new = encode(text)
+        splice = self._splice(place, new)
+        self._pieces[place] = new
+        if not self._lead and len(self._pieces) == 1:
+            self._read = new
+        return splice
+
+    def drop(self, entry_id: str) -> Splice:
+        """Take an entry out."""
+        place = self._find(entry_id)
+        splice = self._splice(place, b"")
+        del self._pieces[place], self._ids[place]
+        return splice
+
+    def _find(self, entry_id: str) -> int:
+        count = self._ids.count(entry_id)
+        if count != 1:
+            _refuse_wide(self._read[:2], self.path)
+            raise CannotSplice(f"{self.path} has {count or 'no'} entries with the id {entry_id}")
+        return self._ids.index(entry_id)
+
+    def _splice(self, place: int, new: bytes) -> Splice:
+        at = len(self._lead) + sum(map(len, self._pieces[:place]))
+        return trim(Splice(self.path, at, self._pieces[place], new))
+
+    def check(self) -> None:
+        """Read the file again.
+
+        Raises:
+            CannotSplice: it has other entries than it should.
+        """
+        data = self.data
+        if data != self._read and [entry.id for entry in _read(decode(data), self.path)] != self._ids:
+            raise CannotSplice(f"{self.path} would no longer be read as the same entries")
+
+
+def trim(splice: Splice) -> Splice:
+    """Return a splice without the whole lines that both sides share.
+
+    Example:
+        >>> trim(Splice("a.md", 10, b"id: x\\nstatus: a\\n", b"id: x\\nstatus: b\\n"))
+        Splice(path='a.md', at=16, before=b'status: a\\n', after=b'status: b\\n')
+    """
+    old, new = splice.before.splitlines(keepends=True), splice.after.splitlines(keepends=True)
+    head = count_same(old, new)
+    tail = count_same(reversed(old[head:]), reversed(new[head:]))
+    at = splice.at + sum(map(len, old[:head]))
+    return Splice(splice.path, at, b"".join(old[head : len(old) - tail]), b"".join(new[head : len(new) - tail]))
+
+
+def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[str, Value]], newline: str = "\n") -> str:
+    """Return an entry's text with fields set.
+
+    A note without frontmatter gets a block; a value that is there already stays as it is written.
+
+    Example:
+        >>> change_fields("---\\nid: a # mine\\n---\\nText.\\n", "a.md", "a", [("status", "retired")])
+        '---\\nid: a # mine\\nstatus: retired\\n---\\nText.\\n'
+    """
+    entry = find_entry(text, path, entry_id)
+    if not entry.has_frontmatter:
+        fields = {"id": entry.id, "kind": entry.kind} | dict(values)
+        return "".join(
+            (newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text)
+        )
+    held = entry.metadata
+    new = {
+        key: value
+        for key, value in dict(values).items()
+        if key not in held or held[key] != value or type(held[key]) is not type(value)
+    }
+    return set_values(text, yaml_span(text, entry), new) if new else text
+
+
+def refuse_broken(entry: Entry, path: str) -> None:
+    """Keep an entry from being written to whose frontmatter cannot be read.
+
+    Raises:
+        CannotSplice: it cannot.
+    """
+    if entry.fault is not None:
+        raise CannotSplice(f"the frontmatter at {path}:{entry.fault} cannot be read; mend that line first")
+
+
+def pin_id(text: str, path: str, entry_id: str, newline: str = "\n") -> str:
+    """Return an entry's text with its id written down, so that it outlives a move or an edit."""
+    if find_entry(text, path, entry_id).has_own_id:
+        return text
+    return change_fields(text, path, entry_id, [("id", entry_id)], newline)
+
+
+def change_body(text: str, path: str, entry_id: str, body: str, newline: str) -> str:
+    """Return an entry's text with another body between the blank lines of the old one.
+
+    A line of three dashes in it that would open another entry is moved one column in.
+
+    Example:
+        >>> change_body("---\\nid: a\\n---\\n\\nOld.\\n", "a.md", "a", "New.", "\\n")
+        '---\\nid: a\\n---\\n\\nNew.\\n'
+    """
+    text = pin_id(text, path, entry_id, newline)
+    entry = find_entry(text, path, entry_id)
+    head, old = text[: entry.body.start], text[entry.body.start : entry.body.end]
+    edges = _EDGES.match(old)
+    assert edges
+    lead, tail = (edges[1], edges[3]) if edges[2] else ("", edges[1] or newline)
+    if not head.endswith("\n"):
+        head += newline
+    new = newline.join(body.strip("\r\n").splitlines()) if body.strip() else ""
+    changed = f"{head}{lead}{new}{tail}"
+    if len(_read(changed, path)) != 1:
+        changed = f"{head}{lead}{_RULE_LINE.sub(' ---', new)}{tail}"
+    return changed
+
+
+def separated(text: str, newline: str) -> str:
+    """Return a text that ends in a blank line.
+
+    Example:
+        >>> separated("a", "\\n"), separated("a\\n \\n", "\\n")
+        ('a\\n\\n', 'a\\n \\n')
+    """
+    while not _BLANK_LINE_LAST.search(text):
+        text += newline
+    return text
+
+
+def newline_of(text: str) -> str:
+    r"""Return the line end that a file uses: `\r\n` where there is one, else `\n`."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def find_entry(text: str, path: str, entry_id: str) -> Entry:
+    """Return the entry with an id; the caller has just seen it there.
+
+    Raises:
+        CannotSplice: it is not there, or the id is there twice.
+    """
+    found = [entry for entry in _read(text, path) if entry.id == entry_id]
+    if len(found) != 1:
+        _refuse_wide(encode(text[:2]), path)
+        raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
+    return found[0]
+
+
+def _refuse_wide(start: bytes, path: str) -> None:
+    """Say why nothing is found in a file that is read, but never written."""
+    if start in UTF_16_MARKS:
+        raise CannotSplice(f"{path} is UTF-16; save it as UTF-8 first")
+
+
+# A file with one entry is read as a file, and at once again as the text of its entry.
+@functools.lru_cache(maxsize=1)
+def _read(text: str, path: str) -> tuple[Entry, ...]:
+    return parse_document(text, path).entries
+
+
+def yaml_span(text: str, entry: Entry) -> Span:
+    """Return where an entry's YAML stands between its two `---` lines."""
+    start = text.index("\n", entry.span.start) + 1
+    end = text.rfind("---", start, entry.body.start)
+    return Span(start, end if end >= start else entry.body.start)

@@ -1,0 +1,390 @@
+"""The tools behind `--profile full`: looking after rules, handing over, working memory, mending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memory_kb.context.framing import as_line
+from memory_kb.kb import KnowledgeBase
+from memory_kb.mcp import answers
+from memory_kb.mcp.answers import Answer
+from memory_kb.mcp.arguments import Argument
+from memory_kb.mcp.tools import DEFAULT_TOOLS, Caller, Given, Tool, recall_sessions
+from memory_kb.model import SessionWritten
+from memory_kb.store.events import Event
+
+_DRY = Argument("dry_run", "flag", "Only show what would change.")
+_ID = Argument("id", description="An id or its beginning.", is_required=True)
+_HANDED = ("done", "artifacts", "needs_testing", "known_issues", "patterns")
+
+
+def _list(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    names = ("kind", "type", "scope", "tag", "status", "job", "task")
+    return answers.tell_list(
+        kb.list(**{name: given[name] for name in names if given.get(name)}), max(1, min(500, given.get("limit", 50)))
+    )
+
+
+def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    gone = kb.forget(given["id"], delete=given.get("delete", False), dry_run=given.get("dry_run", False))
+    text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
+    data = answers.entry_values(gone) | {"run": gone.run.run if gone.run else None}
+    return answers.with_diff(
+        "This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else "", data
+    )
+
+
+def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    return answers.tell_run(
+        kb.undo(given.get("run"), dry_run=given.get("dry_run", False)), "Taken back.", "There is nothing to take back."
+    )
+
+
+def _status(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
+    status = kb.status()
+    problems = [{"path": one.path, "line": one.line, "message": one.message} for one in status.problems[:50]]
+    data = {"files": status.files, "generation": status.generation, "pending": status.pending, "problems": problems}
+    told = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
+    return Answer(
+        f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}", data
+    )
+
+
+def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    answer = kb.why_not(given["query"], given["id"])
+    details = "".join(f"\n- {as_line(line, 300)}" for line in answer.details)
+    return Answer(f"{answer.step}: {as_line(answer.reason, 600)}{details}", answers.plain(answer))
+
+
+def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
+    names = ("id", "kind", "text", "confidence", "maturity", "score")
+    lists = {"rules": chosen.rules, "anti_patterns": chosen.anti_patterns}
+    data: dict[str, Any] = {
+        name: [{key: getattr(one, key) for key in names} for one in rules] for name, rules in lists.items()
+    }
+    data |= {"total_score": chosen.total_score, "token_count": chosen.token_count}
+    rules = (*chosen.rules, *chosen.anti_patterns)
+    lines = "\n".join(
+        f"- {answers.tell_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
+    )
+    return (
+        answers.quote("Rules and pitfalls, best first.", [lines], data)
+        if rules
+        else Answer("No rule fits these labels.", data)
+    )
+
+
+def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    run = kb.rules.feedback(
+        given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False)
+    )
+    return answers.tell_run(run, "Counted.", "Nothing changed.")
+
+
+def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    return answers.tell_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
+
+
+def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
+    items = kb.review.list()
+    names = ("id", "kind", "status", "title", "path", "flags", "proposes", "of", "reason", "approving", "rejecting")
+    data = {"items": [{name: getattr(one, name) for name in names} for one in items[:100]], "total": len(items)}
+    lines = "\n".join(
+        f"- {answers.tell_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
+        for one in items[:100]
+    )
+    return (
+        answers.quote(f"{len(items)} wait for a judgment.", [lines], data)
+        if items
+        else Answer("Nothing waits for a judgment.", data)
+    )
+
+
+def _review_approve(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    return answers.tell_run(
+        kb.review.approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before."
+    )
+
+
+def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    run = kb.review.reject(*given["ids"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
+    return answers.tell_run(run, "Rejected.", "They were rejected before.")
+
+
+def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+    chosen = {name: given[name] for name in (*_HANDED, "job", "task_id") if given.get(name)}
+    made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **chosen)
+    notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
+    told = f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{notes}"
+    return Answer(told, _handoff_values(made.handoff) | {"action": made.action})
+
+
+def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
+    if handoff is None:
+        return Answer("There is no handoff.", {"id": None})
+    lists = {
+        "Done": handoff.done,
+        "Artifacts": handoff.artifacts,
+        "Needs testing": handoff.needs_testing,
+        "Known issues": handoff.known_issues,
+    }
+    parts = [f"{name}:\n{_lines(items)}" for name, items in lists.items() if items]
+    head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
+    return answers.quote(head, parts, _handoff_values(handoff))
+
+
+def _lines(items: Sequence[str]) -> str:
+    return "\n".join(f"- {as_line(item, 1_000)}" for item in items)
+
+
+def _handoff_values(handoff: Any) -> dict[str, Any]:
+    names = ("id", "from_agent", "to_agent", "timestamp", "git_state", "path")
+    return {name: getattr(handoff, name) for name in names} | {"patterns": handoff.relevant_patterns}
+
+
+def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+    names = ("task", "goal", "completed", "files", "tech", "patterns")
+    made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
+    notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
+    return Answer(
+        f"{made.ledger.id}: {made.action}.{notes}",
+        {"id": made.ledger.id, "action": made.action, **made.ledger.as_mapping},
+    )
+
+
+def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+    values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
+    told = (
+        {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
+        | values["state"]
+        | values["context"]
+    )
+    lines = "\n".join(
+        f"- {as_line(str(name))}: {as_line(str(value), 1_000)}"
+        for name, value in told.items()
+        if value not in (None, [], "")
+    )
+    return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines], values)
+
+
+def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    report = kb.capture([given["text"]])
+    data = {"messages": [answers.plain(one) for one in report.messages]}
+    return Answer(
+        "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep.",
+        data,
+    )
+
+
+def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+    name, agent = given.get("event"), given.get("agent") or caller.agent
+    role = None if name else given.get("role", "assistant")
+    event = Event(type="event" if name else "message", event=name, role=role, content=given["text"], agent=agent)
+    written = kb.sessions.append([event], session=given.get("session") or caller.session)
+    return Answer(f"{written.action}: event {written.seq} of session {written.session}.", _written_values(written))
+
+
+def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+    written = kb.sessions.end(
+        given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary")
+    )
+    steps = answers.tell_steps([step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts])
+    failed = sum(step.outcome == "failed" for step in written.steps)
+    lines = [
+        f"Session {written.session}: {written.action}. {written.correction}".rstrip(),
+        *([steps.text] if steps.text else []),
+    ]
+    if failed:
+        lines.append(
+            f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left."
+        )
+    return Answer("\n".join(lines), {**_written_values(written), **steps.data})
+
+
+def _written_values(written: SessionWritten) -> dict[str, Any]:
+    return {"session": written.session, "action": written.action, "seq": written.seq, "redacted": written.redacted}
+
+
+def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+    return recall_sessions(kb, given)
+
+
+MORE_TOOLS: tuple[Tool, ...] = (
+    Tool(
+        "memory_list",
+        "Entries in a line each.",
+        (
+            Argument("kind", "list"),
+            Argument("type", "list"),
+            Argument("scope", "list"),
+            Argument("tag", "list"),
+            Argument("status", "list"),
+            Argument("limit", "number", "Default 50."),
+            Argument("job"),
+            Argument("task"),
+        ),
+        _list,
+        is_reading=True,
+    ),
+    Tool(
+        "memory_forget",
+        "Retire an entry that is wrong or over; it can be undone.",
+        (_ID, Argument("delete", "flag", "Take its text out of the file too."), _DRY),
+        _forget,
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+    Tool(
+        "memory_undo",
+        "Take back the last change to the memories, or the run named.",
+        (Argument("run", description="The name of a run; the last one without it."), _DRY),
+        _undo,
+        is_destructive=True,
+    ),
+    Tool("memory_status", "How fresh the index is, and what is wrong with notes.", (), _status, is_reading=True),
+    Tool(
+        "memory_why_not",
+        "Why a query does not find an entry.",
+        (Argument("query", is_required=True), _ID),
+        _why_not,
+        is_reading=True,
+    ),
+    Tool(
+        "rules_select",
+        "The rules and pitfalls for a task with these labels.",
+        (Argument("labels", "list"), Argument("type")),
+        _rules_select,
+        is_reading=True,
+    ),
+    Tool(
+        "rules_feedback",
+        "Count how one rule did.",
+        (
+            _ID,
+            Argument("outcome", description="success, failure or mixed.", is_required=True),
+            Argument("reason"),
+            _DRY,
+        ),
+        _rules_feedback,
+        is_destructive=True,
+    ),
+    Tool(
+        "skills_feedback",
+        "Count whether a skill worked.",
+        (
+            Argument("name", description="Its id or name.", is_required=True),
+            Argument("outcome", description="success or failure.", is_required=True),
+        ),
+        _skills_feedback,
+        is_destructive=True,
+    ),
+    Tool("review_list", "What waits for a judgment.", (), _review_list, is_reading=True),
+    Tool(
+        "review_approve",
+        "Put proposals in use. Ask the person first.",
+        (Argument("ids", "list", is_required=True), _DRY),
+        _review_approve,
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+    Tool(
+        "review_reject",
+        "Reject proposals. Ask the person first.",
+        (Argument("ids", "list", is_required=True), Argument("reason"), _DRY),
+        _review_reject,
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+    Tool(
+        "handoff_create",
+        "Leave word for the agent that goes on with the work.",
+        (
+            Argument("to_agent", is_required=True),
+            Argument("from_agent"),
+            Argument("done", "list", "What was done."),
+            Argument("artifacts", "list", "Files and other things made."),
+            Argument("needs_testing", "list"),
+            Argument("known_issues", "list"),
+            Argument("patterns", "list", "Ids of entries that matter now."),
+            Argument("job"),
+            Argument("task_id", is_hidden=True),
+        ),
+        _handoff_create,
+        is_idempotent=True,
+    ),
+    Tool(
+        "handoff_latest",
+        "The newest handoff, or the newest to an agent.",
+        (Argument("to_agent"), Argument("job"), Argument("task_id", is_hidden=True)),
+        _handoff_latest,
+        is_reading=True,
+    ),
+    Tool(
+        "ledger_set",
+        "Write down where an agent stands; what is not told stays.",
+        (
+            Argument("agent"),
+            Argument("task", description="What it works on."),
+            Argument("goal"),
+            Argument("completed", "list", "Tasks that are done."),
+            Argument("files", "list", "Files it modified."),
+            Argument("tech", "list"),
+            Argument("patterns", "list"),
+        ),
+        _ledger_set,
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+    Tool("ledger_show", "Where an agent stands.", (Argument("agent"),), _ledger_show, is_reading=True),
+    Tool(
+        "memory_capture",
+        "Keep what a person's message states: preferences, corrections, constraints.",
+        (Argument("text", description="The message, word for word.", is_required=True),),
+        _capture,
+        is_idempotent=True,
+    ),
+    Tool(
+        "session_append",
+        "Log a message or event of this session.",
+        (
+            Argument("text", is_required=True),
+            Argument("role", description="user, assistant or system; default assistant."),
+            Argument("event", description="For an event: its name."),
+            Argument("session"),
+            Argument("agent", is_hidden=True),
+        ),
+        _session_append,
+    ),
+    Tool(
+        "session_end",
+        "End the session and learn from it.",
+        (
+            Argument("outcome", description="success, failure, mixed or partial."),
+            Argument("summary"),
+            Argument("session"),
+        ),
+        _session_end,
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+    Tool(
+        "session_search",
+        "Search what was said and done in sessions.",
+        (
+            Argument("query"),
+            Argument("limit", "number"),
+            Argument("session"),
+            Argument("agent"),
+            Argument("since"),
+            Argument("until"),
+            Argument("outcome"),
+        ),
+        _session_search,
+        is_reading=True,
+    ),
+)
+
+PROFILES = {"default": DEFAULT_TOOLS, "full": (*DEFAULT_TOOLS, *MORE_TOOLS)}

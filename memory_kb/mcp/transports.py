@@ -1,0 +1,254 @@
+"""Stdio and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from memory_kb.errors import UsageError
+from memory_kb.mcp.server import say
+from memory_kb.serving.host_check import Place, listen
+from memory_kb.serving.workers import Address, Lanes, Watcher
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def mend(line: bytes) -> str:
+    """Return a line as text; halves of surrogate pairs become question marks.
+
+    Example:
+        >>> mend(rb'{"text": "a\\ud800b \\ud83d\\ude00"}') == '{"text": "a?b \\U0001f600"}'
+        True
+        >>> mend(b"no json")
+        'no json'
+    """
+    if _SURROGATE.search(line):
+        try:
+            return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace").decode()
+        except (ValueError, RecursionError):
+            pass
+    return line.decode("utf-8", "replace")
+
+
+class Lines:
+    """Standard input as an asynchronous series of lines.
+
+    From now on descriptor 0 is empty, so that no child can take what is meant for us.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._read: asyncio.Queue[str | None] = asyncio.Queue(16)
+        self._wire = os.dup(0)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, 0)
+        os.close(empty)
+        threading.Thread(target=self._feed, name="memory-kb stdin", daemon=True).start()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._read.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _feed(self) -> None:
+        try:
+            with open(self._wire, "rb") as wire:
+                for line in wire:
+                    self._put(mend(line))
+        except OSError:
+            pass
+        self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(self._read.put(line), self._loop).result()
+        except RuntimeError:  # the loop has ended
+            return
+
+
+_SESSION = "MEMORY_KB_SESSION"
+#: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
+_GRACE_SECONDS = 1.5
+
+
+class Offer(NamedTuple):
+    """What is served, and how: the vault, which tools, and whether to keep its index up to date."""
+
+    vault: str | None = None
+    home: str | None = None
+    profile: str = "default"
+    is_watching: bool = True
+
+
+class Service:
+    """A server with its lanes and its watcher, from the first request to the end.
+
+    What is shown is written down under the session of `MEMORY_KB_SESSION`; a server outside any
+    has one of its own, which it counts when it ends.
+    """
+
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
+        environ = dict(os.environ)
+        self._is_own_session = not environ.get(_SESSION)
+        self.session = environ.setdefault(_SESSION, "") or f"mcp-{uuid.uuid4().hex[:12]}"
+        environ[_SESSION] = self.session
+        vault, home = (
+            os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home)
+        )
+        address = Address(vault, home, environ)
+        self._lanes = Lanes(address)
+        self._watcher = Watcher(address, say)
+
+    def make_server(self) -> Server[Any]:
+        """Return the SDK's server for this service; this loads the SDK."""
+        from memory_kb.mcp.server import make_server
+
+        return make_server(self._lanes, self.offer.profile, self.session, self.wake)
+
+    def wake(self) -> None:
+        """Begin to watch, if that is wanted and has not begun."""
+        if self.offer.is_watching:
+            self._watcher.begin()
+
+    def end(self) -> None:
+        """Count what was shown, and end the lanes and the watcher, within a few seconds."""
+        self._watcher.end(0.0)
+        counts = self._is_own_session and self._lanes.has_shown
+        self._lanes.close(_GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
+        self._watcher.end(_GRACE_SECONDS)
+
+
+_CTRL_C = 130
+#: Seconds between two looks whether the process that started us still lives.
+_LOOK_SECONDS = 2.0
+
+
+def serve_stdio(offer: Offer) -> int:
+    """Serve one client until it closes its end, dies, or tells us to end; return the exit code."""
+    import anyio
+
+    return anyio.run(_serve, Service(offer))
+
+
+async def _serve(service: Service) -> int:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    server = service.make_server()
+    orphaned = anyio.Event()
+    _watch_parent(orphaned)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_leave_on_signal, service)
+        group.start_soon(_leave_when, orphaned, service)
+        try:
+            async with stdio_server(stdin=Lines()) as (reading, writing):  # type: ignore[arg-type]
+                await server.run(reading, writing, server.create_initialization_options())
+        except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            say("the client has gone")
+        await _leave(service, 0)
+    return 0
+
+
+async def _leave_on_signal(service: Service) -> None:
+    import anyio
+
+    codes = {signal.SIGTERM: 0, signal.SIGINT: _CTRL_C}
+    if os.name == "nt":
+        return
+    with anyio.open_signal_receiver(*codes) as heard:
+        async for number in heard:
+            await _leave(service, codes[number])
+
+
+async def _leave_when(event: Any, service: Service) -> None:
+    await event.wait()
+    say("the process that started it has ended")
+    await _leave(service, 0)
+
+
+async def _leave(service: Service, code: int) -> None:
+    """End the process; nothing that still waits, such as for standard input, is to keep it."""
+    import anyio
+
+    await anyio.to_thread.run_sync(service.end)
+    os._exit(code)
+
+
+def _watch_parent(orphaned: Any) -> None:
+    """Set an event when the process that started us is gone, though our input was not closed."""
+    import asyncio
+
+    if os.name == "nt":
+        return
+    loop, parent = asyncio.get_running_loop(), os.getppid()
+    pause = threading.Event()
+
+    def look() -> None:
+        while os.getppid() == parent:
+            pause.wait(_LOOK_SECONDS)
+        loop.call_soon_threadsafe(orphaned.set)
+
+    threading.Thread(target=look, name="memory-kb parent", daemon=True).start()
+
+
+_PATH = "/mcp"
+#: Larger than any arguments that are read, so that what is too large is told by the tool.
+_MAX_BODY = 32 * 1024 * 1024
+
+
+def serve_http(offer: Offer, place: Place, token: str | None) -> int:
+    """Serve any number of clients until told to end; return the exit code.
+
+    Raises:
+        UsageError: other machines could reach it and there is no token, or the place is taken.
+    """
+    if not place.is_loopback and not token:
+        raise UsageError(
+            f"{place.shown} can be reached by other machines, and there is no token",
+            "set MEMORY_KB_MCP_TOKEN, or pass --token",
+        )
+    listening = listen(place)
+    import uvicorn
+
+    from memory_kb.serving.host_check import Gate
+
+    service = Service(offer)
+    bound = Place(place.host, listening.getsockname()[1])
+    app = service.make_server().streamable_http_app(
+        streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Gate(app, bound.host, token),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+    )
+    say(f"listening at http://{bound.shown}{_PATH}")
+    service.wake()
+    # Uvicorn raises the signal that ended it once more, for whoever was there before it.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        service.end()
+    return 0

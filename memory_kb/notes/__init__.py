@@ -1,1 +1,0 @@
-"""Notes: the files people write, read leniently and written byte-exactly."""

@@ -1,0 +1,100 @@
+"""What a model is: the protocols of embedding and language models, and the model that never answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    #: One vector per row, float32, each of length 1.
+    Vectors = NDArray[np.float32]
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from memory_kb.errors import ProviderFailed
+
+
+class OfflineLlm:
+    """A language model that never answers and never reaches for the network."""
+
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:  # noqa: ARG002 - the port's
+        raise ProviderFailed(
+            "no language model is asked: llm.provider is offline", "set llm.provider to one that answers"
+        )
+
+
+#: Tells how many tokens a text has.
+TokenCounter = Callable[[str], int]
+
+
+#: What a text is embedded for; some models treat the two differently.
+Purpose = Literal["document", "query"]
+
+
+class Space(NamedTuple):
+    """The model that vectors come from; only vectors of one space can be compared.
+
+    `dimension` 0 stands for one that is not known before the model has answered once.
+    """
+
+    provider: str
+    model: str
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.model}"
+
+
+class Limits(NamedTuple):
+    """What a provider takes at once.
+
+    `texts` and `tokens` are for one request, `parallel` is the number of requests at a time, and
+    `price` is in US dollars for a million tokens, 0 where it costs nothing, None if unknown.
+    """
+
+    texts: int
+    tokens: int
+    parallel: int = 1
+    price: float | None = 0.0
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors.
+
+    Making one is cheap; whatever is heavy is loaded by the first call of `embed`.
+    """
+
+    @property
+    def space(self) -> Space:
+        """The space of its vectors."""
+
+    @property
+    def limits(self) -> Limits:
+        """What it takes at once."""
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        """Return a vector of length 1 for every text, in their order.
+
+        A text longer than the model reads is cut or windowed, never refused. It may be called
+        from several threads.
+
+        Raises:
+            ProviderFailed: the model cannot be reached or loaded, or does not answer as it should.
+        """
+
+    def close(self) -> None:
+        """Give connections and memory back."""
+
+
+class Llm(Protocol):
+    """A language model that fills in a form."""
+
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
+        """Return an object that fits a JSON schema.
+
+        Raises:
+            ProviderFailed: there is no such answer within `timeout` seconds.
+            SpendLimitReached: the day's budget is spent.
+        """

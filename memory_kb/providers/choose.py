@@ -1,0 +1,286 @@
+"""Which model, by settings and keys; estimate."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.providers.base import Embedder, Llm, Space
+from memory_kb.providers.http import is_loopback, place_of
+from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.settings import EmbeddingSettings, LlmSettings
+
+_OPENAI_KEYS = ("OPENAI_API_KEY",)
+_GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_ANTHROPIC_KEYS = ("ANTHROPIC_API_KEY",)
+
+
+def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
+    """Return the embedding model that the settings ask for, or None if there is to be none.
+
+    "auto" is OpenAI if its key or an address is set, else Gemini if one of its keys is, else a
+    local model if one is installed.
+
+    Raises:
+        ProviderFailed: a provider was chosen that lacks its key or its model.
+    """
+    base_url = _address(settings.base_url, "embeddings")
+    match settings.provider:
+        case "openai":
+            return _openai(settings, base_url, environ)
+        case "gemini":
+            return _gemini(settings, base_url, _need_key(_GEMINI_KEYS, environ, "gemini", "embeddings"))
+        case "local":
+            local = _local(settings.model, settings.dimensions, environ)
+            if local is None:
+                raise ProviderFailed(_why_no_local(settings.model), _how_to_get_local())
+            return local
+        case "auto":
+            if base_url or _key(_OPENAI_KEYS, environ):
+                return _openai(settings, base_url, environ)
+            if key := _key(_GEMINI_KEYS, environ):
+                return _gemini(settings, None, key)
+            return _local(settings.model, settings.dimensions, environ)
+        case _:
+            return None
+
+
+def choose_embedder_for(space: Space, settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
+    """Return an embedder of an older space, or None if the settings and keys allow none.
+
+    It answers queries from vectors that are there while new ones are made. Whoever chose a model
+    on this machine has nothing sent away for that.
+    """
+    base_url = _address(settings.base_url, "embeddings")
+    embedder: Embedder | None = None
+    match (space.provider, settings.provider):
+        case (_, "none") | ("openai" | "gemini", "local"):
+            return None
+        case ("local", _):
+            embedder = _local(space.model.partition("@")[0], space.dimension, environ)
+        case ("openai", chosen):
+            embedder = _older_openai(space, settings, base_url if chosen != "gemini" else None, environ)
+        case ("gemini", chosen) if chosen == "gemini" or not is_loopback(base_url):
+            embedder = _older_gemini(space, settings, base_url if chosen == "gemini" else None, environ)
+    return embedder if embedder is not None and embedder.space == space else None
+
+
+def _older_openai(
+    space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]
+) -> Embedder | None:
+    from memory_kb.providers.openai import OpenAIEmbedder
+
+    key = _key(_OPENAI_KEYS, environ)
+    if not (base_url or key) or (base_url is None and is_loopback(settings.base_url)):
+        return None
+    asked = space.dimension if _must_ask(OpenAIEmbedder(space.model).space, space, settings) else 0
+    return OpenAIEmbedder(space.model, base_url, asked, key=key, expects=space.dimension)
+
+
+def _older_gemini(
+    space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]
+) -> Embedder | None:
+    from memory_kb.providers.gemini import GeminiEmbedder
+
+    key = _key(_GEMINI_KEYS, environ)
+    if key is None:
+        return None
+    asked = space.dimension if _must_ask(GeminiEmbedder(space.model, key=key).space, space, settings) else 0
+    return GeminiEmbedder(space.model, base_url, asked, key=key, expects=space.dimension)
+
+
+def _must_ask(usual: Space, space: Space, settings: EmbeddingSettings) -> bool:
+    """Tell whether a model must be asked for its dimension, for it would give another by itself."""
+    if usual.dimension:
+        return usual.dimension != space.dimension
+    return settings.model == space.model and settings.dimensions == space.dimension
+
+
+def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:
+    """Return the language model that the settings ask for, or None if there is to be none.
+
+    Raises:
+        ProviderFailed: a provider was chosen that lacks its key.
+    """
+    base_url = _address(settings.base_url, "llm")
+    match settings.provider:
+        case "openai":
+            from memory_kb.providers.openai import openai_llm
+
+            key = _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", "llm")
+            return openai_llm(settings.model, base_url, key=key, log=log)
+        case "gemini":
+            from memory_kb.providers.gemini import gemini_llm
+
+            return gemini_llm(settings.model, base_url, key=_need_key(_GEMINI_KEYS, environ, "gemini", "llm"), log=log)
+        case "anthropic":
+            from memory_kb.providers.anthropic import anthropic_llm
+
+            return anthropic_llm(
+                settings.model, base_url, key=_need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm"), log=log
+            )
+        case "command":
+            from memory_kb.providers.command import CommandLlm
+
+            return CommandLlm(settings.command, environ, log)
+        case "offline":
+            from memory_kb.providers.base import OfflineLlm
+
+            return OfflineLlm()
+        case _:
+            return None
+
+
+def _openai(settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]) -> Embedder:
+    from memory_kb.providers.openai import OpenAIEmbedder
+
+    key = _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", "embeddings")
+    return OpenAIEmbedder(settings.model, base_url, settings.dimensions, key=key)
+
+
+def _gemini(settings: EmbeddingSettings, base_url: str | None, key: str) -> Embedder:
+    from memory_kb.providers.gemini import GeminiEmbedder
+
+    return GeminiEmbedder(settings.model, base_url, settings.dimensions, key=key)
+
+
+def _local(model: str | None, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
+    if not _has_engine():
+        return None
+    from memory_kb.providers.local import LocalEmbedder
+    from memory_kb.providers.model_config import find_model
+
+    folder = find_model(model, environ)
+    return None if folder is None else LocalEmbedder(folder, dimensions)
+
+
+def _has_engine() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime"))
+
+
+def _why_no_local(model: str | None) -> str:
+    if not _has_engine():
+        return "embeddings.provider is local, but what local models need is not installed"
+    return f"embeddings.provider is local, but there is no local model{f' {model}' if model else ''} on this machine"
+
+
+def _how_to_get_local() -> str:
+    if not _has_engine():
+        return "pip install 'memory-kb[local]', then `memory-kb model fetch`"
+    return "get one with `memory-kb model fetch`"
+
+
+def _key(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    """Return the first of some keys that is set.
+
+    Example:
+        >>> _key(("A_KEY", "B_KEY"), {"A_KEY": " ", "B_KEY": "abc\\n"})
+        'abc'
+    """
+    for name in names:
+        key = environ.get(name, "").strip()
+        if key and not (key.isascii() and key.isprintable() and " " not in key):
+            raise ProviderFailed(f"{name} holds characters that no key has", "set it again, without quotes or spaces")
+        if key:
+            return key
+    return None
+
+
+def _need_key(names: tuple[str, ...], environ: Mapping[str, str], provider: str, setting: str) -> str:
+    key = _key(names, environ)
+    if key is None:
+        raise ProviderFailed(
+            f"{setting}.provider is {provider}, but there is no key for it", f"set {' or '.join(names)}"
+        )
+    return key
+
+
+def _address(url: str | None, setting: str) -> str | None:
+    """Return an address that can be asked, or None if none is set.
+
+    Example:
+        >>> _address("http://localhost:11434/v1/", "embeddings"), _address("", "embeddings")
+        ('http://localhost:11434/v1', None)
+    """
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_usable = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and url.isprintable()
+            and " " not in url
+        )
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        shown = place_of(url) if "@" in url else url
+        raise ProviderFailed(
+            f"{setting}.base_url is no address: {shown[:60]}", "it looks like http://localhost:11434/v1"
+        )
+    return url.rstrip("/")
+
+
+#: Tokens that a filled-in form usually takes.
+USUAL_OUTPUT = 600
+
+
+class Metered(NamedTuple):
+    """Calls so far, their tokens and dollars."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+class Meter(SpendLog):
+    """A ledger that also counts what passes through it itself, other processes left aside."""
+
+    def __init__(self, file: Path, daily: float, runs: int | None = None) -> None:
+        super().__init__(file, daily, runs=runs)
+        self.total = Metered()
+
+    def check(self, usd: float) -> None:
+        super().check(usd)
+        self.total = self.total._replace(calls=self.total.calls + 1)
+
+    def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
+        super().note(provider, model, usage, usd)
+        calls, tokens_in, tokens_out, spent = self.total
+        self.total = Metered(
+            calls, tokens_in + usage.input_tokens, tokens_out + usage.output_tokens, round(spent + usd, 9)
+        )
+
+
+def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
+    """Return what one call with a form to fill in would cost.
+
+    Example:
+        >>> estimate(LlmSettings("anthropic", model="claude-haiku-4-5"), 1_000)
+        Metered(calls=1, input_tokens=1000, output_tokens=600, usd=0.004)
+        >>> estimate(LlmSettings("openai", "http://localhost:11434/v1"), 1_000).usd
+        0.0
+    """
+    usage = Usage(input_tokens, USUAL_OUTPUT)
+    usd = (
+        0.0
+        if is_loopback(settings.base_url) or settings.provider == "command"
+        else cost(settings.provider, settings.model or _usual_model(settings.provider), usage)
+    )
+    return Metered(1, *usage, usd)
+
+
+def _usual_model(provider: str) -> str:
+    from memory_kb.providers import anthropic
+    from memory_kb.providers import gemini as gemini_llm
+    from memory_kb.providers import openai as openai_llm
+
+    models = {"openai": openai_llm.USUAL_MODEL, "gemini": gemini_llm.USUAL_MODEL, "anthropic": anthropic.USUAL_MODEL}
+    return models[provider]

@@ -1,0 +1,253 @@
+"""Batches, checks of vectors, token counter."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.providers.base import Limits, TokenCounter
+from memory_kb.providers.http import Calls, Refused
+from memory_kb.text import count_tokens, printable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory_kb.providers.base import Vectors
+
+    #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
+    Ask = Callable[[Sequence[str]], Vectors]
+
+#: What stands for a text of which nothing can be embedded; providers refuse empty ones.
+STAND_IN = "."
+#: Plain English has about four characters to a token, dense code three.
+_ASCII_PER_TOKEN = 3
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text, rather too many than too few.
+
+    Example:
+        >>> estimate_tokens("abcdef"), estimate_tokens("検索"), estimate_tokens("")
+        (2, 2, 0)
+    """
+    plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+    return math.ceil(plain / _ASCII_PER_TOKEN) + len(text) - plain
+
+
+def fit(text: str, tokens: int) -> str:
+    """Return a text a provider takes: not empty, no half characters, cut to `tokens`.
+
+    Example:
+        >>> fit(" \\n", 10), fit("x" * 100, 3), fit("as it is", 10)
+        ('.', 'xxxxxxxxx', 'as it is')
+    """
+    text = printable(text)
+    if estimate_tokens(text) > tokens:
+        text = text[: tokens * _ASCII_PER_TOKEN]
+        while estimate_tokens(text) > tokens:
+            text = text[: int(len(text) * tokens / estimate_tokens(text))]
+    return text if text.strip() else STAND_IN
+
+
+def batches(texts: Sequence[str], limits: Limits) -> Iterator[Sequence[str]]:
+    """Yield the texts in batches of what a provider takes at once.
+
+    Example:
+        >>> [len(batch) for batch in batches(["abc"] * 5, Limits(texts=3, tokens=2))]
+        [2, 2, 1]
+    """
+    start = size = 0
+    for position, text in enumerate(texts):
+        tokens = estimate_tokens(text)
+        if position > start and (position - start >= limits.texts or size + tokens > limits.tokens):
+            yield texts[start:position]
+            start, size = position, 0
+        size += tokens
+    if start < len(texts):
+        yield texts[start:]
+
+
+def embed_all(texts: Sequence[str], tokens: int, limits: Limits, ask: Ask, calls: Calls) -> Vectors:
+    """Return the vectors of any number of texts, each cut to `tokens`."""
+    import numpy as np
+
+    # Who keeps to the limits by a milder estimate of tokens is not sent twice; they are far below what is refused.
+    widened = limits._replace(tokens=2 * limits.tokens)
+    parts = [ask_all(batch, ask, calls) for batch in batches([fit(text, tokens) for text in texts], widened)]
+    return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+
+def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
+    """Return the vectors of a batch, even if some of its texts are refused or get no direction.
+
+    A refused batch is halved until the text at fault is found, and that text is cut in half
+    until what is left of it is taken. So is a text whose vector is zero or no number.
+
+    Raises:
+        ProviderFailed: even the simplest text is refused, or none gets a direction.
+    """
+    import numpy as np
+
+    try:
+        vectors = ask(texts)
+    except Refused as refused:
+        if len(texts) == 1:
+            return _ask_less(texts[0], ask, calls, refused)
+    else:
+        lost: list[int] = np.flatnonzero(np.isnan(vectors[:, 0])).tolist()
+        if len(lost) == len(texts) > 1:
+            raise _no_direction(calls)
+        for row in lost:
+            vectors[row] = _ask_once_more(texts[row], ask, calls)[0]
+        return vectors
+    middle = len(texts) // 2
+    return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
+
+
+def _ask_less(text: str, ask: Ask, calls: Calls, refused: Refused) -> Vectors:
+    stand_in = None
+    if refused.refusal.kind != "long":
+        try:
+            stand_in = ask([STAND_IN])
+        except Refused:
+            raise calls.note_failure(refused.refusal) from None
+    while len(text) > 1:
+        text = text[: len(text) // 2]
+        try:
+            return ask([text if text.strip() else STAND_IN])
+        except Refused as again:
+            refused = again
+    if stand_in is None:
+        raise calls.note_failure(refused.refusal) from None
+    return stand_in
+
+
+def _ask_once_more(text: str, ask: Ask, calls: Calls) -> Vectors:
+    """Return, as the only row, the vector of a text that got none with a direction, or that of as much of it as gets one."""
+    import numpy as np
+
+    stand_in = None
+    while True:
+        try:
+            found = ask([text])
+            if not np.isnan(found).any():
+                return found
+        except Refused:
+            pass  # less of it may be taken
+        if stand_in is None:
+            stand_in = _ask_stand_in(ask, calls)
+        if len(text) < 2:
+            return stand_in
+        text = fit(text[: len(text) // 2], len(text))
+
+
+def _ask_stand_in(ask: Ask, calls: Calls) -> Vectors:
+    import numpy as np
+
+    try:
+        found = ask([STAND_IN])
+    except Refused as refused:
+        raise calls.note_failure(refused.refusal) from None
+    if np.isnan(found).any():
+        raise _no_direction(calls)
+    return found
+
+
+def _no_direction(calls: Calls) -> ProviderFailed:
+    said = f"{calls.service.name} answered with a vector that is zero or no number"
+    return ProviderFailed(said, "choose another embeddings.model", is_passing=True)
+
+
+def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
+    """Return vectors as float32 of length 1, if they are what was asked for.
+
+    `dimension` 0 takes any. Of a vector that is zero or no number, every number is NaN.
+
+    Raises:
+        ProviderFailed: there are too few or too many, or they have another dimension.
+    """
+    import numpy as np
+
+    if rows.ndim != 2 or len(rows) != count:
+        raise ProviderFailed(f"{name} answered with {len(rows) if rows.ndim else 0} vectors for {count} texts")
+    if rows.shape[1] == 0 or dimension not in (0, rows.shape[1]):
+        raise ProviderFailed(
+            f"{name} answered with vectors of {rows.shape[1]} dimensions, not {dimension}",
+            "set embeddings.dimensions to what the model gives, or choose another embeddings.model",
+        )
+    wide = rows.astype(np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    lengths[~np.isfinite(lengths) | (lengths == 0)] = np.nan
+    vectors: Vectors = (wide / lengths).astype(np.float32)
+    return vectors
+
+
+#: The vocabularies that `auto` looks for, the newer one first.
+_COMMON = ("o200k_base", "cl100k_base")
+ESTIMATE = "estimate"
+
+
+class ChosenCounter(NamedTuple):
+    """What counts tokens, by which vocabulary, and why it is the estimate where another was asked for."""
+
+    count: TokenCounter
+    name: str = ESTIMATE
+    notice: str = ""
+
+
+def choose_counter(wanted: str) -> ChosenCounter:
+    """Return what counts tokens: the estimate, a vocabulary by its name, or for `auto` the first that is here.
+
+    Nothing is fetched: a vocabulary that tiktoken does not find in its cache is not there.
+
+    Example:
+        >>> choose_counter("estimate").count("12345")
+        2
+    """
+    if wanted == ESTIMATE:
+        return ChosenCounter(count_tokens)
+    names = _COMMON if wanted == "auto" else (wanted,)
+    why = ""
+    for name in names:
+        try:
+            return ChosenCounter(_load(name), name)
+        except ImportError:
+            why = "tiktoken is not installed (`pip install 'memory-kb[tokens]'`)"
+            break
+        except Exception as exc:  # noqa: BLE001 - plugins of tiktoken raise what they like
+            why = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
+    notice = "" if wanted == "auto" else f"tokens are estimated, not counted by {wanted}: {why}"
+    return ChosenCounter(count_tokens, notice=notice)
+
+
+def _load(name: str) -> TokenCounter:
+    import tiktoken
+
+    with _offline():
+        encoding = tiktoken.get_encoding(name)
+    # What looks like a model's control token is text here.
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Keep tiktoken, in this thread, from fetching what it lacks."""
+    from tiktoken import load
+
+    fetch, mine = load.read_file, threading.get_ident()
+
+    def refuse(blobpath: str) -> bytes:
+        if threading.get_ident() != mine or "://" not in blobpath:
+            return fetch(blobpath)
+        raise FileNotFoundError("its vocabulary is not in tiktoken's cache (TIKTOKEN_CACHE_DIR)")
+
+    load.read_file = refuse
+    try:
+        yield
+    finally:
+        load.read_file = fetch

@@ -1,0 +1,518 @@
+"""One client, limits, retry, refusals."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.text import printable, shorten
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+C = TypeVar("C")
+
+#: Seconds in which a server must take up the line.
+CONNECT_SECONDS = 5.0
+_SENT = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "authorization",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+    }
+)
+
+
+def is_loopback(url: str | None) -> bool:
+    """Tell whether an address is on this machine.
+
+    Example:
+        >>> is_loopback("http://localhost:11434/v1"), is_loopback("http://[::1]/v1"), is_loopback("https://api.openai.com/v1")
+        (True, True, False)
+    """
+    import ipaddress
+
+    host = _host(url)
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def place_of(url: str) -> str:
+    """Return what may be shown of an address: its host and port, never a password.
+
+    Example:
+        >>> place_of("http://me:secret@localhost:11434/v1?key=x")
+        'localhost:11434'
+    """
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _host(url: str | None) -> str:
+    try:
+        return urlsplit(url or "").hostname or ""
+    except ValueError:
+        return ""
+
+
+def open_line(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
+    """Return a client that sends to the host of `base_url` only, always with `headers`.
+
+    Proxies of the environment are used, except for servers on this machine.
+    """
+    import httpx2
+
+    try:
+        target = httpx2.URL(base_url)
+    except httpx2.InvalidURL as exc:
+        raise ProviderFailed(
+            f"{place_of(base_url)[:60]} is no address", "check base_url in your configuration"
+        ) from exc
+
+    def check(request: httpx2.Request) -> None:
+        if (request.url.scheme, request.url.netloc) != (target.scheme, target.netloc):
+            raise httpx2.UnsupportedProtocol(f"the request would have gone to {request.url.host}", request=request)
+        for name in set(request.headers) - _SENT:
+            del request.headers[name]
+        request.headers.update({**headers, "host": target.netloc.decode()})
+        timeout = request.extensions.get("timeout", {})
+        timeout["connect"] = min(CONNECT_SECONDS, timeout.get("connect") or CONNECT_SECONDS)
+
+    return httpx2.Client(
+        trust_env=not is_loopback(base_url), verify=target.scheme == "https", event_hooks={"request": [check]}
+    )
+
+
+class Connection(Generic[C]):
+    """A package's client over a line of ours, opened by the first who needs it.
+
+    Args:
+        open_client: makes both; the line is what is closed.
+    """
+
+    def __init__(self, open_client: Callable[[], tuple[C, httpx2.Client]]) -> None:
+        self._open_client = open_client
+        self._lock = threading.Lock()
+        self._opened: tuple[C, httpx2.Client] | None = None
+
+    def get(self) -> C:
+        """Return the client."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open_client()
+            return self._opened[0]
+
+    def close(self) -> None:
+        """Close the line; `get` opens another."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened[1].close()
+
+
+_QUOTED_CHARACTERS = 200
+_KEY_SHAPES = re.compile(
+    r"(?i:bearer\s+\S+)|\S*\*{3,}\S*|\b(?:sk|pk|rk|gsk|hf|xai|pplx|tgp|nvapi)[-_][\w-]{6,}|\bAIza[\w-]{6,}"
+    r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?:\w{32,}|[\w-]{40,})"
+)
+_TOO_LONG = re.compile(
+    r"context.?length|maximum context|too (?:long|large|many tokens)|token (?:count|limit)|max(?:imum)?.{0,20}tokens"
+    r"|exceeds?.{0,40}(?:length|size|limit)",
+    re.IGNORECASE,
+)
+#: What some servers say with a status that means something else.
+_TOO_LARGE = re.compile(
+    r"input length exceeds|input is too large|request too large|maximum context length", re.IGNORECASE
+)
+#: Ollama computed a vector that is no number.
+_NOT_A_NUMBER = re.compile(r"unsupported value: (?:NaN|[+-]?Inf)")
+_NO_QUOTA = re.compile(r"insufficient_quota|billing|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
+_WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
+
+
+class Service(NamedTuple):
+    """Who is asked, in words for messages, and what mends which failure.
+
+    `key` is here to be cut out of messages; it is never shown.
+    """
+
+    name: str
+    key: str
+    key_hint: str
+    model_hint: str
+    address_hint: str = "check the network connection"
+
+    def __repr__(self) -> str:
+        return f"Service({self.name!r})"
+
+
+class Refusal(NamedTuple):
+    """What came instead of an answer.
+
+    `status` is None if no answer came, `kind` then says how: "unreachable", "timeout", "dropped"
+    or "malformed". With a status it is "key", "model", "quota", "long", "input", "busy" or "other".
+    """
+
+    kind: str
+    status: int | None
+    said: str
+    retry_after: float | None = None
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.is_unanswered or self.kind in ("unreachable", "busy", "quota")
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the request may have been worked on, and paid for, though no answer came."""
+        return self.kind in ("timeout", "dropped", "malformed")
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether it may succeed within a minute."""
+        return self.is_passing and self.kind != "quota"
+
+
+def read_refusal(exc: BaseException, now: float) -> Refusal:
+    """Read what any of the providers' packages raised.
+
+    They are told apart by what they carry, so that none need be loaded. `now` is the wall time
+    that a date of Retry-After counts from.
+    """
+    import httpx2
+
+    chain = list(_chain(exc))
+    failed = next(
+        (link for link in chain if isinstance(link, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError))),
+        None,
+    )
+    if failed is not None:
+        return Refusal("unreachable", None, str(failed) or "it does not take up the line")
+    if any(isinstance(link, (TimeoutError, httpx2.TimeoutException)) for link in chain):
+        return Refusal("timeout", None, "no answer in time")
+    status = next(
+        (value for value in (getattr(exc, "status_code", None), getattr(exc, "code", None)) if isinstance(value, int)),
+        None,
+    )
+    if status is not None:
+        return _read_answer(exc, status, now)
+    transport = next((link for link in chain if isinstance(link, (httpx2.HTTPError, OSError))), None)
+    if transport is not None and not isinstance(transport, httpx2.UnsupportedProtocol):
+        return Refusal("dropped", None, str(transport) or type(transport).__name__)
+    if any(isinstance(link, ValueError) for link in chain):
+        return Refusal("malformed", None, "its answer is cut off or no JSON")
+    return Refusal("other", None, str(transport or exc) or type(exc).__name__)
+
+
+def _chain(exc: BaseException | None) -> Iterator[BaseException]:
+    while exc is not None:
+        yield exc
+        exc = exc.__cause__
+
+
+def _read_answer(exc: BaseException, status: int, now: float) -> Refusal:
+    body: Any = getattr(exc, "body", None) or getattr(exc, "details", None)
+    if isinstance(body, Mapping) and isinstance(body.get("error"), (Mapping, str)):
+        body = body["error"]
+    said = body
+    if isinstance(body, Mapping):
+        said = body.get("message") or body.get("detail") or body
+    everything = f"{body} {said}".replace("'", '"')
+    headers = getattr(getattr(exc, "response", None), "headers", None) or {}
+    wait = _retry_after(headers, now)
+    if wait is None and (delay := re.search(r'"retryDelay": ?"([\d.]+)s"', everything)):
+        wait = float(delay[1])
+    return Refusal(_kind_of(status, everything), status, str(said or exc), wait)
+
+
+def _kind_of(status: int, everything: str) -> str:
+    """Sort an error by its status and its words.
+
+    Example:
+        >>> [_kind_of(429, words) for words in ("rate limit", "code: insufficient_quota", "Request too large for this model")]
+        ['busy', 'quota', 'long']
+    """
+    if status in (401, 403) or (status == 400 and _WRONG_KEY.search(everything)):
+        return "key"
+    if status == 402 or (status in (400, 429) and _is_quota(status, everything)):
+        return "quota"
+    if status == 404:
+        return "model"
+    if status in (429, 500) and _TOO_LARGE.search(everything):
+        return "long"
+    if status == 500 and _NOT_A_NUMBER.search(everything):
+        return "input"
+    if status in (408, 409, 429) or status >= 500:
+        return "busy"
+    if status in (400, 413, 422):
+        return "long" if status == 413 or _TOO_LONG.search(everything) else "input"
+    return "other"
+
+
+def _is_quota(status: int, everything: str) -> bool:
+    """Tell whether an account is empty, not just asked too often.
+
+    Gemini speaks of billing in every 429; there only the name of the quota tells.
+    """
+    if "quotaId" in everything:
+        return "PerDay" in everything or '"quotaValue": "0"' in everything
+    return (
+        "RESOURCE_EXHAUSTED" not in everything
+        and (status == 429 or "credit balance" in everything)
+        and bool(_NO_QUOTA.search(everything))
+    )
+
+
+def _retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds to wait that a server asks for, as a number or a date.
+
+    Example:
+        >>> _retry_after({"retry-after": "1.5"}, 0.0), _retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, 50.0)
+        (1.5, 10.0)
+    """
+    import email.utils
+
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - now
+        except ValueError:
+            return None
+    return max(0.0, seconds) if seconds == seconds else None  # noqa: PLR0124 - not a number
+
+
+def quote(said: str, key: str) -> str:
+    """Return the server's words on one line, short and without anything that looks like a key.
+
+    Example:
+        >>> quote("Incorrect API key:\\n sk-abc***xyz, mine-1234", "mine-1234")
+        'Incorrect API key: … …'
+    """
+    text = printable(said)[:4000]
+    if len(key) >= 4:
+        text = text.replace(key, "…")
+    text = _KEY_SHAPES.sub("…", text)
+    for piece in (key[:8], key[-8:]) if len(key) >= 16 else ():
+        text = text.replace(piece, "…")
+    return shorten(text, _QUOTED_CHARACTERS)
+
+
+def failure(service: Service, refusal: Refusal, tries: int = 1) -> ProviderFailed:
+    """Put a refusal into a sentence that says what to do."""
+    status = f" ({refusal.status})" if refusal.status is not None else ""
+    often = f" {tries} times" if tries > 1 else ""
+    verb, hint = {
+        "key": ("refused the key", service.key_hint),
+        "quota": ("has no quota left for this key", "check plan and billing at the provider"),
+        "model": ("does not know the model or the address", service.model_hint),
+        "busy": ("could not answer", "it usually passes; try again in a minute"),
+        "timeout": ("did not answer in time", service.address_hint),
+        "unreachable": ("cannot be reached", service.address_hint),
+        "dropped": ("broke off its answer", service.address_hint),
+        "malformed": ("gave an answer that cannot be read", service.address_hint),
+    }.get(refusal.kind, ("refused the request", service.model_hint))
+    said = "" if refusal.kind == "timeout" else f": {quote(refusal.said, service.key)}"
+    return ProviderFailed(f"{service.name} {verb}{often}{status}{said}", hint, is_passing=refusal.is_passing)
+
+
+T = TypeVar("T")
+
+_FIRST_DELAY = 1.0
+#: Calls that fail in a row before asking stops, and for how many seconds it does at first and at most.
+_PATIENCE = 3
+_FIRST_PAUSE = 30.0
+_LONGEST_PAUSE = 300.0
+
+
+class Pace(NamedTuple):
+    """How long a call may take, in seconds, and how often it is tried again.
+
+    `total` None is no limit; `longest_wait` is what a server may ask for between two tries, and
+    `is_capped` whether a longer wish is cut to it instead of ending the call.
+    """
+
+    timeout: float
+    total: float | None
+    retries: int
+    longest_wait: float
+    is_capped: bool
+
+
+#: Indexing can wait; a search is never held up.
+DOCUMENTS = Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0, is_capped=True)
+QUERY = Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0, is_capped=False)
+
+
+class Timing(NamedTuple):
+    """The clocks and the chance that calls depend on; `sleep` None waits until the caller closes."""
+
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], object] | None = None
+    rng: random.Random = random.Random()  # noqa: S311 - only spreads out second tries
+
+
+class Refused(Exception):
+    """A request that was refused for what it holds; the caller may change it and ask again."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.said)
+        self.refusal = refusal
+
+
+class Calls:
+    """Calls to one provider, from any number of threads.
+
+    After three calls that failed in a row it fails at once for half a minute, longer each time; a
+    refused key ends all calls until `close`.
+    """
+
+    def __init__(self, service: Service, timing: Timing | None = None) -> None:
+        self.service = service
+        self._timing = timing or Timing()
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._failures = 0
+        self._pause = _FIRST_PAUSE
+        self._until = 0.0
+        self._last: ProviderFailed | None = None
+        self._final: ProviderFailed | None = None
+
+    def close(self) -> None:
+        """Wake whoever waits for a second try, and forget all failures."""
+        with self._lock:
+            self._closing.set()
+            self._closing = threading.Event()
+            self._reset()
+
+    def deadline(self, pace: Pace) -> float | None:
+        """Return the moment at which a call that begins now must have ended."""
+        return None if pace.total is None else self._timing.clock() + pace.total
+
+    def call(self, request: Callable[[float], T], pace: Pace, deadline: float | None = None) -> T:
+        """Return what `request` does, which is given the seconds it may take.
+
+        Raises:
+            ProviderFailed: it failed to the last try, or asking has stopped.
+            Refused: the provider cannot work with what was sent.
+        """
+        self._check_pause()
+        closing = self._closing
+        for tried in range(1, pace.retries + 2):
+            try:
+                answer = self._attempt(request, pace, deadline)
+            except Refused as refused:
+                refusal = refused.refusal
+                if refusal.kind in ("input", "long"):
+                    raise
+                wait = self._wait_before(tried, refusal, pace, deadline)
+                if wait is None:
+                    raise self.note_failure(refusal, tried) from None  # what the package raised may hold the key
+            else:
+                self._note_success()
+                return answer
+            (self._timing.sleep or closing.wait)(wait)
+            if closing.is_set():
+                raise ProviderFailed(f"{self.service.name} was not asked again: it is being closed", is_passing=True)
+        raise AssertionError
+
+    def _attempt(self, request: Callable[[float], T], pace: Pace, deadline: float | None) -> T:
+        seconds = pace.timeout
+        try:
+            if deadline is None:
+                return request(seconds)
+            seconds = min(seconds, deadline - self._timing.clock())
+            if seconds <= 0:
+                raise TimeoutError  # noqa: TRY301 - told like any other
+            return within(seconds, lambda: request(seconds))
+        except Exception as exc:
+            raise Refused(read_refusal(exc, self._timing.now())) from exc
+
+    def _wait_before(self, tried: int, refusal: Refusal, pace: Pace, deadline: float | None) -> float | None:
+        """Return the seconds to wait before the next try, or None if there is to be none."""
+        if not refusal.can_retry or tried > pace.retries:
+            return None
+        wait = refusal.retry_after
+        if wait is None:
+            wait = self._timing.rng.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))
+        elif wait > pace.longest_wait:
+            if not pace.is_capped:
+                return None
+            wait = pace.longest_wait
+        if deadline is not None and self._timing.clock() + wait >= deadline:
+            return None
+        return wait
+
+    def _check_pause(self) -> None:
+        with self._lock:
+            if self._final is not None:
+                raise ProviderFailed(str(self._final), self._final.hint)
+            left = self._until - self._timing.clock()
+            if left > 0 and self._last is not None:
+                raise ProviderFailed(
+                    f"{self._last}; it is asked again in {left:.0f} s", self._last.hint, is_passing=True
+                )
+
+    def _note_success(self) -> None:
+        with self._lock:
+            self._failures, self._pause = 0, _FIRST_PAUSE
+
+    def note_failure(self, refusal: Refusal, tries: int = 1) -> ProviderFailed:
+        """Count a failed call and return what to raise."""
+        error = failure(self.service, refusal, tries)
+        with self._lock:
+            self._failures += 1
+            self._last = error
+            if refusal.kind == "key":
+                self._final = error
+            elif (self._failures >= _PATIENCE or refusal.kind == "quota") and self._timing.clock() >= self._until:
+                self._until = self._timing.clock() + self._pause
+                self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
+        return error
+
+
+def within(seconds: float, action: Callable[[], T]) -> T:
+    """Return what `action` does, or give up waiting for it.
+
+    The time limits of sockets are for single steps; a server that sends a byte now and then, or a
+    name server that is silent, would hold a search up for much longer.
+
+    Raises:
+        TimeoutError: it took more than `seconds`.
+    """
+    from concurrent.futures import Future
+
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(action())
+        except BaseException as exc:  # noqa: BLE001 - raised again by whoever waits
+            future.set_exception(exc)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result(timeout=seconds)

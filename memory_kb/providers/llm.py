@@ -1,0 +1,317 @@
+"""Prompt and form to an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from memory_kb.errors import ProviderFailed
+from memory_kb.providers.embeddings import estimate_tokens
+from memory_kb.providers.http import Calls, Connection, Pace, Refused, quote, read_refusal
+from memory_kb.providers.spending import SpendLog, Usage, cost
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (Mapping,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+class Misfilled(Exception):
+    """An answer that does not fit the form; the message says where."""
+
+
+def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the object that a model wrote, if it fits the schema.
+
+    Example:
+        >>> text = {"type": "string"}
+        >>> read_form('```json\\n{"title": "x", "note": null}\\n```', {"type": "object", "properties": {"title": text, "note": text}})
+        {'title': 'x'}
+
+    Raises:
+        Misfilled: it does not.
+    """
+    fenced = _FENCED.search(text)
+    try:
+        value = json.loads(fenced[1] if fenced and not text.lstrip().startswith("{") else text)
+    except ValueError as exc:
+        raise Misfilled("the answer is no JSON" if text.strip() else "the answer is empty") from exc
+    value = _without_nulls(value, schema)
+    wrong = find_mistake(value, schema)
+    if wrong is not None:
+        raise Misfilled(wrong)
+    if not isinstance(value, dict):
+        raise Misfilled("the answer is no object")
+    return value
+
+
+def find_mistake(value: object, schema: Mapping[str, Any], where: str = "the answer") -> str | None:
+    """Return what is wrong with a value, or None.
+
+    Example:
+        >>> find_mistake({"tags": ["a", 1]}, {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}})
+        'the answer.tags[1] is no string'
+    """
+    if "enum" in schema:
+        return (
+            None
+            if any(value == option and type(value) is type(option) for option in schema["enum"])
+            else f"{where} is none of {schema['enum']}"
+        )
+    names = schema.get("type", [])
+    names = [names] if isinstance(names, str) else names
+    if names and not any(_is_of(value, name) for name in names):
+        return f"{where} is no {' or '.join(names)}"
+    if isinstance(value, Mapping):
+        return _find_in_object(value, schema, where)
+    if isinstance(value, list):
+        return _find_in_array(value, schema, where)
+    if isinstance(value, str):
+        return _find_in_size(len(value), schema, "minLength", "maxLength", f"{where} has {{}} characters")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return _find_in_size(value, schema, "minimum", "maximum", f"{where} is {{}}")
+    return None
+
+
+def _is_of(value: object, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    return isinstance(value, _TYPES[name]) or (name == "integer" and isinstance(value, float) and value.is_integer())
+
+
+def _find_in_object(value: Mapping[str, object], schema: Mapping[str, Any], where: str) -> str | None:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        return f"{where} lacks {missing[0]}"
+    for name, part in value.items():
+        if name not in properties:
+            if schema.get("additionalProperties", False) is False:
+                return f"{where} has an unknown field {name[:40]!r}"
+            continue
+        wrong = find_mistake(part, properties[name], f"{where}.{name}")
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _find_in_array(value: list[object], schema: Mapping[str, Any], where: str) -> str | None:
+    wrong = _find_in_size(len(value), schema, "minItems", "maxItems", f"{where} has {{}} items")
+    for position, item in enumerate(value if wrong is None else ()):
+        wrong = wrong or find_mistake(item, schema.get("items", {}), f"{where}[{position}]")
+    return wrong
+
+
+def _find_in_size(size: float, schema: Mapping[str, Any], least: str, most: str, phrase: str) -> str | None:
+    if size < schema.get(least, size):
+        return f"{phrase.format(size)}, fewer than {schema[least]}"
+    if size > schema.get(most, size):
+        return f"{phrase.format(size)}, more than {schema[most]}"
+    return None
+
+
+def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema as strict providers want it: all fields required, no others allowed.
+
+    A field that may be left out may be null instead; `read_form` takes that back.
+
+    Example:
+        >>> strict({"type": "object", "properties": {"a": {"type": "string"}}})["properties"]
+        {'a': {'type': ['string', 'null']}}
+    """
+    closed = dict(schema)
+    if "items" in closed:
+        closed["items"] = strict(closed["items"])
+    if "properties" in closed:
+        required = closed.get("required", ())
+        closed["properties"] = {
+            name: _nullable(strict(part), name in required) for name, part in closed["properties"].items()
+        }
+        closed["required"] = list(closed["properties"])
+        closed["additionalProperties"] = False
+    return closed
+
+
+def _nullable(schema: dict[str, Any], is_required: bool) -> dict[str, Any]:  # noqa: FBT001 - private
+    if is_required:
+        return schema
+    names = schema.get("type", [])
+    names = [names] if isinstance(names, str) else list(names)
+    changed = schema | {"type": [*names, "null"]} if names and "null" not in names else schema
+    return changed | {"enum": [*schema["enum"], None]} if "enum" in schema and None not in schema["enum"] else changed
+
+
+def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Leave out the fields that are null because they could not be left out."""
+    if isinstance(value, dict):
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        return {
+            name: _without_nulls(part, properties.get(name, {}))
+            for name, part in value.items()
+            if part is not None
+            or name in required
+            or name not in properties
+            or find_mistake(None, properties[name]) is None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(item, schema.get("items", {})) for item in value]
+    return value
+
+
+C = TypeVar("C")
+
+#: What a model may write at most, its thinking included.
+OUTPUT_TOKENS = 8_000
+_RETRIES = 2
+_LONGEST_WAIT = 10.0
+
+
+class Question(NamedTuple):
+    """One request for a form.
+
+    `level` says how the schema is enforced: by the provider ("schema"), as any JSON object
+    ("object"), or only in words ("text"); the words are in the prompt then.
+    """
+
+    prompt: str
+    schema: Mapping[str, Any]
+    level: str
+    seconds: float
+
+
+class Reply(NamedTuple):
+    """What a model wrote; `usage` is None if it did not say what it took."""
+
+    text: str
+    usage: Usage | None
+    is_cut: bool = False
+
+
+class Model(NamedTuple):
+    """A model, and whether asking it costs nothing."""
+
+    provider: str
+    name: str
+    is_free: bool
+
+
+def with_schema(prompt: str, schema: Mapping[str, object]) -> str:
+    """Return a prompt that asks for a form in words."""
+    return f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
+
+
+def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the form that a model filled in, asking a second time where the first answer does not fit.
+
+    Raises:
+        Misfilled: neither answer fits.
+    """
+    try:
+        return read_form(ask(prompt), schema)
+    except Misfilled as exc:
+        again = f"{prompt}\n\nYour last answer could not be used: {exc}. Answer again, with one JSON object that fits the schema."
+    return read_form(ask(again), schema)
+
+
+class RemoteLlm(Generic[C]):
+    """A language model over the network.
+
+    Args:
+        model: which one.
+        calls: the calls to its provider.
+        log: where its cost is noted.
+        open_client: makes a client of the provider's package, and its line.
+        ask: puts a question to it.
+        levels: the ways of enforcing a schema, tried in this order when the provider refuses one.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        calls: Calls,
+        log: SpendLog,
+        open_client: Callable[[], tuple[C, httpx2.Client]],
+        ask: Callable[[C, Question], Reply],
+        levels: tuple[str, ...] = ("schema", "text"),
+    ) -> None:
+        self._model = model
+        self._calls = calls
+        self._log = log
+        self._open_client = open_client
+        self._ask = ask
+        self._levels = levels
+
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
+        pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT, is_capped=False)
+        connection = Connection(self._open_client)
+        try:
+            client = connection.get()
+            deadline = self._calls.deadline(pace)
+            return fill_form(lambda words: self._reply(client, words, schema, pace, deadline), prompt, schema)
+        except Misfilled as exc:
+            service = self._calls.service
+            raise ProviderFailed(
+                f"{service.name} did not fill in the form: {quote(str(exc), service.key)}",
+                service.model_hint,
+                is_passing=True,
+            ) from None
+        finally:
+            connection.close()
+
+    def _reply(self, client: C, prompt: str, schema: Mapping[str, Any], pace: Pace, deadline: float | None) -> str:
+        for level in self._levels:
+            words = prompt if level == "schema" else with_schema(prompt, schema)
+            try:
+                reply = self._ask_once(client, Question(words, schema, level, 0.0), pace, deadline)
+            except Refused as refused:
+                if level == self._levels[-1] or refused.refusal.kind == "long":
+                    raise self._calls.note_failure(refused.refusal) from None
+                continue
+            self._levels = self._levels[self._levels.index(level) :]
+            if reply.is_cut:
+                raise Misfilled(f"the answer is longer than {OUTPUT_TOKENS} tokens")
+            return reply.text
+        raise AssertionError
+
+    def _ask_once(self, client: C, question: Question, pace: Pace, deadline: float | None) -> Reply:
+        expected = Usage(estimate_tokens(question.prompt) + estimate_tokens(json.dumps(question.schema)), OUTPUT_TOKENS)
+        self._log.check(self._price(expected))
+        is_open = False
+
+        def request(seconds: float) -> Reply:
+            nonlocal is_open
+            is_open = True
+            try:
+                reply = self._ask(client, question._replace(seconds=seconds))
+            except Exception as exc:
+                is_open = read_refusal(exc, 0.0).is_unanswered
+                raise
+            is_open = False
+            return reply
+
+        try:
+            reply = self._calls.call(request, pace, deadline)
+        except ProviderFailed:
+            if is_open:  # it may well be on the bill
+                self._note(expected)
+            raise
+        self._note(reply.usage or Usage(expected.input_tokens, estimate_tokens(reply.text)))
+        return reply
+
+    def _price(self, usage: Usage) -> float:
+        return 0.0 if self._model.is_free else cost(self._model.provider, self._model.name, usage)
+
+    def _note(self, usage: Usage) -> None:
+        self._log.note(self._model.provider, self._model.name, usage, self._price(usage))

@@ -1,1 +1,0 @@
-"""Retrieval: a query into candidates, candidates into scores, scores into hits."""

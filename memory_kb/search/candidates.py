@@ -1,0 +1,100 @@
+"""The chunks that a search chooses from: found by their words, by their meaning, or by their file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from memory_kb.index.port import Candidate, Index, Question
+from memory_kb.model import Filters
+from memory_kb.search.diversity import CROWD, match_evenly
+from memory_kb.search.query import TextQuery, is_long, narrow, parse_query, parse_words
+from memory_kb.search.scoring import WEIGHTS
+
+#: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
+#: same for every limit; whoever wants more gets the next chunks as the index ranks them.
+CANDIDATES = 60
+#: Passages of one entry that compete where each gives one hit.
+FEW = 8
+
+
+class Request(NamedTuple):
+    """One search: what for, among which entries, and how much of it.
+
+    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with
+    `is_typing` the last word may be the beginning of one; with `by_entry` each entry gives one hit.
+    """
+
+    text: str
+    filters: Filters = Filters()
+    limit: int = 10
+    max_chars: int = 0
+    explain: bool = False
+    mode: str = "auto"
+    key_terms: tuple[str, ...] = ()
+    is_typing: bool = False
+    by_entry: bool = False
+
+
+class Found(NamedTuple):
+    """The chunks that fit a request.
+
+    `query` is None where they were found without words, `nearness` where they were found by
+    their words alone; `nearest` is the best of all.
+    """
+
+    query: TextQuery | None
+    candidates: list[Candidate]
+    notes: tuple[str, ...] = ()
+    nearness: Mapping[int, float] | None = None
+    nearest: float = 0.0
+
+
+def find_candidates(index: Index, request: Request, question: Question | None = None) -> Found:
+    """Return the chunks that fit a request by their words, their meaning, or their file alone.
+
+    A question with a phrase that stands nowhere, or whose excluded words leave nothing, is asked
+    again in its plain words; a phrase asked for by itself is not.
+    """
+    query = read_query(index, request)
+    if query.is_empty:
+        if request.filters.file is not None and not request.text.strip():
+            return Found(None, index.newest(request.filters, CANDIDATES))
+        return Found(None, [], ("the query has no words to look for",))
+    found = _find(index, request, query, question)
+    if found.candidates or not query.terms or not (query.phrases or query.excluded):
+        return found
+    without = f" without {', '.join(query.excluded)}" if query.excluded else ""
+    note = f"nothing says {', '.join(query.phrases or query.terms[:3])}{without}; looked for all the words instead"
+    again = _find(index, request, query.loosened(), question)
+    return again._replace(notes=(*found.notes, note))
+
+
+def read_query(index: Index, request: Request) -> TextQuery:
+    """Return what to look for: the key terms, if any, else the words of the text or the rarest of a long one."""
+    if request.key_terms:
+        return parse_words(" ".join(request.key_terms))
+    if is_long(request.text):
+        return narrow(index, request.text)
+    query = parse_query(request.text)
+    return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
+
+
+def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:
+    notes = (
+        (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
+    )
+    if question is None:
+        return Found(query, _match(index, request, query), notes)
+    from memory_kb.search.vector_scores import find_near, score_nearness
+
+    is_by_words = request.mode != "vector"
+    candidates = _match(index, request, query) if is_by_words else []
+    near = find_near(index, request.filters, query, score_nearness(question), candidates)
+    return Found(query if is_by_words else None, candidates + near.candidates, notes, near.scores, near.best)
+
+
+def _match(index: Index, request: Request, query: TextQuery) -> list[Candidate]:
+    """Return the candidates by their words; where entries are wanted, few passages of each compete."""
+    crowd = FEW if request.by_entry else CROWD
+    return match_evenly(lambda limit: index.match(query.expression, WEIGHTS, request.filters, limit), CANDIDATES, crowd)

@@ -1,0 +1,121 @@
+"""Limit per note, copies, MMR."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory_kb.index.port import Candidate, StoredChunk
+from memory_kb.search.merge_passages import Group
+from memory_kb.text import jaccard
+
+#: Passages of one entry that count in full; the next counts a half, the one after it a third.
+FREE = 5
+#: Passages of one entry that compete before others of it, where there are too many.
+CROWD = 40
+#: Passages that are looked through for others than those of the longest notes.
+_FARTHEST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A group among the others of its entry, and what that leaves of its score."""
+
+    group: Group
+    number: int
+
+    @property
+    def share(self) -> float:
+        """What the group counts, from 0 to 1.
+
+        Example:
+            >>> from typing import cast
+            >>> [round(Place(cast("Group", None), number).share, 2) for number in (1, 5, 6, 7)]
+            [1.0, 1.0, 0.5, 0.33]
+        """
+        return 1.0 / max(1, self.number - FREE + 1)
+
+    @property
+    def score(self) -> float:
+        """The score that the group competes with."""
+        return self.group.best.score * self.share
+
+
+def thin(groups: Sequence[Group]) -> list[Place]:
+    """Return groups in the order in which they compete, given their order by score."""
+    counts = Counter[tuple[str, str]]()
+    places: list[Place] = []
+    for group in groups:
+        entry = _entry_of(group.chunk)
+        counts[entry] += 1
+        places.append(Place(group, counts[entry]))
+    return sorted(places, key=lambda place: -place.score)
+
+
+def one_of_each(groups: Sequence[Group]) -> list[Group]:
+    """Return the first group of every entry."""
+    return list({_entry_of(group.chunk): group for group in reversed(groups)}.values())[::-1]
+
+
+def _entry_of(chunk: StoredChunk) -> tuple[str, str]:
+    return chunk.source, chunk.entry_id
+
+
+def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = CROWD) -> list[Candidate]:
+    """Return the best candidates, of no entry more than a crowd while there are others.
+
+    Args:
+        match: gives the best of all, as many as it is asked for.
+        limit: the most to return; all are returned where there are no more.
+        crowd: what one entry may have.
+    """
+    wanted = limit
+    found = match(wanted)
+    while True:
+        first, rest = _part(found, crowd)
+        if len(found) < wanted or len(first) >= limit or wanted >= _FARTHEST:
+            return [*first, *rest][:limit]
+        wanted = min(wanted * 10, _FARTHEST)
+        found = match(wanted)
+
+
+def _part(candidates: Sequence[Candidate], crowd: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Part candidates into the first few of every entry and the others, in their order."""
+    counts = Counter[int]()
+    parted: tuple[list[Candidate], list[Candidate]] = [], []
+    for candidate in candidates:
+        entry = candidate.key - candidate.part
+        counts[entry] += 1
+        parted[counts[entry] > crowd].append(candidate)
+    return parted
+
+
+def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lambda: float, limit: int) -> list[int]:
+    """Return the first `limit` hits to show.
+
+    The best one comes first, then the best that says something new. Each next one maximises
+    `lambda * relevance - (1 - lambda) * similarity`, where relevance is the score min-max scaled
+    over the pool and similarity the largest Jaccard to those before it. The first is always the
+    best score, and the first k of the order do not depend on what comes after them.
+
+    Example:
+        >>> twin, other = frozenset("abc"), frozenset("xyz")
+        >>> mmr_order([1.0, 0.9, 0.8, 0.0], [twin, twin, other, other], 0.5, limit=3)
+        [0, 2, 1]
+    """
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    spread = high - low
+    relevance = [(score - low) / spread if spread else 1.0 for score in scores]
+    left = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
+    nearest = [0.0] * len(scores)
+    order: list[int] = []
+    while left and len(order) < limit:
+        best = left[0]
+        if order:
+            best = max(left, key=lambda place: mmr_lambda * relevance[place] - (1 - mmr_lambda) * nearest[place])
+        left.remove(best)
+        order.append(best)
+        for place in left:
+            nearest[place] = max(nearest[place], jaccard(tokens[best], tokens[place]))
+    return order

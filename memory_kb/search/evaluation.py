@@ -1,0 +1,274 @@
+"""Proposed queries, metrics."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from memory_kb.credentials import find_secret
+from memory_kb.model import WORKING_KINDS
+from memory_kb.store.logs import Retrieval
+from memory_kb.store.plan import Memory
+from memory_kb.store.queries import StandingQuery, names
+from memory_kb.text import has_cjk, stop_words
+
+#: The numbers of hits that a table tells the recall for.
+CUTS = (1, 5, 10)
+_WORDS = re.compile(r"\w+")
+
+
+class Shown(Protocol):
+    """A hit, as far as it is measured."""
+
+    @property
+    def id(self) -> str:
+        """The entry."""
+
+    @property
+    def path(self) -> str:
+        """Its file."""
+
+
+class File(NamedTuple):
+    """A file as grep sees it, with the ids that stand in it."""
+
+    path: str
+    text: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a question found what it should.
+
+    Attributes:
+        ranks: the place of each expected entry among the hits, from 1; None where it is not.
+        top: the ids of the hits, best first.
+    """
+
+    query: StandingQuery
+    ranks: Mapping[str, int | None]
+    top: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> int | None:
+        """The place of the first expected entry."""
+        return min((rank for rank in self.ranks.values() if rank is not None), default=None)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether an expected entry is among the hits that count."""
+        return self.rank is not None and self.rank <= self.query.k
+
+    def count(self, most: int) -> int:
+        """Return how many of the expected entries are among the first hits."""
+        return sum(rank is not None and rank <= most for rank in self.ranks.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One way to search, measured over all questions that expect something.
+
+    Attributes:
+        recall: the mean share of the expected entries that are among the first hits, by how many.
+        hits: the share of the questions that found at least one there, which is what they ask for.
+        mrr: the mean of 1 / rank of the first.
+    """
+
+    name: str
+    questions: int
+    recall: Mapping[int, float]
+    hits: Mapping[int, float]
+    mrr: float
+
+
+def measure(query: StandingQuery, hits: Sequence[Shown]) -> Outcome:
+    """Return where a question found what it should.
+
+    Example:
+        >>> measure(StandingQuery("q", ("b", "c")), []).ranks
+        {'b': None, 'c': None}
+    """
+    top = tuple(dict.fromkeys(hit.id for hit in hits))
+    ranks = {
+        wanted: next((place for place, hit in enumerate(hits, 1) if names(wanted, hit.id, hit.path)), None)
+        for wanted in query.expect
+    }
+    return Outcome(query, ranks, top)
+
+
+def summarize(name: str, outcomes: Iterable[Outcome]) -> Row:
+    """Return the means over some questions.
+
+    Example:
+        >>> outcomes = [Outcome(StandingQuery("a", ("x", "z")), {"x": 2, "z": None}), Outcome(StandingQuery("b", ("y",)), {"y": None})]
+        >>> summarize("search", outcomes)
+        Row(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
+    """
+    asked = [outcome for outcome in outcomes if outcome.query.expect]
+    count = max(1, len(asked))
+    counted = {cut: [one.count(cut) for one in asked] for cut in CUTS}
+    recall = {
+        cut: round(sum(found / len(one.ranks) for found, one in zip(counted[cut], asked, strict=True)) / count, 4)
+        for cut in CUTS
+    }
+    hits = {cut: round(sum(map(bool, counted[cut])) / count, 4) for cut in CUTS}
+    return Row(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
+
+
+def grep(query: StandingQuery, files: Sequence[File]) -> Outcome:
+    """Return where a question would find what it should by its words alone: `grep -i -e word ...`, file by file.
+
+    Files with more of its words come first, then those with more matches, then by name. A file
+    counts for every entry in it, which is in grep's favour.
+
+    Example:
+        >>> files = [File("a.md", "Tests run.", ("a",)), File("b.md", "Flaky tests run.", ("b",))]
+        >>> grep(StandingQuery("flaky tests", ("b",)), files).rank
+        1
+    """
+    words = list(dict.fromkeys(word.casefold() for word in _WORDS.findall(query.question)))
+    counted = []
+    for file in files:
+        text = file.text.casefold()
+        counts = [text.count(word) for word in words]
+        if any(counts):
+            counted.append((-sum(map(bool, counts)), -sum(counts), file.path, file))
+    found = [one[3] for one in sorted(counted, key=lambda one: one[:3])]
+    ranks = {
+        wanted: next(
+            (
+                place
+                for place, file in enumerate(found, 1)
+                if file.path == wanted or any(names(wanted, one, file.path) for one in file.ids)
+            ),
+            None,
+        )
+        for wanted in query.expect
+    }
+    return Outcome(query, ranks, tuple(file.path for file in found[: query.k]))
+
+
+#: Words of a proposed question, and how many of them must tell something.
+_QUESTIONS_WORDS, _FEWEST = 10, 3
+_LONGEST_ASKED = 200
+#: Sentences of a note, and words of a sentence, that are looked at; characters of a question in scripts without spaces.
+_SENTENCES, _SCRIPT_LENGTH = 30, 12
+_CODE = re.compile(r"```.*?```|`[^`\n]*`|https?://\S+|\[\[[^\]]*\]\]", re.DOTALL)
+_WORD = re.compile(r"[^\W\d_][\w'-]+\w")
+_TOKEN = re.compile(r"[^\W_](?:[\w'./-]*\w)?")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+
+
+def propose_queries(
+    memories: Sequence[Memory],
+    retrievals: Iterable[Retrieval],
+    frequency: Callable[[str], int],
+    known: Sequence[StandingQuery],
+    most: int,
+) -> tuple[StandingQuery, ...]:
+    """Return questions that are not standing yet, each with the entry that it should find.
+
+    Those that people asked come first, the most often asked before the others, each with what
+    stood first the last time. Then notes nobody has a question for, one kind after the other, by
+    their rarest words and never by their title: that would be found by anything.
+
+    Args:
+        memories: all live entries.
+        retrievals: what was shown to whom, oldest first.
+        frequency: tells how many passages hold a word.
+        known: the standing queries.
+        most: how many to return at most.
+    """
+    # The queries are the team's, in the repository; a global home is one person's.
+    ours = (one for one in memories if one.place.scope != "global")
+    here = {one.id: one for one in ours if one.is_live and one.is_ours and not one.is_superseded}
+    asked = {_plain(one.question) for one in known}
+    covered = {
+        entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)
+    }
+    found: list[StandingQuery] = []
+    for query in (*_from_log(retrievals, here), *_from_notes(here, frequency)):
+        is_new = _plain(query.question) not in asked and not covered & set(query.expect)
+        if is_new and len(found) < most and find_secret(query.question) is None:
+            found.append(query)
+            asked.add(_plain(query.question))
+            covered |= set(query.expect)
+    return tuple(found)
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.casefold().split())
+
+
+def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> Iterator[StandingQuery]:
+    counts: Counter[str] = Counter()
+    last: dict[str, tuple[str, str]] = {}
+    for one in retrievals:
+        first = next((entry_id for entry_id in one.ids if entry_id in here), None)
+        if one.verb == "search" and not one.injected and one.query and len(one.query) <= _LONGEST_ASKED and first:
+            counts[_plain(one.query)] += 1
+            last[_plain(one.query)] = (" ".join(one.query.split()), first)
+    for plain, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        question, entry_id = last[plain]
+        if len(question.split()) > 1 or has_cjk(question):
+            yield StandingQuery(question, (entry_id,))
+
+
+def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> Iterator[StandingQuery]:
+    """Yield a question for each note that has enough words of its own, the most important of every kind in turn."""
+    kinds: dict[str, list[Memory]] = {}
+    for memory in sorted(here.values(), key=lambda one: (-one.importance, one.path, one.line)):
+        if memory.place.learning_type == "task" and memory.kind not in WORKING_KINDS:
+            kinds.setdefault(memory.kind, []).append(memory)
+    while any(kinds.values()):
+        for waiting in kinds.values():
+            question = ask_for(waiting[0], frequency) if waiting else None
+            if question:
+                yield StandingQuery(question, (waiting[0].id,))
+            del waiting[:1]
+
+
+def ask_for(memory: Memory, frequency: Callable[[str], int]) -> str | None:
+    """Return a note's most telling sentence, or its beginning, as people would ask for it.
+
+    A sentence tells the more, the rarer its words are; stop words and those of the title tell
+    nothing. None where no sentence has words enough.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> note = Memory("x", "a.md", "", Location(), "Uploads", "# Uploads\\n\\nThis is so. Uploads retry: *proxies* drop idle sockets.")
+        >>> ask_for(note, lambda word: 1)
+        'Uploads retry proxies drop idle sockets'
+    """
+    body = _CODE.sub(
+        " ", "\n".join(line for line in memory.text.splitlines() if not line.lstrip().startswith(("#", "|", ">")))
+    )
+    sentences = [piece.strip(" 。！？-*") for piece in _SENTENCE.split(body)][:_SENTENCES]
+    if has_cjk(body):
+        fitting = [piece for piece in sentences if has_cjk(piece)]
+        return (
+            min(fitting, key=lambda piece: abs(len(piece) - _SCRIPT_LENGTH), default="")[: 2 * _SCRIPT_LENGTH] or None
+        )
+    titles = [
+        memory.word("title") or memory.word("name") or "",
+        *(line for line in memory.text.splitlines() if line.lstrip().startswith("#")),
+    ]
+    silent = {word.casefold() for title in titles for word in _WORD.findall(title)} | stop_words(
+        [word.lower() for word in _WORD.findall(body)]
+    )
+    best = (0.0, "")
+    for sentence in sentences:
+        words = _TOKEN.findall(sentence)[:_QUESTIONS_WORDS]
+        counts = {
+            word: frequency(word)
+            for word in dict.fromkeys(words)
+            if _WORD.fullmatch(word) and word.casefold() not in silent
+        }
+        told = [count for count in counts.values() if count]
+        if len(told) >= _FEWEST:
+            best = max(best, (sum(1 / count for count in told), " ".join(words)), key=lambda one: one[0])
+    return best[1] or None

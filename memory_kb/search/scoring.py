@@ -1,0 +1,366 @@
+"""Relevance, prominence, fusion."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.index.port import Candidate, Index
+from memory_kb.search.passages import Passage
+from memory_kb.search.query import TextQuery
+from memory_kb.settings import Ranking
+from memory_kb.text import jaccard, stop_words, tokens
+
+#: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
+WEIGHTS = (5.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+#: What two words of the query that stand side by side in a section add, as a share of their BM25.
+PAIR_SHARE = 0.25
+#: What a section gains that says the whole query as it stands.
+WHOLE_BONUS = 1.0
+#: What a title, and again a heading, adds that is just the query.
+HEADING_BONUS = 0.3
+#: What a passage's own words count beside those of its section.
+PASSAGE_WEIGHT = 0.4
+#: A term that is less rare than this stands in a large share of all sections; of one in more than
+#: so many sections no single note has most.
+_COMMON, _MANY = 1.0, 10_000
+#: The least that the engine counts a term, however many passages have it.
+_LEAST_RARITY = 1e-6
+
+
+class TextScore(NamedTuple):
+    """The parts of a section's text score.
+
+    Each is at least 0, and `total` is what ranks the section. `bonus` is for titles and headings
+    like the query, and for saying the query as it stands.
+    """
+
+    own: float
+    pairs: float
+    bonus: float
+
+    @property
+    def total(self) -> float:
+        """The sum of what was found, raised by the bonus."""
+        return (self.own + self.pairs) * (1.0 + self.bonus)
+
+
+class WordShares(NamedTuple):
+    """A section's text score and the worth of a passage's words, each relative to the best of all."""
+
+    section: float
+    passage: float
+
+    @property
+    def total(self) -> float:
+        """The weighted sum of both."""
+        return (1.0 - PASSAGE_WEIGHT) * self.section + PASSAGE_WEIGHT * self.passage
+
+
+class Weight(NamedTuple):
+    """How rare a term is, and by how much it counts for more than the engine makes of it.
+
+    The engine counts sections; a term is rare, too, that few notes say, one of them in many sections.
+    """
+
+    rarity: float
+    lift: float
+
+
+def weigh_terms(index: Index, query: TextQuery) -> dict[str, Weight]:
+    """Return the weight of every term and phrase of a query."""
+    total = index.count_chunks()
+    return {term: _weigh(index, term, total) for term in dict.fromkeys((*query.terms, *query.phrases))}
+
+
+def rarities(weights: Mapping[str, Weight]) -> dict[str, float]:
+    """Return how rare every term is."""
+    return {term: weight.rarity for term, weight in weights.items()}
+
+
+def _weigh(index: Index, term: str, total: int) -> Weight:
+    sections = index.frequency(term)
+    weight = math.log1p((total - sections + 0.5) / (sections + 0.5))
+    if weight > _COMMON or sections > _MANY:
+        return Weight(weight, 1.0)
+    entries, total_entries = index.count_entries(term), index.count_entries()
+    by_entries = math.log1p((total_entries - entries + 0.5) / (entries + 0.5))
+    return Weight(max(weight, by_entries), lift(rarity(sections, total), rarity(entries, total_entries)))
+
+
+def score_texts(
+    index: Index, query: TextQuery, candidates: Sequence[Candidate], weights: Mapping[str, Weight]
+) -> dict[int, TextScore]:
+    """Return the text score of every candidate, by key."""
+    if not candidates:
+        return {}
+    keys = [candidate.key for candidate in candidates]
+    own = {candidate.key: -candidate.rank for candidate in candidates}
+    if unranked := [key for key in keys if not own[key]]:
+        own |= {key: -rank for key, rank in index.ranks(query.expression, WEIGHTS, unranked).items()}
+    for term, weight in weights.items():
+        if weight.lift > 1.0:
+            times = 2 if term in query.phrases else 1
+            for key, rank in index.ranks(term, WEIGHTS, keys).items():
+                own[key] -= rank * times * (weight.lift - 1.0)
+    paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
+    pairs = {key: PAIR_SHARE * abs(paired.get(key, 0.0)) for key in keys}
+    text = " ".join(query.words)
+    stop = stop_words(text.casefold().split())
+    words = content_words(text, stop)
+    bonus = {candidate.key: heading_bonus(words, stop, candidate.title, candidate.headings) for candidate in candidates}
+    for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
+        bonus[key] += WHOLE_BONUS
+    return {key: TextScore(own[key], pairs[key], bonus[key]) for key in keys}
+
+
+def rarity(count: int, total: int) -> float:
+    """Return what BM25 makes of a term that stands in so many of all.
+
+    Example:
+        >>> round(rarity(1, 100), 2), rarity(60, 100)
+        (4.19, 1e-06)
+    """
+    return max(_LEAST_RARITY, math.log((total - count + 0.5) / (count + 0.5)))
+
+
+def lift(by_sections: float, by_entries: float) -> float:
+    """Return the factor by which a term is worth more that few notes have, one of them in many sections.
+
+    Example:
+        >>> lift(0.5, 2.0), lift(2.0, 0.5)
+        (4.0, 1.0)
+    """
+    return max(1.0, by_entries / by_sections)
+
+
+def heading_bonus(words: frozenset[str], stop: frozenset[str], title: str, headings: str) -> float:
+    """Return the bonus for a title and a heading that share words with the query.
+
+    Example:
+        >>> heading_bonus(frozenset({"deploy"}), frozenset({"the"}), "The deploys", "")
+        0.3
+    """
+    if not _says_any(words, f"{title} {headings}"):  # most of them; their words need not be told apart
+        return 0.0
+    best = max([_share(words, stop, heading) for heading in headings.split(" > ")]) if headings else 0.0
+    return HEADING_BONUS * (_share(words, stop, title) + best)
+
+
+def _share(words: frozenset[str], stop: frozenset[str], text: str) -> float:
+    return jaccard(words, content_words(text, stop)) if _says_any(words, text) else 0.0
+
+
+def _says_any(words: frozenset[str], text: str) -> bool:
+    folded = text.casefold()
+    return any(word in folded for word in words)
+
+
+@functools.lru_cache(maxsize=4096)
+def content_words(text: str, stop: frozenset[str]) -> frozenset[str]:
+    """Return the words that carry meaning, English plurals as their singular.
+
+    Cached, because the passages of a long note share its title and its upper headings.
+
+    Example:
+        >>> sorted(content_words("The hotkeys of a class", frozenset({"the", "of", "a"})))
+        ['class', 'hotkey']
+    """
+    words = tokens(text)
+    kept = words - stop or words
+    return frozenset([word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in kept])
+
+
+def normalise(totals: Mapping[int, float]) -> dict[int, float]:
+    """Return scores relative to the best: 1 for it, above 0 for every match.
+
+    In a small vault a word that most sections say has a BM25 of nearly 0, but never quite; 0 is
+    what a section has without any.
+
+    Example:
+        >>> normalise({1: 8.0, 2: 2.0})
+        {1: 1.0, 2: 0.25}
+    """
+    best = max(totals.values(), default=0.0)
+    return {key: total / best if best > 0 else 0.0 for key, total in totals.items()}
+
+
+SUPERSEDED_FACTOR = 0.5
+
+
+def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
+    """Return what is left of 1 after some days.
+
+    That is `max(floor, 0.5 ** (days / half_life))`. Days before now count as none.
+
+    Example:
+        >>> decay(0), decay(90), decay(180), decay(3650, floor=0.1)
+        (1.0, 0.5, 0.25, 0.1)
+    """
+    return float(max(floor, 0.5 ** (max(0.0, days) / half_life)))
+
+
+def activation(weight: float, days: float, count: int, *, half_life: float = 90.0, floor: float = 0.0) -> float:
+    """Return `weight * decay * (1 + count)`.
+
+    Example:
+        >>> activation(0.9, 0, 0), activation(0.5, 90, 3)
+        (0.9, 1.0)
+    """
+    return weight * decay(days, half_life, floor) * (1 + count)
+
+
+def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:
+    """Return how much an entry counts by itself: importance x decay x (1 + reinforcements).
+
+    A retired one counts nothing.
+
+    Example:
+        >>> round(prominence(0.9, 3650, 0, "active", Ranking()), 4), prominence(0.9, 0, 5, "retired", Ranking())
+        (0.09, 0.0)
+    """
+    if status == "retired":
+        return 0.0
+    return activation(importance, days, count, half_life=ranking.half_life_days, floor=ranking.decay_floor)
+
+
+def age_in_days(seen: str | None, today: date) -> float:
+    """Return the days since an ISO date.
+
+    An entry without a date, or from the future, has age 0.
+
+    Example:
+        >>> age_in_days("2026-01-01", date(2026, 4, 1)), age_in_days(None, date(2026, 4, 1))
+        (90.0, 0.0)
+    """
+    if seen is None:
+        return 0.0
+    return float(max(0, (today - date.fromisoformat(seen)).days))
+
+
+def final_score(relevance: float, prominence: float, scope: float, *, is_superseded: bool) -> float:
+    """Return a hit's score: `relevance * prominence * scope`.
+
+    It is halved when a newer entry replaces the hit's.
+
+    Example:
+        >>> round(final_score(0.65, 1.0, 1.5, is_superseded=False), 4)
+        0.975
+    """
+    return relevance * prominence * scope * (SUPERSEDED_FACTOR if is_superseded else 1.0)
+
+
+#: The constant of reciprocal rank fusion.
+RRF_OFFSET = 10
+#: What each further passage of a section counts; of a note that is one section, the first of them
+#: shows the note.
+SAME_SECTION, SAME_NOTE = 0.9, 0.5
+
+
+class Scored(NamedTuple):
+    """A passage of a candidate with the factors of its score.
+
+    A part that the query does not use is None. `prominence` is before the exponent, `factor` what
+    it multiplies by; `share` is what counts of a further passage of the same section.
+    """
+
+    candidate: Candidate
+    passage: Passage
+    bm25: float | None
+    vector: float | None
+    relevance: float
+    prominence: float
+    factor: float
+    scope: float
+    share: float
+    score: float
+    age_days: float
+
+
+class Sides(NamedTuple):
+    """The two sides of relevance, each from 0 to 1 by the place of a passage; a missing one counts 0.
+
+    None stands for a side that the query does not have.
+    """
+
+    bm25: Mapping[int, float] | None
+    vector: Mapping[int, float] | None = None
+
+
+def score_passages(
+    passages: Sequence[tuple[Candidate, Passage]], sides: Sides, ranking: Ranking, today: date
+) -> list[Scored]:
+    """Return passages with their scores, best first.
+
+    Of the passages of one section only the best counts in full. `passages` has those of a section
+    one after the other.
+    """
+    relevance = fuse(sides, range(len(passages)), ranking)
+    order = sorted(range(len(passages)), key=lambda place: -relevance[place])
+    further = Counter[int]()
+    scored = []
+    for place in order:
+        candidate, passage = passages[place]
+        is_whole_note = candidate.part == 0 and candidate.is_single
+        share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[candidate.key]
+        further[candidate.key] += 1
+        scored.append(_score(candidate, passage, sides, place, relevance[place], share, ranking, today))
+    scored.sort(key=lambda item: (-item.score, -item.relevance))
+    return scored
+
+
+def fuse(sides: Sides, keys: Iterable[int], ranking: Ranking) -> dict[int, float]:
+    """Return the relevance of every key.
+
+    That is the weighted sum of the two sides, or their reciprocal ranks; one side alone
+    counts as it is, and without any all are equally relevant.
+
+    Example:
+        >>> {key: round(value, 4) for key, value in fuse(Sides({1: 1.0}, {1: 0.5, 2: 1.0}), [1, 2], Ranking()).items()}
+        {1: 0.65, 2: 0.7}
+        >>> fuse(Sides({1: 1.0, 2: 0.5}), [1, 2], Ranking())
+        {1: 1.0, 2: 0.5}
+    """
+    bm25, vector = sides
+    if bm25 is None and vector is None:
+        return dict.fromkeys(keys, 1.0)
+    if bm25 is None or vector is None:
+        side = bm25 if bm25 is not None else vector
+        assert side is not None
+        return {key: side.get(key, 0.0) for key in keys}
+    total = (ranking.vector_weight + ranking.text_weight) or 1.0
+    weights = ranking.vector_weight / total, ranking.text_weight / total
+    pair = (vector, bm25) if ranking.fusion == "weighted" else (_by_rank(vector), _by_rank(bm25))
+    return {key: weights[0] * pair[0].get(key, 0.0) + weights[1] * pair[1].get(key, 0.0) for key in keys}
+
+
+def _by_rank(side: Mapping[int, float]) -> dict[int, float]:
+    """Return reciprocal ranks in place of scores, 1 for the best; equal scores share a rank."""
+    ranks = {
+        score: rank for rank, score in enumerate(sorted({score for score in side.values() if score > 0}, reverse=True))
+    }
+    return {key: (RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) for key, score in side.items() if score > 0}
+
+
+def _score(
+    candidate: Candidate,
+    passage: Passage,
+    sides: Sides,
+    place: int,
+    relevance: float,
+    share: float,
+    ranking: Ranking,
+    today: date,
+) -> Scored:
+    bm25 = None if sides.bm25 is None else sides.bm25.get(place, 0.0)
+    vector = None if sides.vector is None else sides.vector.get(place, 0.0)
+    age = age_in_days(candidate.seen, today)
+    strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
+    factor = strength**ranking.prominence_exponent if strength else 0.0
+    scope = ranking.scope.of(candidate.scope)
+    score = share * final_score(relevance, factor, scope, is_superseded=bool(candidate.is_superseded))
+    return Scored(candidate, passage, bm25, vector, relevance, strength, factor, scope, share, score, age)

@@ -1,0 +1,261 @@
+"""From a query to hits; why a hit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.index.port import Index, Question, StoredChunk
+from memory_kb.model import SCOPES, Filters, Hit, Parts
+from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
+from memory_kb.search.diversity import FREE, Place, mmr_order, one_of_each, thin
+from memory_kb.search.merge_passages import Group, fold, make_group
+from memory_kb.search.passages import Passage, find_passages
+from memory_kb.search.scoring import (
+    PASSAGE_WEIGHT,
+    WEIGHTS,
+    Scored,
+    Sides,
+    TextScore,
+    WordShares,
+    normalise,
+    rarities,
+    score_passages,
+    score_texts,
+    weigh_terms,
+)
+from memory_kb.settings import Ranking
+from memory_kb.text import tokens
+
+
+def explain(
+    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, place: tuple[int, Place] | None
+) -> tuple[str, ...]:
+    """Return a line for every factor of a hit's score.
+
+    `place` is its rank before variety counted, with its place in its entry; None beyond the candidates.
+    """
+    best, candidate = group.best, group.best.candidate
+    lines = [
+        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({candidate.scope})"
+    ]
+    if best.share < 1:
+        lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
+    if candidate.is_superseded:
+        lines[0] += " x 0.5 (superseded by a newer entry)"
+    if best.vector is not None and best.bm25 is not None:
+        lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
+    if text and shares:
+        name = "relevance" if best.vector is None else "words"
+        lines.append(
+            f"{name}: {1 - PASSAGE_WEIGHT:g} x section {shares.section:.4f} + {PASSAGE_WEIGHT:g} x passage {shares.passage:.4f}"
+            f" = {shares.total:.4f}, relative to the best"
+        )
+        lines.append(
+            f"section: BM25 ({text.own:.3g} + {text.pairs:.3g} for words side by side) x {1 + text.bonus:.2f} for title, headings and wording"
+        )
+    lines.append(explain_prominence(best))
+    if place is None:
+        lines.append("relevance: beyond the candidates that compete; by BM25 alone")
+    else:
+        before, own = place
+        if own.share < 1:
+            lines.append(
+                f"crowd: passage {own.number} of the same entry; beyond {FREE} of them it competes with a score of {own.score:.4f}"
+            )
+        if before != rank:
+            lines.append(
+                f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
+            )
+    if group.size > 1:
+        lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
+    return tuple(lines)
+
+
+def explain_prominence(scored: Scored) -> str:
+    """Return what the prominence of a candidate is made of."""
+    candidate = scored.candidate
+    age = f"{scored.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
+    return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"
+
+
+#: Groups that compete for variety; what comes after them follows by score.
+DIVERSE = 30
+
+
+def retrieve(
+    index: Index, request: Request, ranking: Ranking, today: date, question: Question | None = None
+) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+    """Return the hits for a request, best first.
+
+    With them comes what the asker should know about them. With a `question`, passages count that
+    are near to it in meaning, whatever their words.
+    """
+    trace = follow(index, request, ranking, today, question)
+    places = {_id(place.group): (rank, place) for rank, place in enumerate(trace.places, 1)}
+    ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
+    if request.limit > len(ordered) and not request.by_entry:
+        ordered += _further(index, trace.found, request, ranking, today)
+    shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
+    hits = (_make_hit(rank, group, request, trace, places) for rank, group in enumerate(shown, 1))
+    return tuple(hits), trace.found.notes
+
+
+class Trace(NamedTuple):
+    """What every step of a search came to, in the order of the steps.
+
+    `scored` are all candidates, `kept` those that no more specific scope says again, `places` the
+    kept ones folded into groups as they compete, and `ordered` the groups after the reranking.
+    """
+
+    found: Found
+    texts: Mapping[int, TextScore]
+    shares: Mapping[Passage, WordShares]
+    scored: list[Scored]
+    kept: list[Scored]
+    places: list[Place]
+    ordered: list[Group]
+
+
+def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> Trace:
+    """Do a search step by step."""
+    found = find_candidates(index, request, question)
+    weights = weigh_terms(index, found.query) if found.query and found.candidates else {}
+    texts = score_texts(index, found.query, found.candidates, weights) if found.query else {}
+    chunks = index.chunks(candidate.key for candidate in found.candidates)
+    by_key = {candidate.key: candidate for candidate in found.candidates}
+    passages = find_passages(index, found.query, chunks, rarities(weights))
+    shares = _share_words(texts, passages) if found.query else {}
+    words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
+    sides = Sides(words, _lift(found, texts, passages))
+    scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
+    kept = _without_shadowed(index, scored, chunks, request.filters)
+    kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
+    places = thin(fold(kept, chunks))
+    limit = len(places) if request.by_entry else request.limit
+    by_passage = {passages[place]: share for place, share in shares.items()}
+    return Trace(found, texts, by_passage, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
+
+
+def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, int]:
+    chunk = chunks[item.candidate.key]
+    return chunk.source, chunk.position, item.passage.start
+
+
+def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> dict[int, WordShares]:
+    """Return how well every passage answers by words: its section's share of the best and its own."""
+    sections = normalise({key: text.total for key, text in texts.items()})
+    own = normalise({place: passage.words * (1.0 + texts[passage.key].bonus) for place, passage in enumerate(passages)})
+    return {place: WordShares(sections[passage.key], own[place]) for place, passage in enumerate(passages)}
+
+
+def _lift(found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> Mapping[int, float] | None:
+    if found.nearness is None:
+        return None
+    from memory_kb.search.vector_scores import lift_literal
+
+    lifted = lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
+    return {place: lifted.get(passage.key, 0.0) for place, passage in enumerate(passages)}
+
+
+def _without_shadowed(
+    index: Index, pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], filters: Filters
+) -> list[Scored]:
+    """Leave out what a more specific scope says again under the same id."""
+    scopes = index.scopes_of({chunk.entry_id for chunk in chunks.values()}, filters)
+    found = ((scored, chunks[scored.candidate.key]) for scored in pool)
+    return [scored for scored, chunk in found if not _is_shadowed(chunk.scope, scopes.get(chunk.entry_id))]
+
+
+def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
+    return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
+
+
+def _further(index: Index, found: Found, request: Request, ranking: Ranking, today: date) -> list[Group]:
+    """Return hits beyond the competing candidates: the best passage of every section, in the order of the index."""
+    if found.query is None or len(found.candidates) < CANDIDATES:
+        return []
+    there = {candidate.key for candidate in found.candidates}
+    more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
+    by_key = {candidate.key: candidate for candidate in more if candidate.key not in there}
+    chunks = index.chunks(by_key)
+    passages = find_passages(index, found.query, chunks, rarities(weigh_terms(index, found.query)))
+    first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
+    pairs = [(candidate, first[key]) for key, candidate in by_key.items()]
+    best = found.candidates[0].rank
+    sides = Sides({place: one.rank / best if best else 1.0 for place, (one, _) in enumerate(pairs)})
+    scored = {item.candidate.key: item for item in score_passages(pairs, sides, ranking, today)}
+    shown = _without_shadowed(index, [scored[key] for key in by_key], chunks, request.filters)
+    return [make_group(item, chunks[item.candidate.key]) for item in shown]
+
+
+def diversify(places: Sequence[Place], mmr_lambda: float, limit: int) -> list[Group]:
+    """Return at least `limit` groups, if there are, with near repetitions moved back.
+
+    Those past the first `DIVERSE` stay in place.
+    """
+    head, tail = places[:DIVERSE], places[DIVERSE:]
+    scores = [place.score for place in head]
+    if not any(scores):  # retired entries, say: what is left is how well they fit
+        scores = [place.group.best.relevance * place.share for place in head]
+    order = mmr_order(scores, [tokens(place.group.text) for place in head], mmr_lambda, limit)
+    return [place.group for place in ([head[number] for number in order] + list(tail))]
+
+
+def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
+    """Return how many leading groups have texts that fit a budget together.
+
+    The first that does not ends the list; 0 is no budget.
+    """
+    spent = 0
+    for place, group in enumerate(groups if max_chars > 0 else ()):
+        spent += len(group.text)
+        if spent > max_chars:
+            return place
+    return len(groups)
+
+
+def _make_hit(
+    rank: int, group: Group, request: Request, trace: Trace, places: Mapping[tuple[int, int], tuple[int, Place]]
+) -> Hit:
+    first, best = group.chunk, group.best
+    return Hit(
+        rank=rank,
+        id=first.entry_id,
+        title=first.title,
+        kind=first.kind,
+        type=first.type,
+        scope=first.scope,
+        status=first.status,
+        path=first.source,
+        line=group.line,
+        end_line=group.end_line,
+        score=_round(best.score),
+        parts=Parts(
+            bm25=None if best.bm25 is None else _round(best.bm25),
+            vector=None if best.vector is None else _round(best.vector),
+            relevance=_round(best.relevance),
+            prominence=_round(best.prominence),
+            scope=best.scope,
+            prominence_factor=_round(best.factor),
+        ),
+        text=group.text,
+        explanation=explain(
+            group, trace.texts.get(best.candidate.key), trace.shares.get(best.passage), rank, places.get(_id(group))
+        )
+        if request.explain
+        else (),
+    )
+
+
+def _id(group: Group) -> tuple[int, int]:
+    return group.best.passage.key, group.best.passage.number
+
+
+def _round(value: float) -> float:
+    """Return a number to six significant digits.
+
+    A weak match beside a strong one is still above 0.
+    """
+    return float(f"{value:.6g}")

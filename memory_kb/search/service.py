@@ -1,0 +1,183 @@
+"""Searching, and explaining what was not found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from memory_kb.index.port import NOT_ASKED, Asked
+from memory_kb.index.rows import tell_cut, tell_faults
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import NOWHERE, FilterWords, Freshness, SearchResult
+from memory_kb.store.logs import log_shown
+
+if TYPE_CHECKING:
+    from memory_kb.index.sync import Progress
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.model import WhyNot
+    from memory_kb.providers.models import Models
+    from memory_kb.search.candidates import Request
+    from memory_kb.vault import Vault
+
+
+class Searching:
+    """The verbs search and why-not."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, models: Models) -> None:
+        self._vault = vault
+        self._index = index
+        self._models = models
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int = 10,
+        mode: str = "auto",
+        max_chars: int = 0,
+        explain: bool = False,
+        sync: bool = True,
+        is_typing: bool = False,
+        progress: Progress | None = None,
+        **filters: Unpack[FilterWords],
+    ) -> SearchResult:
+        """Return what the vault knows about a query, best first.
+
+        Args:
+            query: words in any language; `"exact phrases"` and `-excluded` words are honoured.
+            limit: the most hits to return; the first ones are the same for every limit.
+            mode: `text` looks for words, `vector` for meaning, `hybrid` for both; `auto` for both
+                where there are vectors. Without them all answer in text; those that asked say so.
+            max_chars: stop before the hits' texts get longer than this together; 0 for no budget.
+            explain: say how each score came about.
+            sync: look for changed files first.
+            is_typing: the query may end in the beginning of a word; the hits do not count as shown to anybody.
+            progress: called with the number of files done, should the index have to be built.
+            filters: `kind`, `type`, `learning_type`, `scope`, `tag` and `status` keep entries with
+                one of these words, `file` those whose `applies_to` covers the path (the query may
+                then be empty), `since` those dated on or after a day; with `job` and `task` their
+                siblings are hidden.
+
+        Raises:
+            UsageError: a filter is not a word of the format.
+        """
+        from memory_kb.search.candidates import Request
+
+        request = Request(
+            query, self._index.filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing
+        )
+        result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
+        if not is_typing:
+            log_shown(
+                self._vault, "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
+            )
+        return result
+
+    def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
+        from memory_kb.search.search import retrieve
+
+        pending, degraded = self._index.refresh(progress) if sync else (None, ())
+        if not sync and index.generation == 0:
+            degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
+        elif not sync and index.is_partial:
+            degraded = ("the first indexing has not ended yet; some notes are not searched",)
+        request, unnamed = self.construct(request)
+        question, reasons = self.ask(index, request)
+        degraded += (*unnamed, *reasons)
+        with index.snapshot():
+            hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
+            cut, faults = tell_cut(index.cut_files()), index.faults(request.filters)
+            freshness = Freshness(index.generation, pending)
+        degraded += (*tell_faults(faults), *cut)
+        if request.filters.file == NOWHERE:
+            degraded += ("the file is outside the project, and no applies_to covers it",)
+        if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
+            degraded += (f"there is no job {request.filters.job!r}",)
+        mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+        return SearchResult(request.text, mode, hits, (*self._index.take_notices(), *degraded, *notes), freshness)
+
+    def construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
+        """Let a language model name the key terms of a long query, where one was asked for.
+
+        A command takes seconds to start, so no search waits for one.
+        """
+        if self._vault.settings.llm.provider in ("none", "offline", "command"):
+            return request, ()
+        from memory_kb.errors import ProviderFailed, explain_failure
+        from memory_kb.providers.spending import Memo
+        from memory_kb.search.query import ask_terms, is_long, make_prompt
+
+        if not is_long(request.text):
+            return request, ()
+        memo = Memo(self._vault.machine / "answers")
+        asked = f"{self._vault.settings.llm.provider} {self._vault.settings.llm.model} {make_prompt(request.text)}"
+        try:
+            terms = memo.recall(asked)
+            if terms is None and (llm := self._models.llm) is not None:
+                terms = ask_terms(llm, request.text)
+                memo.keep(asked, terms)
+            return request._replace(key_terms=terms or ()), ()
+        except ProviderFailed as exc:
+            return request, (f"{explain_failure(exc)}; looked for the rarest words of the text",)
+
+    def ask(self, index: SqliteIndex, request: Request) -> Asked:
+        """Return the request's question as a vector, where it has a use for one."""
+        from memory_kb.search.query import parse_query
+
+        if request.mode == "text" or not parse_query(request.text).terms:
+            return NOT_ASKED
+        asked = self._index.semantics.ask(lambda: index.vectors, request.text) if self._index.may_embed else NOT_ASKED
+        if asked == NOT_ASKED and request.mode != "auto":
+            return Asked(
+                None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
+            )
+        return asked
+
+    def why_not(
+        self,
+        query: str,
+        wanted: str,
+        *,
+        limit: int = 10,
+        mode: str = "auto",
+        max_chars: int = 0,
+        **filters: Unpack[FilterWords],
+    ) -> WhyNot:
+        """Return where a search lost an entry, and what it would have needed there.
+
+        The arguments are those of `search`; the entry is named as for `show`.
+
+        Raises:
+            UnknownEntry: there is none.
+            UsageError: a filter is not a word of the format.
+        """
+        from memory_kb.index import listing as inventory
+        from memory_kb.model import WhyNot
+        from memory_kb.search.candidates import Request
+        from memory_kb.search.why_not import Absence, Case, explain_absence
+
+        request = Request(query, self._index.filters(**filters), max(1, limit), max_chars, mode=mode)
+
+        def explain(index: SqliteIndex) -> WhyNot:
+            self._index.refresh()
+            constructed, unnamed = self.construct(request)
+            question, reasons = self.ask(index, constructed)
+            reasons = (*unnamed, *reasons)
+            with index.snapshot():
+                unread = inventory.explain_unread(self._vault, self._vault.settings, index, wanted)
+                if unread:
+                    return WhyNot(
+                        query, wanted, wanted.partition(":")[0], *Absence("not-indexed", unread), degraded=reasons
+                    )
+                entry = inventory.find(self._vault, index, wanted)
+                case = Case(
+                    index,
+                    entry,
+                    index.keys_of(entry),
+                    constructed,
+                    self._vault.settings.ranking,
+                    self._vault.clock().date(),
+                    question,
+                )
+                return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
+
+        return self._index.use(explain)

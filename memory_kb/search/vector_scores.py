@@ -1,0 +1,248 @@
+"""How near passages are to a question in meaning.
+
+Pure functions of numpy arrays. Cosines of different models lie in different ranges, and those of
+one question in another range than those of the next; what they say is how far a passage stands
+out from the rest.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.index.port import Candidate, Index, Question, VectorTable
+from memory_kb.model import Filters
+from memory_kb.search.query import TextQuery
+from memory_kb.search.scoring import WEIGHTS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+#: The nearest chunks that compete, beside those found by their words, if they stand out at all.
+NEAREST = 100
+LEAST_NEARNESS = 0.04
+#: How much of the better neighbour's lead a passage is credited with.
+NEIGHBOUR_SHARE = 0.3
+#: Standard deviations above the mean that make a vector score of 1.
+DEVIATIONS = 12.0
+#: Chunks below which the deviation tells little.
+SMALL = 30
+#: Trust is judged by so many of the nearest passages, with so much of a prior opinion, between
+#: these shares of the best one's lead.
+_TRUST_TOP, _TRUST_PRIOR, _TRUST_PSEUDO, _TRUST_LOW, _TRUST_HIGH = 10, 0.4, 3, 0.10, 0.35
+#: The text bonus of a passage that says the query.
+_LITERAL = 0.3
+
+
+_layouts: weakref.WeakKeyDictionary[VectorTable, Layout] = weakref.WeakKeyDictionary()
+
+
+class Layout(NamedTuple):
+    """The keys of the chunks that are there, ascending, and the gaps between them.
+
+    `gaps[i]` is 0 where the chunks `i` and `i + 1` are neighbours in the text, else -inf.
+    """
+
+    keys: NDArray[np.int64]
+    gaps: Floats
+
+
+class Nearness(NamedTuple):
+    """The vector score of every chunk that is there, from 0 to 1; keys ascend."""
+
+    keys: NDArray[np.int64]
+    scores: Floats
+
+
+class Near(NamedTuple):
+    """The nearest chunks that were not found by words, and the score of all candidates by key.
+
+    `best` is the score of the nearest chunk of all.
+    """
+
+    candidates: list[Candidate]
+    scores: Mapping[int, float]
+    best: float
+
+
+def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]) -> Near:
+    """Return the chunks nearest to a question among those that pass the filters.
+
+    Every phrase of the query must stand in them, and no excluded word may. Those that are also
+    `found` by their words are not returned again.
+    """
+    import numpy as np
+
+    keys, scores = nearness
+    nearest: list[Candidate] = []
+    standing_out = np.flatnonzero(scores > LEAST_NEARNESS)
+    for portion in best_first(scores[standing_out], NEAREST + NEAREST // 4):
+        places = standing_out[portion]
+        wanted = [int(key) for key in keys[places]]
+        passed = {candidate.key: candidate for candidate in index.candidates(wanted, filters)}
+        nearest += [passed[key] for key in _fitting(index, query, [key for key in wanted if key in passed])]
+        if len(nearest) >= NEAREST:
+            break
+    there = {candidate.key for candidate in found}
+    new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
+    return Near(new, look_up(nearness, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0)))
+
+
+def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
+    """Return the keys of chunks that have the query's phrases and none of its excluded words."""
+    for phrase in query.phrases:
+        has_phrase = index.ranks(phrase, WEIGHTS, keys)
+        keys = [key for key in keys if key in has_phrase]
+    if query.excluded:
+        unwanted = index.ranks(" OR ".join(query.excluded), WEIGHTS, keys)
+        keys = [key for key in keys if key not in unwanted]
+    return keys
+
+
+def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, float]:
+    """Return the scores of chunks by key; chunks without a vector are left out.
+
+    Example:
+        >>> import numpy as np
+        >>> look_up(Nearness(np.array([4, 8]), np.array([0.5, 0.25], np.float32)), [8, 3, 9])
+        {8: 0.25}
+    """
+    import numpy as np
+
+    places = np.searchsorted(nearness.keys, keys)
+    places = np.minimum(places, len(nearness.keys) - 1)
+    found = (
+        zip(keys, nearness.keys[places].tolist(), nearness.scores[places].tolist(), strict=True)
+        if len(nearness.keys)
+        else ()
+    )
+    return {key: score for key, there, score in found if key == there}
+
+
+def similarities(question: Question) -> Floats:
+    """Return the cosine of the question and every row of the table; both are of length 1."""
+    import numpy as np
+
+    # Row by row: the number of a row does not depend on its place, and no library starts threads.
+    cosines: Floats = np.vecdot(question.table.rows, question.vector)
+    return cosines
+
+
+def score_nearness(question: Question) -> Nearness:
+    """Return how near all chunks are to a question.
+
+    A passage is credited with part of what its better neighbour is nearer by. What counts is how
+    far it stands out from all passages, in standard deviations of this question's cosines: that
+    is the same for models whose cosines lie high and narrow. A table too small to have a
+    deviation worth the name is measured by what is left to 1 instead.
+    """
+    import numpy as np
+
+    (keys, gaps), cosines = find_layout(question.table), similarities(question)
+    if question.table.alive is not None:
+        cosines = cosines[question.table.alive]
+    if not len(keys):
+        return Nearness(keys, cosines)
+    better = better_neighbours(gaps, cosines)
+    confidence = trust(cosines, better)
+    cosines = cosines + NEIGHBOUR_SHARE * np.maximum(0.0, better - cosines)
+    squared = len(cosines) ** 2
+    background = float(cosines.mean()) * squared / (squared + 10)
+    spread = (squared * DEVIATIONS * float(cosines.std()) + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
+    scores = confidence * np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)
+    return Nearness(keys, scores.astype(np.float32))
+
+
+def find_layout(table: VectorTable) -> Layout:
+    """Return how the chunks of a table that are there stand to each other; it is made once."""
+    layout = _layouts.get(table)
+    if layout is None:
+        keys = table.keys if table.alive is None else table.keys[table.alive]
+        layout = _layouts[table] = Layout(keys, find_gaps(keys))
+    return layout
+
+
+def find_gaps(keys: NDArray[np.int64]) -> Floats:
+    """Return 0 for every key that is followed by its neighbour in the text, else -inf.
+
+    Example:
+        >>> import numpy as np
+        >>> find_gaps(np.array([2, 3, 5])).tolist()
+        [0.0, -inf]
+    """
+    import numpy as np
+
+    return np.where(np.diff(keys) == 1, np.float32(0.0), np.float32(-np.inf))
+
+
+def better_neighbours(gaps: Floats, cosines: Floats) -> Floats:
+    """Return the cosine of the nearer neighbour in the text of every row, -inf where it has none.
+
+    Example:
+        >>> import numpy as np
+        >>> better_neighbours(find_gaps(np.array([2, 3, 5])), np.array([0.25, 0.5, 0.125], np.float32)).tolist()
+        [0.5, 0.25, -inf]
+    """
+    import numpy as np
+
+    better = np.full(len(cosines), -np.inf, np.float32)
+    np.add(cosines[1:], gaps, out=better[:-1])
+    np.maximum(better[1:], cosines[:-1] + gaps, out=better[1:])
+    return better
+
+
+def trust(cosines: Floats, better: Floats) -> float:
+    """Return how far the cosines of one question can be trusted, from 0 to 1.
+
+    Where a model understands a text, the neighbours of the nearest passages are near too; in a
+    language it does not know they are as far as any.
+    """
+    import numpy as np
+
+    first, mean = min(_TRUST_TOP, len(cosines)), cosines.mean()
+    top = np.argpartition(-cosines, first - 1)[:first]
+    known = better[top][np.isfinite(better[top])] - mean
+    share = (float(known.sum()) / max(float(cosines[top].max() - mean), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (
+        len(known) + _TRUST_PSEUDO
+    )
+    return float(np.clip((share - _TRUST_LOW) / (_TRUST_HIGH - _TRUST_LOW), 0.0, 1.0))
+
+
+def lift_literal(nearness: Mapping[int, float], bonus: Mapping[int, float], best: float) -> dict[int, float]:
+    """Return vector scores raised towards the best for passages that say the query as it stands.
+
+    A literal match is one in meaning too, whatever the model makes of it.
+
+    Example:
+        >>> lift_literal({1: 0.1, 2: 0.5}, {1: 1.0}, 0.5)
+        {1: 0.5, 2: 0.5}
+    """
+    return {
+        key: score + min(1.0, bonus.get(key, 0.0) / _LITERAL) ** 2 * (best - score) for key, score in nearness.items()
+    }
+
+
+def best_first(scores: Floats, at_least: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the places of scores above 0 in growing portions, best first, equal ones in their order.
+
+    The first portion has `at_least` places and is found without sorting all.
+    """
+    import numpy as np
+
+    positive = int(np.count_nonzero(scores > 0))
+    start, stop = 0, min(at_least, positive)
+    if stop < positive:
+        least = np.partition(scores, len(scores) - stop)[len(scores) - stop]
+        above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+        top = np.concatenate([above, equal[: stop - len(above)]])
+        yield top[np.lexsort((top, -scores[top]))]
+        start, stop = stop, min(5 * stop, positive)
+    if start < stop:
+        order = np.argsort(-scores, kind="stable")
+        while start < positive:
+            yield order[start:stop]
+            start, stop = stop, min(5 * stop, positive)

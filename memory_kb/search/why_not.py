@@ -1,0 +1,175 @@
+"""Why a search did not return an entry: the step at which it was lost, and what it lacked there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.index.port import Index, Question
+from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Filters, StoredEntry
+from memory_kb.search.candidates import CANDIDATES, Request
+from memory_kb.search.scoring import WEIGHTS, Scored, decay
+from memory_kb.search.search import Trace, count_fitting, diversify, explain_prominence, follow
+from memory_kb.search.vector_scores import NEAREST
+from memory_kb.settings import Ranking
+
+
+class Absence(NamedTuple):
+    """Where a search lost an entry, in one word and in a sentence.
+
+    `step` is hidden, filtered, phrase, excluded, no-shared-term, outside-pool, shadowed, decayed,
+    scope, score, variety or budget; found means that it was not lost. `score` is what it had
+    at that step and `needed` what it would have needed, both on the scale of that step.
+    """
+
+    step: str
+    reason: str
+    rank: int | None = None
+    score: float | None = None
+    needed: float | None = None
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An entry and a search that should perhaps have found it."""
+
+    index: Index
+    entry: StoredEntry
+    keys: Sequence[int]
+    request: Request
+    ranking: Ranking
+    today: date
+    question: Question | None
+
+
+def explain_absence(case: Case) -> Absence:
+    """Follow an entry through a search to the step at which it is lost."""
+    hidden = next(_filtered(case), None)
+    if hidden:
+        return hidden
+    trace = follow(case.index, case.request, case.ranking, case.today, case.question)
+    mine = [item for item in trace.scored if item.candidate.key in case.keys]
+    if not mine:
+        return _outside(case, trace)
+    best = max(mine, key=lambda item: item.score)
+    if not any(item.candidate.key in case.keys for item in trace.kept):
+        scopes = ", ".join(
+            sorted(case.index.scopes_of([case.entry.entry_id], case.request.filters)[case.entry.entry_id])
+        )
+        return Absence(
+            "shadowed",
+            f"the same id stands at a more specific scope, which is shown instead (scopes: {scopes})",
+            score=best.score,
+        )
+    return _ranked(case, trace, best)
+
+
+def _filtered(case: Case) -> Iterator[Absence]:
+    """Yield which filter, or which rule of what a search sees, leaves the entry out."""
+    entry, filters = case.entry, case.request.filters
+    for name, word, chosen, is_seen in (
+        ("status", entry.status, filters.statuses, entry.status in SEARCHED_STATUSES),
+        ("kind", entry.kind, filters.kinds, entry.kind not in WORKING_KINDS),
+    ):
+        if chosen and word not in chosen:
+            yield Absence("filtered", f"its {name} is {word}, and --{name} asks for {', '.join(chosen)}")
+        elif not chosen and not is_seen:
+            yield Absence("hidden", f"its {name} is {word}, which is found only with --{name} {word}")
+    open_filters = Filters(statuses=(entry.status,), kinds=(entry.kind,), learning_types=LEARNING_TYPES)
+    if not case.index.candidates(case.keys, open_filters._replace(learning_types=filters.learning_types)):
+        step, asked = (
+            ("filtered", "--learning-type leaves it out")
+            if filters.learning_types
+            else ("hidden", "only --learning-type proxy shows it")
+        )
+        yield Absence(step, f"it is a proxy learning, and {asked}" if step == "hidden" else asked)
+    for flag, one in (
+        ("--type", open_filters._replace(types=filters.types)),
+        ("--scope", open_filters._replace(scopes=filters.scopes)),
+        ("--tag", open_filters._replace(tags=filters.tags)),
+        ("--since", open_filters._replace(since=filters.since)),
+        ("--file", open_filters._replace(file=filters.file)),
+        ("--job or --task", open_filters._replace(job=filters.job, task=filters.task)),
+    ):
+        if not case.index.candidates(case.keys, one):
+            yield Absence("filtered", f"{flag} leaves it out")
+
+
+def _outside(case: Case, trace: Trace) -> Absence:
+    """Explain why an entry is not among the candidates."""
+    query, index, keys = trace.found.query, case.index, case.keys
+    near = _describe_nearness(case, trace)
+    if query is None:
+        return Absence(
+            "outside-pool",
+            near or f"more than {CANDIDATES} entries fit the file, and it is not among the newest of them",
+        )
+    for phrase in query.phrases:
+        if not index.ranks(phrase, WEIGHTS, keys):
+            return Absence("phrase", f"it does not say {phrase}")
+    for word in query.excluded:
+        if index.ranks(word, WEIGHTS, keys):
+            return Absence("excluded", f"it says {word}, which the query excludes")
+    shared = [term for term in query.terms if index.ranks(term, WEIGHTS, keys)]
+    if not shared:
+        words = ", ".join(term.strip('" *') for term in query.terms[:8])
+        return Absence("no-shared-term", f"it has none of the words {words}{near and f'; {near}'}")
+    own = -min(index.ranks(query.expression, WEIGHTS, keys).values(), default=0.0)
+    pool = [candidate for candidate in trace.found.candidates if candidate.rank < 0][:CANDIDATES]
+    needed = -pool[-1].rank if pool else 0.0
+    reason = f"it shares {', '.join(shared)}, but with a BM25 of {own:.2f} it is not among the {CANDIDATES} best; the last of them has {needed:.2f}"
+    return Absence("outside-pool", f"{reason}{near and f'; {near}'}", score=own, needed=needed)
+
+
+def _describe_nearness(case: Case, trace: Trace) -> str:
+    """Return how near the entry is in meaning beside the nearest ones; "" for a text search."""
+    if case.question is None or trace.found.nearness is None:
+        return ""
+    from memory_kb.search.vector_scores import look_up, score_nearness
+
+    nearness = score_nearness(case.question)
+    mine = look_up(nearness, case.keys)
+    if not mine:
+        return "it has no vector yet"
+    best = max(mine.values())
+    before = int((nearness.scores > best).sum())
+    return f"in meaning {before:,} passages are nearer, and the nearest {NEAREST} compete (nearness {best:.2f})"
+
+
+def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
+    """Explain the place of an entry that competes."""
+    limit, keys = case.request.limit, set(case.keys)
+    details = (
+        f"relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({best.candidate.scope})",
+        explain_prominence(best),
+    )
+    place = next(number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys)
+    ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
+    rank = next(rank for rank, group in enumerate(ordered, 1) if group.chunk.key in keys)
+    shown = count_fitting(ordered[:limit], case.request.max_chars)
+    if rank <= shown:
+        return Absence("found", f"it is found, at rank {rank}", rank, best.score, None, details)
+    if rank <= limit:
+        reason = f"it is at rank {rank}, but the {shown} hits before it fill --max-chars {case.request.max_chars:,}"
+        return Absence("budget", reason, rank, best.score, None, details)
+    needed = trace.places[limit - 1].score
+    if place <= limit:
+        reason = f"it is at place {place} by its score, but says much the same as hits above it, which moves it to rank {rank} of {limit} shown"
+        return Absence("variety", reason, rank, best.score, needed, details)
+    step, cause = _find_cause(best, needed, case.ranking)
+    reason = f"it is at place {place} by its score, and {limit} are shown{cause}"
+    return Absence(step, reason, rank, best.score, needed, details)
+
+
+def _find_cause(item: Scored, needed: float, ranking: Ranking) -> tuple[str, str]:
+    """Tell which factor alone keeps an entry from the score that is needed."""
+    fresh = decay(item.age_days, ranking.half_life_days, ranking.decay_floor) ** ranking.prominence_exponent
+    if fresh < 1.0 and item.score / fresh >= needed:
+        return "decayed", f"; undecayed ({item.age_days:.0f} days are a factor of {fresh:.2f}) it would be among them"
+    widest = max(ranking.scope)
+    if item.scope < widest and item.score / item.scope * widest >= needed:
+        return "scope", f"; at a scope that weighs {widest:g} instead of {item.scope:g} it would be among them"
+    return "score", ""

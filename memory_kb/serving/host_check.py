@@ -1,0 +1,140 @@
+"""Allowed hosts; bind address."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from memory_kb.errors import UsageError
+
+_Scope = MutableMapping[str, Any]
+_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_App = Callable[[_Scope, Any, _Send], Awaitable[None]]
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+
+
+class Gate:
+    """What stands before the application and lets through only requests that are meant for it.
+
+    A browser may be led to call us under another name (DNS rebinding) or from a page of somebody
+    else: the Host must be ours, and an Origin, which only browsers send, must be this server itself.
+    A page at another port of this machine is somebody else's.
+    """
+
+    def __init__(self, app: _App, host: str, token: str | None) -> None:
+        self._app, self._host, self._token = app, host.lower(), token
+
+    async def __call__(self, scope: _Scope, receive: Any, send: _Send) -> None:
+        """Let a request through, or refuse it."""
+        refusal = (
+            self.judge({name: value.decode("latin-1") for name, value in scope["headers"]})
+            if scope["type"] == "http"
+            else None
+        )
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        status, reason = refusal
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            *([(b"www-authenticate", b"Bearer")] if status == 401 else []),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": f"{reason}\n".encode()})
+
+    def judge(self, headers: dict[bytes, str]) -> tuple[int, str] | None:
+        """Return why a request with these headers is refused, or None.
+
+        Example:
+            >>> gate = Gate(None, "127.0.0.1", None)
+            >>> gate.judge({b"host": "127.0.0.1:80"}), gate.judge({b"host": "evil.example"})[0]
+            (None, 421)
+            >>> gate.judge({b"host": "localhost:80", b"origin": "https://evil.example"})[0]
+            403
+            >>> gate.judge({b"host": "localhost:80", b"origin": "http://localhost:3000"})[0]
+            403
+        """
+        if not self._is_ours(f"//{headers.get(b'host', '')}"):
+            return 421, "this server does not answer under that Host"
+        origin = headers.get(b"origin")
+        if origin is not None and origin.lower().partition("://")[2] != headers.get(b"host", "").lower():
+            return 403, "pages of other origins may not use this server"
+        if self._token is not None:
+            scheme, _, given = headers.get(b"authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
+                return 401, "this server wants its token: Authorization: Bearer TOKEN"
+        return None
+
+    def _is_ours(self, address: str) -> bool:
+        """Tell whether an address names this machine; bound to all of them, the token alone can tell."""
+        try:
+            name = (urlsplit(address).hostname or "").lower()
+        except ValueError:
+            return False
+        return name in _LOOPBACK or name == self._host or (bool(name) and self._host in _ANYWHERE)
+
+
+class Place(NamedTuple):
+    """Where to listen; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+    @property
+    def shown(self) -> str:
+        """As it stands in an address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_place(text: str) -> Place:
+    """Return the place that HOST:PORT names; either may be left out.
+
+    Raises:
+        UsageError: the port is no number.
+
+    Example:
+        >>> read_place("0.0.0.0:80"), read_place("9000"), read_place("[::1]:0").host
+        (Place(host='0.0.0.0', port=80), Place(host='127.0.0.1', port=9000), '::1')
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if not colon:
+        host, port = ("", text.strip()) if text.strip().isdecimal() else (text.strip(), "8765")
+    if not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"{text!r} is no place to listen at", "write HOST:PORT, such as 127.0.0.1:8765")
+    return Place(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def listen(place: Place) -> socket.socket:
+    """Begin to listen at a place.
+
+    Raises:
+        UsageError: it is taken, or not ours.
+    """
+    try:
+        return _bind(place)
+    except OSError as exc:
+        raise UsageError(
+            f"cannot listen at {place.shown}: {exc.strerror or exc}", "name another, or port 0 for any that is free"
+        ) from exc
+
+
+def _bind(place: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((place.host, place.port))
+        listening.listen(128)
+    except BaseException:
+        listening.close()
+        raise
+    return listening

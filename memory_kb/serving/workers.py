@@ -1,0 +1,191 @@
+"""Threads with one `kb` each; one watches."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from memory_kb.errors import MemoryKBError, VaultBusy
+from memory_kb.kb import KnowledgeBase
+from memory_kb.model import WatchReport
+from memory_kb.vault import hold_lock
+
+_T = TypeVar("_T")
+_Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+class Address(NamedTuple):
+    """Which vault, and as whom: the folders as they were named, and the environment."""
+
+    vault: str | None
+    home: str | None
+    environ: dict[str, str]
+
+    def open(self) -> KnowledgeBase:
+        """Open the vault.
+
+        Raises:
+            VaultNotFound: there is no such folder.
+            InvalidSettings: a configuration file cannot be used.
+        """
+        return KnowledgeBase.open(self.vault, self.home, environ=self.environ)
+
+
+class Lane:
+    """One thread with a knowledge base of its own, opened when there is first something to do."""
+
+    def __init__(self, address: Address, name: str) -> None:
+        self._address = address
+        self._kb: KnowledgeBase | None = None
+        self._opened_as: _Signature = ()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._going: set[Future[Any]] = set()
+        self._lock = threading.Lock()
+
+    def submit(self, work: Callable[[KnowledgeBase], _T]) -> Future[_T]:
+        """Do something with the knowledge base when its turn comes."""
+        future = self._thread.submit(self._do, work)
+        with self._lock:
+            self._going.add(future)
+        future.add_done_callback(self._forget)
+        return future
+
+    def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:
+        """Begin nothing more but `last`, and wait up to `patience` seconds for what is being done."""
+        with self._lock:
+            going = set(self._going)
+        going = {future for future in going if not future.cancel()}
+        if last:
+            going.add(self.submit(last))
+        self._thread.shutdown(wait=False)
+        wait(going, patience)
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether there is a knowledge base to ask."""
+        return self._kb is not None
+
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Return the folders of the vault and what to call them before others, the longest first."""
+        kb = self._kb
+        if kb is None:
+            return ()
+        named = {
+            str(kb.vault.machine): ".memory-kb",
+            str(kb.vault.home): "~global",
+            str(kb.vault.folder): "the vault",
+            os.path.expanduser("~"): "~",
+        }
+        return tuple(
+            sorted(((folder, name) for folder, name in named.items() if len(folder) > 1), key=lambda one: -len(one[0]))
+        )
+
+    def _do(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        return work(self._fresh())
+
+    def _fresh(self) -> KnowledgeBase:
+        """Return the knowledge base, opened anew if its settings or the vault itself were replaced."""
+        if self._kb is not None and self._opened_as != _sign(self._kb):
+            self._kb.close()
+            self._kb = None
+        if self._kb is None:
+            self._kb = self._address.open()
+            self._opened_as = _sign(self._kb)
+        return self._kb
+
+    def _forget(self, future: Future[_T]) -> None:
+        with self._lock:
+            self._going.discard(future)
+
+
+class Lanes:
+    """The lane of what reads and the lane of what writes."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.reading, self.writing = Lane(address, "memory-kb reads"), Lane(address, "memory-kb writes")
+
+    def choose(self, *, is_reading: bool) -> Lane:
+        """Return the lane for something."""
+        return self.reading if is_reading else self.writing
+
+    @property
+    def has_shown(self) -> bool:
+        """Whether the vault was ever opened to be read."""
+        return self.reading.has_opened
+
+    def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:
+        """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""
+        self.reading.close(0.0)
+        self.writing.close(patience, last)
+
+
+def _sign(kb: KnowledgeBase) -> _Signature:
+    """Return what tells that a vault is another than it was: its folders and its configuration."""
+    configured = (kb.vault.home / "config.yaml", kb.vault.config_file)
+    return (_stat(kb.vault.machine, with_time=False), *(_stat(file, with_time=True) for file in configured))
+
+
+def _stat(path: Path, *, with_time: bool) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns if with_time else 0
+
+
+_LOCK = "watch.lock"
+#: Seconds between two looks whether the server that watches has ended.
+_LOOK_SECONDS = 2.0
+#: Seconds that the client has to itself, so that it gets its lists before the vault is looked through.
+_PAUSE_SECONDS = 0.5
+
+
+class Watcher:
+    """A watch over a vault in a thread of its own, by one server at a time."""
+
+    def __init__(
+        self, address: Address, say: Callable[[str], None], on_batch: Callable[[WatchReport], None] | None = None
+    ) -> None:
+        self._address, self._say, self._on_batch = address, say, on_batch
+        self._stop = threading.Event()
+        self._ended = threading.Event()
+        self._ended.set()
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Begin, unless it has begun already."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._ended.clear()
+            threading.Thread(target=self._run, name="memory-kb watch", daemon=True).start()
+
+    def end(self, patience: float) -> None:
+        """End it, and wait up to `patience` seconds for it."""
+        self._has_begun = True
+        self._stop.set()
+        self._ended.wait(patience)
+
+    def _run(self) -> None:
+        try:
+            self._stop.wait(_PAUSE_SECONDS)
+            while not self._stop.is_set():
+                self._watch_when_free()
+                self._stop.wait(_LOOK_SECONDS)
+        finally:
+            self._ended.set()
+
+    def _watch_when_free(self) -> None:
+        """Watch until told to stop, unless another server does."""
+        try:
+            with self._address.open() as kb, hold_lock(kb.vault.machine / _LOCK, 0.0):
+                kb.watch(self._on_batch, on_notice=self._say, stop=self._stop)
+        except VaultBusy:
+            pass
+        except (MemoryKBError, OSError) as exc:
+            self._say(f"not watching: {exc}")
+            self._stop.wait(60.0)

@@ -1,0 +1,386 @@
+"""Write a transcript into sessions, every record once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.wrappers import split_message
+from memory_kb.model import Problem, SessionImported
+from memory_kb.sessions.transcripts import (
+    _CODEX_TYPES,
+    _JSON_START,
+    _SNIFFED_LINES,
+    FORMATS,
+    MAX_RECORD,
+    Found,
+    RawLine,
+    Reader,
+)
+from memory_kb.store.events import Event, NoEvent, load_object
+from memory_kb.store.git_command import find_siblings
+from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
+
+_SHOWN_PROBLEMS = 20
+#: What a conversation in Markdown may be called; of other files it would mean nothing that they hold no turns.
+_PROSE = (".md", ".markdown", ".txt")
+_FOLDERS_LEFT = frozenset({".git", ".memory-kb", "node_modules", "__pycache__", ".venv", "venv"})
+#: Records in which a transcript says where it worked.
+_START_WITHIN = 1_000
+
+
+class Labels(NamedTuple):
+    """What the caller knows of a transcript."""
+
+    session: str | None = None
+    job: str | None = None
+    task: str | None = None
+    agent: str | None = None
+
+
+class _Target:
+    """A session that is written to, with what it holds already."""
+
+    def __init__(self, files: SessionFiles, session: str, stack: ExitStack) -> None:
+        self.session = session
+        self.writer: SessionWriter = stack.enter_context(files.writing(session))
+        self.counts: Counter[str] = Counter()
+        self.redacted: set[str] = set()
+        self._known: set[int] = set()
+        #: What a hook logged, or another kind of transcript: how often, by what it says.
+        self._said: dict[str, Counter[int]] = {}
+        self._said_calls: set[str] = set()
+        for event in () if self.writer.is_empty else files.read(session):
+            if event.origin:
+                self._known.add(_key(event.origin))
+            if said := _what(event):
+                self._said.setdefault(_source(event), Counter())[_key(said)] += 1
+        self._has_start = not self.writer.is_empty
+        self._start = _key("start") in self._known
+
+    def write(self, event: Event, labels: Labels, now: datetime) -> None:
+        """Append an event unless its origin is there already, or a hook logged it."""
+        key = _key(event.origin or "")
+        if key in self._known or (event.origin == "start" and self._has_start):
+            # A transcript may begin several times; that is one event of ours.
+            self.counts["known"] += event.origin != "start" or self._start
+            self._start = self._start and event.origin != "start"
+            return
+        own = replace(event, job=labels.job, task=labels.task, agent=labels.agent or event.agent)
+        done = prepare(own, now, self.writer.first)
+        if self._is_logged(done.event):
+            self.counts["known"] += 1
+            return
+        self.writer.append(done.event)
+        self._known.add(key)
+        self.redacted.update(done.redacted)
+        self.counts["added"] += 1
+        self.counts["injected"] += done.event.injected is not None
+
+    def _is_logged(self, event: Event) -> bool:
+        """Tell whether a hook or another transcript logged an event; each of its events stands for one."""
+        if event.type == "tool_result" and event.call_id in self._said_calls:
+            return True
+        said = _what(event)
+        key = _key(said) if said else 0
+        for source, counts in self._said.items():
+            if said and source != _source(event) and counts[key]:
+                counts[key] -= 1
+                if event.type == "tool_call" and event.call_id:
+                    self._said_calls.add(event.call_id)
+                return True
+        return False
+
+
+def _source(event: Event) -> str:
+    """Return the kind of transcript that an event was imported from, or "" for one that was logged as it happened."""
+    return (event.origin or "").partition(":")[0]
+
+
+def _what(event: Event) -> str | None:
+    """Return what an event says, in a form that a hook and a transcript have in common."""
+    if event.type in ("tool_call", "tool_result") and event.call_id:
+        return f"{event.type} {event.call_id}"
+    if event.type == "tool_call":
+        return f"{event.tool} {json.dumps(event.args, sort_keys=True, default=str)}"
+    if event.type == "message" and event.content:
+        said = split_message(event.content).sent if event.role == "user" else event.content
+        return f"{event.role} {' '.join(said.split())}"
+    return None
+
+
+def import_all(
+    files: SessionFiles, folder: Path, labels: Labels, now: datetime, project: Path | None
+) -> tuple[SessionImported, ...]:
+    """Bring every transcript below a folder in.
+
+    Args:
+        files: where the sessions are written.
+        folder: where the transcripts are.
+        labels: what the caller knows of them.
+        now: the time of events that have none.
+        project: take only sessions that worked in this folder; all when None.
+    """
+    made: list[SessionImported] = []
+    for source in _find_transcripts(folder):
+        try:
+            made += _import_one(files, source, labels, now, project)
+        except (UnreadableInput, OSError) as exc:
+            made.append(SessionImported("", str(source), "", problems=(Problem(str(source), 1, str(exc)),)))
+    return tuple(made)
+
+
+def _import_one(
+    files: SessionFiles, source: Path, labels: Labels, now: datetime, project: Path | None
+) -> tuple[SessionImported, ...]:
+    """Import a file of a folder; what need not be a transcript, and is none, gives nothing."""
+    kind = sniff(_lines(source))
+    if source.suffix != ".jsonl" and kind in (None, "markdown"):
+        return ()
+    if kind and project:
+        where = working_folder(source, kind)
+        if not _is_within(where, project):
+            return (SessionImported("", str(source), kind, elsewhere=where or "an unknown folder"),)
+    return import_transcript(files, source, kind, labels, now)
+
+
+def _find_transcripts(folder: Path) -> Iterator[Path]:
+    """Yield the files that may hold transcripts at any depth, in order; hidden folders are looked into."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _FOLDERS_LEFT)
+        yield from (Path(place, name) for name in sorted(names) if name.endswith((".jsonl", ".json", ".md")))
+
+
+def _lines(source: Path) -> Iterator[RawLine]:
+    return (line.text for line in read_lines(source, limit=MAX_RECORD))
+
+
+def working_folder(source: Path, kind: str) -> str | None:
+    """Return the folder that the first session of a transcript worked in, or None where nothing says so.
+
+    Gemini CLI writes a checksum of the folder; SpecStory and aider write into the folder itself.
+    """
+    if kind == "specstory" and ".specstory" in source.parts:
+        return str(Path(*source.parts[: source.parts.index(".specstory")]))
+    if kind == "aider":
+        return str(source.parent)
+    for found in islice(reader_of(kind)(_lines(source)), _START_WITHIN):
+        args = found.event.args or {} if found.event and found.event.event == "start" else {}
+        folder = args.get("cwd") or args.get("project_hash")
+        if isinstance(folder, str):
+            return folder
+    return None
+
+
+def _is_within(folder: str | None, project: Path) -> bool:
+    """Tell whether a folder is a project's, or one of its other working trees'."""
+    if not folder:
+        return False
+    for tree in (project, *find_siblings(project)):
+        root = os.path.realpath(tree)
+        if folder in {hashlib.sha256(str(one).encode()).hexdigest() for one in (tree, root)}:
+            return True
+        if Path(os.path.realpath(folder)).is_relative_to(root):
+            return True
+    return False
+
+
+def import_transcript(
+    files: SessionFiles, source: Path, kind: str | None, labels: Labels, now: datetime
+) -> tuple[SessionImported, ...]:
+    """Bring a transcript in; return what became of it, for every session it holds.
+
+    Raises:
+        UnreadableInput: it is no transcript.
+        UsageError: the format is not known.
+        OSError: it cannot be read.
+    """
+    if kind is not None and kind not in FORMATS:
+        raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
+    is_named = kind is not None
+    kind = kind or sniff(_lines(source))
+    if kind is None:
+        why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
+        raise UnreadableInput(
+            f"{source} is no transcript that is known{why}", f"name its format with --format: {', '.join(FORMATS)}"
+        )
+    made = import_found(files, reader_of(kind)(_lines(source)), source, kind, labels, now)
+    if not any(one.added or one.known or one.ignored for one in made):
+        raise UnreadableInput(
+            f"{source} is no transcript that is known{_first_problem(made) if is_named else ''}",
+            f"name its format with --format: {', '.join(FORMATS)}",
+        )
+    return made
+
+
+def _first_problem(made: Iterable[SessionImported]) -> str:
+    found = [problem for one in made for problem in one.problems]
+    return f": line {found[0].line}: {found[0].message}" if found else ""
+
+
+def import_found(
+    files: SessionFiles, events: Iterable[Found], source: Path, kind: str, labels: Labels, now: datetime
+) -> tuple[SessionImported, ...]:
+    """Bring the events of a transcript in that somebody reads; return what became of it, for every session."""
+    fallback = labels.session or _session_name(source.stem)
+    targets: dict[str, _Target] = {}
+    ignored, problems = 0, list[Problem]()
+    with ExitStack() as stack:
+        for found in events:
+            if found.event is None:
+                ignored += found.problem is None
+                if found.problem and len(problems) < _SHOWN_PROBLEMS:
+                    problems.append(Problem(str(source), found.line, found.problem))
+                continue
+            session = labels.session or _of(found, fallback)
+            if session not in targets:
+                targets[session] = _Target(files, check_id(session), stack)
+            targets[session].write(found.event, labels, now)
+    return _report(targets, source, kind, (ignored, tuple(problems)), fallback)
+
+
+def _report(
+    targets: dict[str, _Target], source: Path, kind: str, rest: tuple[int, tuple[Problem, ...]], fallback: str
+) -> tuple[SessionImported, ...]:
+    """Return the reports; what belongs to no session counts with the first."""
+    if not targets:
+        return (SessionImported(fallback, str(source), kind, ignored=rest[0], problems=rest[1]),)
+    made = []
+    for number, target in enumerate(targets.values()):
+        ignored, problems = rest if number == 0 else (0, ())
+        made.append(
+            SessionImported(
+                target.session,
+                str(source),
+                kind,
+                added=target.counts["added"],
+                known=target.counts["known"],
+                ignored=ignored,
+                injected=target.counts["injected"],
+                problems=problems,
+                redacted=tuple(sorted(target.redacted)),
+            )
+        )
+    return tuple(made)
+
+
+def _of(found: Found, fallback: str) -> str:
+    return _session_name(found.session) if found.session else fallback
+
+
+def _session_name(name: str) -> str:
+    """Return a session id for a name of somebody else's.
+
+    Example:
+        >>> _session_name("0b1c-42"), _session_name("../../etc/passwd")[:11]
+        ('0b1c-42', 'etc-passwd-')
+    """
+    try:
+        return check_id(name)
+    except UsageError:
+        words = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
+        return f"{words or 'session'}-{_digest(name)[:8]}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+
+def _key(origin: str | None) -> int:
+    """Return an origin as small as it stays telling: a transcript may have a million."""
+    return int.from_bytes(hashlib.blake2b((origin or "").encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+def sniff(lines: Iterable[RawLine]) -> str | None:
+    """Return the format of a transcript, or None for a text of no known shape.
+
+    Example:
+        >>> sniff([b'{"type": "user", "sessionId": "s", "message": {}}']), sniff([b"## User", b"hi", b"## Claude", b"hello"])
+        ('claude-code', 'markdown')
+        >>> sniff([b"a:hover {", b"  cursor: pointer;", b"}"])
+    """
+    rest = iter(lines)
+    head = list(islice(rest, _SNIFFED_LINES))
+    records = list(_objects(head))
+    for record in records:
+        if kind := _kind_of(record):
+            return kind
+    text = "\n".join((line or b"").decode("utf-8", "replace").rstrip("\r\n") for line in head)
+    if records:
+        return None
+    if _JSON_START.match(text):
+        return _kind_of_document(text)
+    return _kind_of_markdown(text, chain(head, rest))
+
+
+def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        with suppress(NoEvent):
+            yield load_object(line or b"")
+
+
+def _kind_of(record: Mapping[str, Any]) -> str | None:
+    """Return the format that has such a line."""
+    kind = record.get("type")
+    if isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES:
+        return "codex"
+    if "sessionId" in record and "projectHash" in record:
+        return "gemini-cli"
+    if isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list):
+        return "opencode"
+    if isinstance(record.get("message"), dict) and kind is None and record.get("role") in ("user", "assistant"):
+        return "cursor"
+    if "sessionId" in record or "leafUuid" in record or isinstance(record.get("message"), dict):
+        return "claude-code"
+    if "tool_input" in record:
+        return "claude-code"
+    if record.get("record_type") or ("id" in record and "timestamp" in record and kind is None):
+        return "codex"
+    return None
+
+
+def _kind_of_document(text: str) -> str | None:
+    """Return the format of a JSON object that is written on several lines, by its first fields."""
+    if '"sessionId"' in text and '"projectHash"' in text:
+        return "gemini-cli"
+    is_opencode = re.search(r'"info"\s*:\s*\{', text) and re.search(r'"(?:projectID|directory|slug)"\s*:', text)
+    return "opencode" if is_opencode else None
+
+
+def _kind_of_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
+    from memory_kb.sessions import aider, chats, cursor, specstory
+
+    if specstory.SIGN in text:
+        return "specstory"
+    if any(aider.START.fullmatch(line) for line in text.split("\n")):
+        return "aider"
+    if cursor.SIGN.search(text):
+        return "cursor"
+    return "markdown" if chats.is_conversation(lines) else None
+
+
+def reader_of(kind: str) -> Reader:
+    """Return the reader of a format."""
+    from memory_kb.sessions import aider, chats, claude_code, codex, cursor, gemini, opencode, specstory
+
+    return {
+        "claude-code": claude_code.read,
+        "codex": codex.read,
+        "gemini-cli": gemini.read,
+        "opencode": opencode.read,
+        "cursor": cursor.read,
+        "specstory": specstory.read,
+        "aider": aider.read,
+        "markdown": chats.read,
+    }[kind]

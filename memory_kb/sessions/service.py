@@ -1,0 +1,313 @@
+"""Logging what happens in sessions, and finding it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.steps import Done, run_steps
+from memory_kb.store.events import Event, EventFilter
+
+if TYPE_CHECKING:
+    from memory_kb.index.event_search import SessionList
+    from memory_kb.model import SessionImported, SessionSearch, SessionWritten, StepReport
+    from memory_kb.store.session_log import SessionFiles
+    from memory_kb.vault import Vault
+
+
+#: Do what follows a session: its id, the event of its end that a preview would write, and whether it is one.
+Finish = Callable[[str, "Event | None", bool], "tuple[StepReport, ...]"]
+
+
+class Sessions:
+    """The verbs session start, append, end, replay, search, list and import."""
+
+    def __init__(self, vault: Vault, finish: Finish) -> None:
+        self._vault = vault
+        self._finish = finish
+
+    @property
+    def files(self) -> SessionFiles:
+        from memory_kb.store.session_log import SessionFiles
+
+        return SessionFiles(self._vault.machine)
+
+    def start(
+        self,
+        session: str | None = None,
+        *,
+        job: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+        cwd: str | None = None,
+    ) -> SessionWritten:
+        """Begin a session, or take one up again.
+
+        Events that are appended without a job, task or agent of their own get those of the start.
+
+        Raises:
+            UsageError: the id cannot be the name of a file.
+        """
+        from memory_kb.model import SessionWritten
+        from memory_kb.store.session_log import check_id, prepare
+
+        session = check_id(session) if session else self._claim_session()
+        start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
+        with self.files.writing(session) as writer:
+            is_new = writer.is_empty
+            done = prepare(start if is_new else replace(start, event="resume"), self._vault.clock(), writer.first)
+            writer.append(done.event)
+        return SessionWritten(
+            session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted
+        )
+
+    def append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
+        """Append events, each with a write of its own, as they come.
+
+        Credentials are taken out before anything is written. Without `session` the events say
+        theirs, else `MEMORY_KB_SESSION` does, else one is begun; the session of the last event is
+        told.
+
+        Raises:
+            UsageError: an id cannot be the name of a file.
+            VaultBusy: another process held the session for half a minute.
+        """
+        from memory_kb.model import SessionShare, SessionWritten
+        from memory_kb.store.session_log import check_id, prepare
+
+        default = session or self._vault.environ.get("MEMORY_KB_SESSION") or None
+        last, redacted = Event(), set[str]()
+        shares: dict[str, SessionShare] = {}
+        for event in events:
+            chosen = check_id(session or event.session or default or self._claim_session())
+            default = default or chosen
+            with self.files.writing(chosen) as writer:
+                done = prepare(event, self._vault.clock(), writer.first)
+                last = writer.append(done.event)
+            redacted.update(done.redacted)
+            share = shares.get(chosen) or SessionShare(chosen, 0, 0)
+            shares[chosen] = share._replace(written=share.written + 1, seq=last.seq)
+        shown, count = last.session or default or "", sum(share.written for share in shares.values())
+        action, taken_out = "appended" if count else "unchanged", tuple(sorted(redacted))
+        return SessionWritten(
+            shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values())
+        )
+
+    def end(
+        self,
+        session: str,
+        *,
+        outcome: str | None = None,
+        summary: str | None = None,
+        only_close: bool = False,
+        dry_run: bool = False,
+        on_wait: Callable[[], None] | None = None,
+    ) -> SessionWritten:
+        """End a session: write its end once, then do what follows a session.
+
+        The last word counts: a later call with another outcome or summary corrects the end, and
+        the episode and the credits with it; the same again changes nothing. What follows are the
+        five steps, each by itself; `only_close` leaves them for another time.
+        What is done already is not done again. Of two that end a session at once, the second waits
+        for the first; `on_wait` is told when that takes a while.
+
+        With `dry_run` nothing is written and no model is asked: every stage tells what it would
+        do to the notes as they are now, without what the stages before it would have made.
+
+        Raises:
+            UnreadableInput: there is no such session.
+            UsageError: the outcome is none of success, failure, mixed and partial.
+            VaultBusy: another process has been ending the session for a minute.
+        """
+        from memory_kb.store.session_log import OUTCOMES, find_id
+
+        if outcome is not None and outcome not in OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        session = find_id(session, self.files.ids())
+        end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
+        with nullcontext() if dry_run else self.files.ending(session, on_wait):
+            return self._end(session, end, with_stages=not only_close, dry_run=dry_run)
+
+    def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
+        from memory_kb.model import SessionWritten
+        from memory_kb.store.session_log import correct_end, prepare
+
+        with self.files.writing(session) as writer:
+            done = prepare(end, self._vault.clock(), writer.first)
+            last = writer.last if writer.last and writer.last.event == "end" else None
+            event, correction = correct_end(last, done.event)
+            coming = replace(event, session=session, seq=writer.seq + 1) if event else None
+            if event and not dry_run:
+                writer.append(event)
+            seq = writer.seq
+        if with_stages:
+            steps = self._finish(session, coming, dry_run)
+        else:
+            steps = () if dry_run else run_steps([("index", lambda: self.index_step(session))])
+        action = "unchanged" if event is None else "corrected" if correction else "ended"
+        redacted = done.redacted if event else ()
+        written = int(event is not None and not dry_run)
+        return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps, correction)
+
+    def index_step(self, session: str) -> Done:
+        from memory_kb.index.event_search import SessionIndex
+
+        index = SessionIndex(self._vault.machine)
+        try:
+            found = index.sync(session)
+        finally:
+            index.close()
+        return Done(f"{found.events:,} events indexed" if found.events else "")
+
+    def replay(
+        self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None
+    ) -> Iterator[Event]:
+        """Yield the events of a session in the order in which they were written.
+
+        Args:
+            session: its id, or a unique beginning of it.
+            wanted: which events; all when not given.
+            on_problem: told the number of a line that is no event, and why.
+
+        Raises:
+            UnreadableInput: there is no such session.
+        """
+        from memory_kb.store.session_log import find_id
+
+        found = find_id(session, self.files.ids())
+        events = self.files.read(found, on_problem)
+        return (event for event in events if wanted is None or wanted.has(event))
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int = 10,
+        type: Sequence[str] = (),
+        agent: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        session: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        outcome: str | None = None,
+        events: bool = False,
+        with_injected: bool = False,
+    ) -> SessionSearch:
+        """Return the past sessions that fit a query, best first, each with its best event.
+
+        Args:
+            query: plain words are alternatives, and the rarer they are the more they count; `AND`, `OR`,
+                `NOT`, `"a phrase"`, `word*` and `content:word` are understood. Empty, it gives the newest events.
+            limit: the most hits to return.
+            type: keep the events of one of these types, or with one of these names.
+            agent: keep those of an agent; `job`, `task` and `session` likewise.
+            since: keep those of this day or moment and later ones; `until` likewise, a day included.
+            outcome: keep sessions that ended so: success, failure, mixed or partial.
+            events: return every event that fits, as with `session`, instead of one a session.
+            with_injected: also text that memory-kb itself gave the agent.
+
+        Raises:
+            UsageError: a moment is none, or the outcome is not known.
+            UnreadableInput: there is no such session.
+        """
+        from memory_kb.index.event_search import SessionIndex
+        from memory_kb.model import SessionSearch
+        from memory_kb.store.session_log import OUTCOMES, find_id, parse_moment
+
+        if outcome is not None and outcome not in OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        types = (type,) if isinstance(type, str) else tuple(type)
+        session = find_id(session, self.files.ids()) if session else None
+        begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
+        wanted = EventFilter(types, agent, job, task, session, begin or None, end or None)
+        index = SessionIndex(self._vault.machine)
+        try:
+            index.sync()
+            hits = index.search(
+                query,
+                wanted,
+                max(0, limit),
+                with_injected=with_injected,
+                outcome=outcome,
+                every_event=events or session is not None,
+            )
+        finally:
+            index.close()
+        return SessionSearch(query, hits, tuple(index.notices))
+
+    def list(
+        self, *, only_open: bool = False, agent: str | None = None, job: str | None = None, limit: int | None = None
+    ) -> SessionList:
+        """Return the sessions there are, the one with the newest event first.
+
+        A session is open until its end is written, and again when events came after that.
+
+        Args:
+            only_open: leave out those that are ended.
+            agent: keep those in which this agent did something.
+            job: keep those with events of this job.
+            limit: the most to return; all when not given.
+        """
+        from memory_kb.index.event_search import SessionIndex, SessionList
+
+        index = SessionIndex(self._vault.machine)
+        try:
+            index.sync()
+            found = index.seen(only_open=only_open, agent=agent, job=job)
+        finally:
+            index.close()
+        return SessionList(found[: None if limit is None else max(0, limit)], len(found), tuple(index.notices))
+
+    def import_(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        session: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+        any_project: bool = False,
+    ) -> tuple[SessionImported, ...]:
+        """Import the transcript of another tool; what is stored already is not written again.
+
+        Args:
+            source: a transcript of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or
+                aider, a conversation in Markdown, or a folder with transcripts at any depth.
+            format: one of `memory_kb.sessions.transcripts.FORMATS`; detected when not given.
+            session: where the events go; by default the session that the transcript names.
+            job: the job the events belong to; `task` and `agent` likewise.
+            any_project: of a folder, also sessions that worked elsewhere than in this project.
+
+        Raises:
+            UnreadableInput: the file cannot be read, or is no transcript.
+            UsageError: the format is not known.
+        """
+        from memory_kb.sessions.importing import Labels, import_all, import_transcript
+
+        labels = Labels(session, job, task, agent)
+        if Path(source).is_dir() and format is None:
+            project = None if any_project else self._vault.folder
+            return import_all(self.files, Path(source), labels, self._vault.clock(), project)
+        try:
+            return import_transcript(self.files, Path(source), format, labels, self._vault.clock())
+        except OSError as exc:
+            if exc.filename is None or Path(str(exc.filename)) != Path(source):
+                raise
+            raise UnreadableInput(f"{source} cannot be read: {exc.strerror}") from exc
+
+    def _claim_session(self) -> str:
+        """Make a session with an id of its own."""
+        from memory_kb.store.session_log import new_ids
+
+        files = self.files
+        return next(one for one in new_ids(self._vault.clock()) if files.claim(one))
+
+    def _show_session(self, session: str) -> str:
+        return str(self.files.path(session)) if session else ""

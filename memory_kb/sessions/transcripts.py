@@ -1,0 +1,99 @@
+"""Turn what other tools keep of a session into events.
+
+The readers are pure: lines in, events out, one at a time. What they do not know they pass over,
+and say so; nothing in a transcript makes them fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from memory_kb.learning.wrappers import split_message
+from memory_kb.store.events import Event, NoEvent, load_object, text_of
+
+#: A line of a transcript may hold an image; longer ones are passed over.
+MAX_RECORD = 32_000_000
+FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
+_SNIFFED_LINES = 50
+#: A JSON object, perhaps after a line or two that a program printed.
+_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
+_CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+
+
+class Found(NamedTuple):
+    """What a reader made of one line: an event of a session, a problem, or neither.
+
+    `session` is None where the transcript does not name its own; `line` is where a problem is.
+    """
+
+    session: str | None = None
+    event: Event | None = None
+    problem: str | None = None
+    line: int = 0
+
+
+#: A line of a transcript, or None for one that is too long to be read.
+RawLine = bytes | None
+Reader = Callable[[Iterable[RawLine]], Iterator[Found]]
+
+
+def records_of(lines: Iterable[RawLine]) -> Iterator[tuple[bytes, dict[str, Any] | Found]]:
+    """Yield every line that is not empty with its object, or with the problem it has."""
+    for number, line in enumerate(lines, 1):
+        if line is None:
+            yield b"", Found(problem=f"longer than {MAX_RECORD:,} bytes", line=number)
+        elif line.strip():
+            try:
+                yield line, load_object(line)
+            except NoEvent as exc:
+                yield line, Found(problem=str(exc), line=number)
+
+
+class Origins:
+    """Names for what has none of its own: the same lines get the same names every time."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._seen: Counter[bytes] = Counter()
+
+    def name(self, content: bytes) -> str:
+        """Return the name of a content, by what it is and how often it came before.
+
+        Example:
+            >>> origins = Origins("md")
+            >>> origins.name(b"yes") == origins.name(b"yes"), origins.name(b"yes")[-2:]
+            (False, '#2')
+        """
+        digest = hashlib.sha256(content.strip(), usedforsecurity=False).digest()[:8]
+        self._seen[digest] += 1
+        return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"
+
+
+def from_person(text: str, **known: Any) -> Iterator[Event]:
+    """Yield the events of a text in a person's place: what their agent added as notices, then their message.
+
+    Example:
+        >>> [(event.type, event.content) for event in from_person("Fix it.<system-reminder>Be brief.</system-reminder>")]
+        [('event', '<system-reminder>Be brief.</system-reminder>'), ('message', 'Fix it.')]
+    """
+    sent, added = split_message(text)
+    for addition in added:
+        yield notice(addition, **known)
+    if sent:
+        yield Event(type="message", content=sent, **({"role": "user"} | known))
+
+
+def notice(text: object, name: str = "notice", **known: Any) -> Event:
+    """Return an event for what neither person nor agent said."""
+    return Event(type="event", event=name, content=text_of(text), **(known | {"role": "system"}))
+
+
+def tool_result(output: object, *, ok: bool | None, **known: Any) -> Event:
+    """Return the event of a tool's answer."""
+    text = text_of(output)
+    error = text.strip()[:500] or "failed" if ok is False else None
+    return Event(type="tool_result", role="tool", ok=ok, error=error, content=text, **known)

@@ -1,0 +1,1 @@
+"""The disk: walk, plan, apply, journal and undo, append-only logs."""

@@ -1,0 +1,439 @@
+"""Git, run so that nothing foreign is started."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+#: Set by git for its hooks; they would make it look at another repository than the folder's.
+_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")
+_NO_FOLDER = "/dev/null"
+_OFF = {
+    "core.fsmonitor": "",
+    "core.pager": "cat",
+    "core.askPass": "",
+    "credential.helper": "",
+    "diff.external": "",
+    "log.showSignature": "false",
+    "maintenance.auto": "false",
+    "gc.auto": "0",
+    "safe.bareRepository": "explicit",
+}
+_READING = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_MORE = {
+    "status": ("--ignore-submodules=dirty",),
+    "diff": ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"),
+    "show": ("--no-ext-diff", "--no-textconv"),
+    "log": ("--no-ext-diff", "--no-textconv"),
+}
+#: The commands that run the filters of a repository.
+_FILTERING = ("status", "diff", "add", "commit")
+_STARTED = r"^(filter\..*\.(clean|smudge|process|required)|core\.hookspath|gpg\..*(program|defaultkeycommand))$"
+#: Filters that people set up for a repository, by what the programs' own installers write.
+_KNOWN_FILTERS = frozenset(
+    (
+        *("git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"),
+        *("git-crypt clean", "git-crypt smudge", '"git-crypt" clean', '"git-crypt" smudge'),
+    )
+)
+_SIGNERS = {
+    "gpg.program": "gpg",
+    "gpg.openpgp.program": "gpg",
+    "gpg.x509.program": "gpgsm",
+    "gpg.ssh.program": "ssh-keygen",
+}
+
+
+def run_git(
+    folder: Path,
+    environ: Mapping[str, str],
+    arguments: Sequence[str],
+    *,
+    seconds: float,
+    stdin: bytes | None = None,
+    with_hooks: bool = False,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a git command in a folder.
+
+    Args:
+        folder: where; its repository is the nearest one around it.
+        environ: the environment of the person.
+        arguments: the command and its words.
+        seconds: how long it may take.
+        stdin: what it reads.
+        with_hooks: run the hooks of `.git/hooks` and of the person's own configuration, for a commit that a person asked for.
+
+    Raises:
+        OSError: git cannot be run.
+        ValueError: a word is none that a program can be given.
+        subprocess.SubprocessError: it takes too long.
+    """
+    variables = _clean(environ) if with_hooks else _clean(environ) | _READING
+    off = dict(_OFF) if with_hooks else _OFF | {"core.hooksPath": _NO_FOLDER}
+    if arguments[0] in _FILTERING:
+        off |= _switch_off(read_started(folder, environ), folder, variables, with_hooks=with_hooks)
+    words = [word for name, value in off.items() for word in ("-c", f"{name}={value}")]
+    command, *rest = arguments
+    return _call(
+        folder, variables, ("--no-pager", *words, command, *_MORE.get(command, ()), *rest), seconds=seconds, stdin=stdin
+    )
+
+
+def _clean(environ: Mapping[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in environ.items() if name not in _HOOK_VARIABLES}
+    return own | {"PATH": own.get("PATH") or os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a repository's own configuration would have git start, by its key; the person's own is not among it."""
+    variables = _clean(environ)
+    asked = ("config", "--includes", "--show-scope", "-z", "--get-regexp", _STARTED)
+    try:
+        done = _call(folder, variables, asked, seconds=20)
+        if done.returncode > 1:  # a git from before 2.26: whatever is configured counts as the repository's
+            done = _call(folder, variables, ("config", "--includes", "-z", "--get-regexp", _STARTED), seconds=20)
+            told = [(b"local", one) for one in done.stdout.split(b"\0")]
+        else:
+            words = done.stdout.split(b"\0")
+            told = list(zip(words[::2], words[1::2], strict=False))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    found: dict[str, str] = {}
+    for scope, line in told:
+        name, _, value = os.fsdecode(line).partition("\n")
+        if name and scope in (b"local", b"worktree"):
+            found[name] = value
+    return found
+
+
+def foreign_filters(started: Mapping[str, str]) -> frozenset[str]:
+    """Return the filters that a repository's own configuration names and nobody knows.
+
+    Example:
+        >>> sorted(foreign_filters({"filter.lfs.clean": "git-lfs clean -- %f", "filter.x.clean": "sh -c y", "filter.x.required": "true"}))
+        ['x']
+    """
+    return frozenset(
+        name.split(".", 1)[1].rpartition(".")[0]
+        for name, value in started.items()
+        if name.startswith("filter.") and not name.endswith(".required") and value not in _KNOWN_FILTERS
+    )
+
+
+def _switch_off(
+    started: Mapping[str, str], folder: Path, variables: dict[str, str], *, with_hooks: bool
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in foreign_filters(started):
+        found |= {f"filter.{name}.{what}": "" for what in ("clean", "smudge", "process")}
+        found[f"filter.{name}.required"] = "false"
+    for name in started:
+        if name.startswith("gpg."):
+            found[name] = _SIGNERS.get(name, "")
+    if with_hooks and "core.hookspath" in started:
+        told = _call(folder, variables, ("rev-parse", "--git-common-dir"), seconds=20)
+        common = os.path.join(folder, os.fsdecode(told.stdout).rstrip("\n"))
+        found["core.hooksPath"] = os.path.join(common, "hooks")
+    return found
+
+
+def _call(
+    folder: Path,
+    variables: dict[str, str],
+    arguments: Sequence[str],
+    *,
+    seconds: float,
+    stdin: bytes | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(  # noqa: S603 - no shell, and the words are options of ours and names of files
+        ["git", "-C", str(folder), *arguments],  # noqa: S607 - the git that the person uses
+        capture_output=True,
+        input=b"" if stdin is None else stdin,
+        timeout=seconds,
+        check=False,
+        env=variables,
+    )
+
+
+def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
+    """Tell whether git keeps a file of a folder, or may do so: where it cannot be asked, it does."""
+    top = Path(os.path.realpath(folder.parent))
+    if not any((place / ".git").exists() for place in (top, *top.parents)):
+        return False
+    try:
+        asked = ("ls-files", "-z", "--", folder.name)
+        done = run_git(top, {**environ, "GIT_LITERAL_PATHSPECS": "1"}, asked, seconds=20)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return True
+    return done.returncode != 0 or bool(done.stdout)
+
+
+_SECONDS = 20
+_MAX_FILES = 100
+
+
+class GitState(NamedTuple):
+    """The state of a repository.
+
+    Attributes:
+        branch: None where no branch is checked out.
+        commit: the last one, shortened; None where there is none yet.
+        subject: its first line.
+        dirty_files: what is changed or new, as paths from the repository's top, the first hundred.
+        dirty_count: how many there are.
+    """
+
+    branch: str | None
+    commit: str | None
+    subject: str | None
+    dirty_files: tuple[str, ...] = ()
+    dirty_count: int = 0
+
+
+def find_repository(folder: Path) -> Path | None:
+    """Return the folder of the repository around a folder, by the look of it: git is not asked."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence[str] = ()) -> GitState | None:
+    """Return the state of the repository around a folder, or None where there is none.
+
+    Files below the folders of `leave_out`, relative to `folder`, do not count as changed.
+    """
+    asked = [
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=normal",
+        "--",
+        ":/",
+        *(f":(exclude){name}" for name in leave_out),
+    ]
+    status = _ask(folder, environ, asked)
+    if status is None:
+        return None
+    state = parse_status(status)
+    subject = _ask(folder, environ, ["log", "-1", "--format=%s"]) if state.commit else None
+    return state._replace(subject=" ".join((subject or "").split()) or None)
+
+
+def _ask(folder: Path, environ: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+    told = ask_git(folder, environ, arguments)
+    return None if told is None else told.decode("utf-8", "replace")
+
+
+def ask_git(
+    folder: Path, environ: Mapping[str, str], arguments: Sequence[str], seconds: float = _SECONDS
+) -> bytes | None:
+    """Return what git answers in a folder, or None where it fails, is missing or takes too long."""
+    variables = {name: value for name, value in environ.items() if name != "GIT_INDEX_FILE"}
+    try:
+        done = run_git(folder, variables, arguments, seconds=seconds)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def parse_status(status: str) -> GitState:
+    """Return what `git status --porcelain=v2 --branch -z` says.
+
+    Example:
+        >>> parse_status("# branch.oid 1234567890abcdef\\0# branch.head main\\0? new.py\\0")
+        GitState(branch='main', commit='1234567890ab', subject=None, dirty_files=('new.py',), dirty_count=1)
+    """
+    branch = commit = None
+    files: list[str] = []
+    pieces = iter(status.split("\0"))
+    for piece in pieces:
+        kind, _, rest = piece.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            if name == "branch.oid" and value != "(initial)":
+                commit = value[:12]
+            elif name == "branch.head" and value != "(detached)":
+                branch = value
+        elif kind in _FIELDS:
+            files.append(piece.split(" ", _FIELDS[kind])[-1])
+            if kind == "2":
+                next(pieces, None)
+    return GitState(branch, commit, None, tuple(sorted(files)[:_MAX_FILES]), len(files))
+
+
+#: How many fields stand before the path, by the kind of line.
+_FIELDS = {"1": 8, "2": 9, "u": 10, "?": 1}
+
+
+#: Renames of a file that are followed, one after the other.
+_MOST_RENAMES = 8
+_MOST_NEW = 2_000
+_HEX = re.compile(r"[0-9a-f]{7,64}")
+
+
+class History:
+    """The repository around a folder; each question is asked once.
+
+    Paths are relative to the folder. Where there is no repository, or git fails, nothing is known.
+    When all questions together have taken `seconds`, no more are asked and `gave_up` is true.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str], seconds: float) -> None:
+        self._folder, self._environ, self._left = folder, environ, seconds
+        self.gave_up = False
+        self._ask = functools.cache(self._ask_git)
+
+    def _ask_git(self, *arguments: str) -> bytes | None:
+        if not self._is_there:
+            return None
+        began = time.monotonic()
+        told = ask_git(self._folder, self._environ, arguments, self._left) if self._left > 0 else None
+        self._left -= time.monotonic() - began
+        self.gave_up = self.gave_up or (told is None and self._left <= 0)
+        return told
+
+    @functools.cached_property
+    def _is_there(self) -> bool:
+        """Whether a repository is around, found out without starting git."""
+        top = Path(os.path.realpath(self._folder))
+        return any((place / ".git").exists() for place in (top, *top.parents))
+
+    def head(self) -> str | None:
+        """Return the last commit, shortened."""
+        return _line(self._ask("rev-parse", "--verify", "--quiet", "--short=12", "HEAD"))
+
+    def find_commit(self, commit: str) -> str | None:
+        """Return the whole hash of a commit that is here, or None."""
+        return (
+            _line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+            if _HEX.fullmatch(commit)
+            else None
+        )
+
+    def is_whole(self) -> bool:
+        """Tell whether there is a repository, and none of its commits were left out on purpose."""
+        return _line(self._ask("rev-parse", "--is-shallow-repository")) == "false"
+
+    def is_skipped(self, path: str) -> bool:
+        """Tell whether a sparse checkout leaves a file out."""
+        is_sparse = _line(self._ask("config", "--bool", "core.sparseCheckout")) == "true"
+        return is_sparse and (self._ask("ls-files", "-t", "--", f":(literal){path}") or b"").startswith(b"S ")
+
+    def blob(self, commit: str, path: str, most: int) -> bytes | None:
+        """Return a file's bytes at a commit, or None where it was not there or is larger."""
+        if not _HEX.fullmatch(commit):
+            return None
+        data = self._ask("cat-file", "blob", f"{commit}:./{path}")
+        return data if data is not None and len(data) <= most else None
+
+    def renames_of(self, path: str) -> Iterator[str]:
+        """Yield the names that a file got, the last one first."""
+        names = [path]
+        while len(names) <= _MOST_RENAMES:
+            new = self._renamed(names[-1])
+            if new is None or new in names:
+                break
+            names.append(new)
+        yield from reversed(names[1:])
+
+    def _renamed(self, path: str) -> str | None:
+        """Return the next name of a file: since the last commit, else in the commit that took it away."""
+        if path in self._moved:
+            return self._moved[path]
+        deleted = _line(
+            self._ask("log", "-1", "--no-renames", "--diff-filter=D", "--format=%H", "--", f":(literal){path}")
+        )
+        if not deleted:
+            return None
+        told = self._ask(
+            "show", "--format=", "--first-parent", "--no-ext-diff", "--name-status", "-M", "-z", "--relative", deleted
+        )
+        return _renames(told or b"").get(path)
+
+    @functools.cached_property
+    def _changed(self) -> bytes:
+        return self._ask("diff", "--no-ext-diff", "--name-status", "-M", "-z", "--relative", "HEAD") or b""
+
+    @functools.cached_property
+    def _moved(self) -> dict[str, str]:
+        return _renames(self._changed)
+
+    def new_files(self) -> tuple[str, ...]:
+        """Return the files that no commit has yet."""
+        untracked = _names(self._ask("ls-files", "--others", "--exclude-standard", "-z") or b"")[:_MOST_NEW]
+        added = [paths[0] for word, paths in _statuses(self._changed) if word == "A"]
+        return tuple(dict.fromkeys((*added, *untracked)))
+
+
+def _line(told: bytes | None) -> str | None:
+    return told.decode("utf-8", "surrogateescape").strip() or None if told is not None else None
+
+
+def _names(told: bytes) -> list[str]:
+    return [name.decode("utf-8", "surrogateescape") for name in told.split(b"\0") if name]
+
+
+def _statuses(told: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what `--name-status -z` says: a letter and one path, or two of a rename."""
+    names = iter(_names(told))
+    for word in names:
+        letter = word.strip()[:1]
+        paths = [next(names, "") for _ in range(2 if letter in "RC" else 1)]
+        if all(paths):
+            yield letter, tuple(paths)
+
+
+def _renames(told: bytes) -> dict[str, str]:
+    return {paths[0]: paths[1] for word, paths in _statuses(told) if word == "R"}
+
+
+def find_siblings(folder: Path) -> Iterator[Path]:
+    """Yield where a folder would be in the other working trees of its repository; none where there is no repository.
+
+    What cannot be read names no tree.
+    """
+    folder = Path(os.path.realpath(folder))
+    top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    if top is None:
+        return
+    common = _common_folder(top)
+    if common is None:
+        return
+    trees = [common.parent] if common.name == ".git" else []
+    with contextlib.suppress(OSError):
+        trees += [
+            told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))
+        ]
+    inner = folder.relative_to(top)
+    yield from (tree / inner for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees) if tree != top)
+
+
+def _common_folder(top: Path) -> Path | None:
+    """Return the folder in which git keeps what all working trees share."""
+    git = top / ".git"
+    if git.is_dir():
+        return Path(os.path.realpath(git))
+    own = _told(git, top, "gitdir:")
+    common = _told(own / "commondir", own) if own else None
+    return Path(os.path.realpath(common)) if common else None
+
+
+def _told(file: Path, start: Path, lead: str = "") -> Path | None:
+    """Return the path that a file of git's tells, which may be seen from a folder."""
+    try:
+        line = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    path = line.removeprefix(lead).strip()
+    return start / path if path and line.startswith(lead) and "\0" not in path else None

@@ -1,0 +1,412 @@
+"""Runs with before and after."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_kb.errors import UnreadableInput
+from memory_kb.markdown.splice import Splice
+from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.store import logs as jsonlines
+from memory_kb.store.files import PLAIN_MODE, FileEdit, apply, read_note_text
+from memory_kb.store.logs import append, parse
+from memory_kb.text import hash_of
+from memory_kb.trust import Seal
+
+#: Bytes by which is seen that the log only grew since it was read.
+_SAMPLE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Creations:
+    """The entries that runs have made, by the time of the run; empty where the log forgot it.
+
+    Attributes:
+        size: how far the log was read.
+        last: the bytes before that, by which is seen whether it only grew.
+    """
+
+    times: Mapping[str, str] = field(default_factory=dict)
+    inode: int = 0
+    size: int = 0
+    last: bytes = b""
+
+    def since(self, moment: str) -> frozenset[str]:
+        """Return those of a day or moment and later ones."""
+        return frozenset(entry_id for entry_id, time in self.times.items() if time >= moment)
+
+
+def read_creations(file: Path, known: Creations | None = None) -> Creations:
+    """Return what the runs of a log of decisions made, reading on where `known` ends."""
+    try:
+        state = file.stat()
+    except FileNotFoundError:
+        return Creations()
+    known = known or Creations()
+    if known.inode != state.st_ino or known.size > state.st_size or known.last != _bytes_before(file, known.size):
+        known = Creations()
+    elif known.size == state.st_size:
+        return known
+    times = dict(known.times)
+    for line in jsonlines.read(file, b'"create"', b'"made"', start=known.size, until="splices"):
+        times.update((entry_id, str(line.get("time") or "")) for entry_id in made_by(line))
+    last = _bytes_before(file, state.st_size)
+    # Where somebody is writing the last line, all is read again the next time.
+    return Creations(times, state.st_ino, state.st_size, last) if last.endswith(b"\n") else Creations(times)
+
+
+def _bytes_before(file: Path, place: int) -> bytes:
+    with read_plain(file) as stream:
+        stream.seek(max(0, place - _SAMPLE))
+        return stream.read(min(place, _SAMPLE))
+
+
+def made_by(line: Mapping[str, Any]) -> Sequence[str]:
+    """Return the ids of the entries that a line of the log tells were made.
+
+    Example:
+        >>> made_by({"action": "create", "id": "a"}), made_by({"made": ["b", "c"]}), made_by({"action": "move", "id": "a"})
+        (['a'], ['b', 'c'], [])
+    """
+    if isinstance(line.get("made"), list):
+        return [str(entry_id) for entry_id in line["made"]]
+    return [line["id"]] if line.get("action") == "create" and line.get("id") else []
+
+
+#: More bytes than this are kept beside the log.
+_INLINE = 4_096
+#: The end of the log that is read to see whether the last run came to its end.
+_TAIL = 65_536
+_NAME = "decisions.jsonl"
+_SIDES = ("before", "after")
+
+
+class Decision(NamedTuple):
+    """A change as it is logged."""
+
+    action: str
+    path: str
+    reason: str
+    entry_id: str | None
+    to: str | None
+    splices: tuple[Splice, ...]
+
+
+class FileRecord(NamedTuple):
+    """A file of a run: its hashes before and after, None for no file.
+
+    Files with the same `unit` are written together or not at all.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    mode: int | None = None
+    made: int = 0
+    unit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """What a run is: its id, when, by which verb, as part of what, and the files it writes."""
+
+    run: str
+    time: str
+    verb: str
+    files: tuple[FileRecord, ...]
+    undoes: str | None = None
+    occasion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as the log tells it.
+
+    Attributes:
+        decisions: its changes, their bytes read when they are asked for.
+        left: the files that it left as they were, because somebody else had written there.
+        has_ended: whether the run came to its end, well or with files left.
+        start: where in the log it begins.
+        is_ours: whether this machine wrote it for this vault, and not whoever a clone or archive came from.
+    """
+
+    head: RunHead
+    decisions: tuple[LoggedDecision, ...]
+    left: tuple[str, ...]
+    is_whole: bool
+    has_ended: bool
+    start: int
+    is_ours: bool = True
+
+    @property
+    def files(self) -> tuple[FileRecord, ...]:
+        """The files that it wrote."""
+        return tuple(file for file in self.head.files if file.path not in self.left)
+
+
+class LoggedDecision(NamedTuple):
+    """A change in the log, the bytes of its splices still packed."""
+
+    action: str
+    path: str
+    reason: str
+    entry_id: str | None
+    to: str | None
+    packed: tuple[Mapping[str, Any], ...]
+
+
+class DecisionLog:
+    """The decisions of one vault; whoever writes to it holds the vault's lock."""
+
+    def __init__(self, folder: Path, seal: Seal) -> None:
+        self._folder, self._seal = folder, seal
+        self.file = folder / _NAME
+
+    @property
+    def scratch(self) -> Path:
+        """The folder of temporary files, in the machine folder, where git ignores them."""
+        return self._folder.parent / "tmp"
+
+    def begin(self, head: RunHead, decisions: tuple[Decision, ...]) -> int:
+        """Write down a run that is about to happen, forced to the disk; return where it begins.
+
+        Raises:
+            UnreadableInput: it cannot be written; the log is as it was.
+        """
+        start = self.size
+        try:
+            make_folder(self._folder)
+            first = {
+                "run": head.run,
+                "time": head.time,
+                "verb": head.verb,
+                "undoes": head.undoes,
+                "occasion": head.occasion,
+            }
+            lines: list[Mapping[str, Any]] = [
+                first | {"changes": len(decisions), "files": [file._asdict() for file in head.files]}
+            ]
+            for number, one in enumerate(decisions, 1):
+                what = {
+                    "n": number,
+                    "action": one.action,
+                    "path": one.path,
+                    "to": one.to,
+                    "id": one.entry_id,
+                    "reason": one.reason,
+                }
+                common = {"run": head.run, "time": head.time, "verb": head.verb}
+                lines.append(common | what | {"splices": [self._pack(splice) for splice in one.splices]})
+            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(jsonlines.dump, lines[1:]))}
+            append(self.file, lines, force=True)
+        except OSError as exc:
+            self.withdraw(start)
+            hint = "check the space on the disk and who owns the folder"
+            raise UnreadableInput(
+                f"the log {self.file} cannot be written: {exc.strerror}; no note was changed", hint
+            ) from exc
+        return start
+
+    def _sign(self, head: Mapping[str, Any], changes: Iterable[bytes]) -> str:
+        """Return the signature of a run, which tells one of this machine from what came with a clone."""
+        first = jsonlines.dump({name: value for name, value in head.items() if name != "seal"})
+        return self._seal.sign(b"run\n" + first + b"".join(changes))
+
+    def end(self, run: str, left: tuple[str, ...], note: str | None = None) -> None:
+        """Write down that a run came to its end.
+
+        Where that fails, the next run finds out by itself.
+        """
+        with contextlib.suppress(OSError):
+            append(self.file, [{"run": run, "end": note or "done", "left": list(left)}])
+
+    def withdraw(self, start: int) -> None:
+        """Take a run out of the log that changed nothing."""
+        with contextlib.suppress(OSError):
+            os.truncate(self.file, start)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the log."""
+        try:
+            return self.file.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _pack(self, splice: Splice) -> Mapping[str, Any]:
+        return {
+            "path": splice.path,
+            "at": splice.at,
+            "before": self._pack_bytes(splice.before),
+            "after": self._pack_bytes(splice.after),
+        }
+
+    def _pack_bytes(self, data: bytes) -> str | Mapping[str, str]:
+        if len(data) > _INLINE:
+            name = hash_of(data)
+            blob = make_folder(self._folder / "blobs") / name
+            if not blob.exists():
+                apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600), blob.parent)
+            return {"blob": name}
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(data).decode()}
+
+    def unpack(self, decision: LoggedDecision) -> Decision:
+        """Return a decision with its bytes.
+
+        Raises:
+            UnreadableInput: they are gone.
+        """
+        splices = tuple(
+            Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"]))
+            for one in decision.packed
+        )
+        return Decision(*decision[:-1], splices)
+
+    def _unpack_bytes(self, packed: str | Mapping[str, str]) -> bytes:
+        if isinstance(packed, str):
+            return packed.encode()
+        if "base64" in packed:
+            return base64.b64decode(packed["base64"])
+        blob = self._folder / "blobs" / packed["blob"]
+        return read_note_text(f"the log's copy {blob}", blob).data
+
+    def unfinished(self) -> RunRecord | None:
+        """Return the run that was killed, if the last one was."""
+        size = self.size
+        if not size:
+            return None
+        with read_plain(self.file) as stream:
+            stream.seek(max(0, size - _TAIL))
+            last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
+        if "end" in (parse(last) or {}):
+            return None
+        *_, record = [None, *self.runs()]
+        return record if record and not record.has_ended else None
+
+    def creations(self, known: Creations | None = None) -> Creations:
+        """Return the entries that runs of this log ever made; what `known` holds is not read again."""
+        return read_creations(self.file, known)
+
+    def trim(self, before: str) -> int:
+        """Forget the runs from before a moment, with the bytes that only they need; return how many.
+
+        The ids of the entries that they made are kept: those do not come back by themselves. The
+        vault's lock is held, and no run is unfinished.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        gone, made, needed = set[str](), set[str](), set[str]()
+        kept: list[bytes] = []
+        for raw, line in jsonlines.read_raw(self.file):
+            if "files" in line and line["time"] < before:
+                gone.add(line["run"])
+            made.update(made_by(line))
+            if line.get("run") not in gone and "made" not in line:
+                kept.append(raw)
+                needed.update(_blobs_of(line))
+        if gone:
+            jsonlines.replace(self.file, [*([jsonlines.dump({"made": sorted(made)})] if made else []), *kept])
+            for blob in (self._folder / "blobs").glob("*"):
+                if blob.name not in needed:
+                    blob.unlink(missing_ok=True)
+        return len(gone)
+
+    def undoings(self) -> Iterator[RunHead]:
+        """Yield what the runs were that took others back, oldest first."""
+        begun = (_begin(line, 0) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
+        return (told.head for told in begun if told)
+
+    def runs(self) -> Iterator[RunRecord]:
+        """Yield the runs, oldest first; lines that nobody can read are passed over."""
+        try:
+            stream = read_plain(self.file)
+        except FileNotFoundError:
+            return
+        with stream:
+            told: _Told | None = None
+            place = 0
+            for raw in stream:
+                line = parse(raw)
+                if line and "files" in line:
+                    if told:
+                        yield self._record(told)
+                    told = _begin(line, place)
+                elif line and told and line.get("run") == told.head.run:
+                    if "end" in line:
+                        told.end = line
+                    elif "splices" in line:
+                        told.add(line, raw)
+                place += len(raw)
+            if told:
+                yield self._record(told)
+
+    def _record(self, told: _Told) -> RunRecord:
+        is_ours = told.line.get("seal") == self._sign(told.line, told.raw)
+        left = tuple(map(str, told.end["left"])) if told.end else ()
+        is_whole = len(told.decisions) == told.line["changes"]
+        return RunRecord(told.head, tuple(told.decisions), left, is_whole, told.end is not None, told.start, is_ours)
+
+
+@dataclass(slots=True)
+class _Told:
+    """A run while its lines are read."""
+
+    head: RunHead
+    line: Mapping[str, Any]
+    start: int
+    decisions: list[LoggedDecision] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
+    end: Mapping[str, Any] | None = None
+
+    def add(self, line: Mapping[str, Any], raw: bytes) -> None:
+        """Add the line of a change; one that lacks something counts as none."""
+        with contextlib.suppress(KeyError, TypeError):
+            packed = tuple(line["splices"])
+            self.decisions.append(
+                LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], packed)
+            )
+            self.raw.append(raw)
+
+
+def _begin(line: Mapping[str, Any], place: int) -> _Told | None:
+    """Return the run that a line begins, None where nobody can read it."""
+    try:
+        return _Told(_head(line), line, place) if isinstance(line["changes"], int) else None
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the bytes that a line has beside the log."""
+    for splice in line.get("splices", ()):
+        yield from (
+            splice[side]["blob"] for side in _SIDES if isinstance(splice[side], dict) and "blob" in splice[side]
+        )
+
+
+def _head(line: Mapping[str, Any]) -> RunHead:
+    return RunHead(
+        line["run"],
+        line["time"],
+        line["verb"],
+        tuple(_file_record(file) for file in line["files"]),
+        line["undoes"],
+        line.get("occasion"),
+    )
+
+
+def _file_record(file: Mapping[str, Any]) -> FileRecord:
+    """Return a file of a run; no log makes programs of files, or removes more folders than its path has."""
+    record = FileRecord(**file)
+    mode = None if record.mode is None else record.mode & PLAIN_MODE
+    return record._replace(mode=mode, made=min(record.made, record.path.count("/")))

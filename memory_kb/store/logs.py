@@ -1,0 +1,486 @@
+"""JSON lines, logs in them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+
+from memory_kb.credentials import redact
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.store.events import format_time
+
+if TYPE_CHECKING:
+    from memory_kb.vault import Vault
+
+
+#: A longer line is none of ours.
+_MAX_LINE = 16_000_000
+#: Bytes that are read at a time.
+_BLOCK = 1 << 20
+
+
+def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
+    """Write some objects at the end of a file with one write, making the file where there is none.
+
+    A line that a killed writer left unfinished is closed first. With `force` they are on the disk
+    when this returns.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    data = b"".join(map(dump, lines))
+    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
+            data = b"\n" + data
+        while data:
+            data = data[stream.write(data) :]
+        if force:
+            os.fsync(stream.fileno())
+
+
+def dump(line: Mapping[str, Any]) -> bytes:
+    r"""Return an object as a line.
+
+    Example:
+        >>> dump({"a": "ü"}).decode()
+        '{"a": "ü"}\n'
+    """
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def parse(line: bytes) -> Mapping[str, Any] | None:
+    """Return the object on a line, or None where there is none.
+
+    Example:
+        >>> parse(b'{"a": 1}'), parse(b'{"a": '), parse(b"7")
+        ({'a': 1}, None, None)
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _parse_beginning(line: bytes, until: str) -> Mapping[str, Any] | None:
+    """Return what an object on a whole line holds before a key; within texts a quote is written otherwise.
+
+    Example:
+        >>> _parse_beginning(dump({"id": 'a, "much": ', "much": "x" * 9}), "much")
+        {'id': 'a, "much": '}
+        >>> _parse_beginning(b'{"id": "a", "much": "xx', "much") is None
+        True
+    """
+    beginning, key, _ = line.partition(f', "{until}": '.encode())
+    return parse(beginning + b"}" if key and line.endswith(b"}\n") else line)
+
+
+def mark_of(text: str) -> bytes:
+    """Return how a text stands in the lines that hold it.
+
+    Example:
+        >>> mark_of("s1") in dump({"session": "s1"}), mark_of("s1") in dump({"session": "s10"})
+        (True, False)
+    """
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def read(path: Path, *marks: bytes, start: int = 0, until: str | None = None) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
+
+    With `marks`, lines in which none of them stands are not looked into. With `until`, only what was
+    written before the key of that name is.
+    """
+    return (found for _, found in read_raw(path, *marks, start=start, until=until))
+
+
+def read_raw(
+    path: Path, *marks: bytes, start: int = 0, until: str | None = None
+) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    """Yield the objects of a file as `read` does, each behind its line."""
+    try:
+        stream = read_plain(path)
+    except FileNotFoundError:
+        return
+    with stream:
+        stream.seek(start)
+        for block in _blocks(stream):
+            for line in _marked(block, marks) if marks else io.BytesIO(block):
+                found = parse(line) if until is None else _parse_beginning(line, until)
+                if found is not None:
+                    yield line, found
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what a file holds, many whole lines at a time; the middle of a line that is none of ours is left out."""
+    rest = b""
+    while data := stream.read(_BLOCK):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end]
+            rest = data[end:]
+        elif len(rest) <= _MAX_LINE:
+            rest += data
+    if rest:
+        yield rest
+
+
+def _marked(block: bytes, marks: Sequence[bytes]) -> Iterator[bytes]:
+    r"""Yield the lines that hold one of the marks, without a look at each of the others.
+
+    Example:
+        >>> list(_marked(b"a1\nb2\na3 b\n", [b"3", b"a"]))
+        [b'a1\n', b'a3 b\n']
+    """
+    places = {mark: block.find(mark) for mark in marks}
+    while found := [place for place in places.values() if place >= 0]:
+        first = min(found)
+        start, end = block.rfind(b"\n", 0, first) + 1, block.find(b"\n", first) + 1 or len(block)
+        yield block[start:end]
+        for mark, place in places.items():
+            if 0 <= place < end:
+                places[mark] = block.find(mark, end)
+
+
+def replace(path: Path, lines: Iterable[bytes]) -> None:
+    """Put a file with these lines in the place of another, on the disk when this returns.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    part = path.with_name(f"{path.name}.tmp")
+    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+        stream.flush()
+        os.fsync(descriptor)
+    os.replace(part, path)
+
+
+_NAME = "retrievals.jsonl"
+#: Longer queries are cut; the log is for counting, not for reading again.
+_MAX_QUERY = 500
+#: How much further is looked for credentials, so that none is cut in halves.
+_EDGE = 1_000
+_TEXTS = ("ts", "session", "agent", "task", "verb", "query")
+
+
+class Retrieval(NamedTuple):
+    """Some entries that were shown at a moment; what is not known is None.
+
+    Attributes:
+        ts: when, in UTC, as events have it.
+        verb: `search`, `context`, or another that showed them.
+        ids: the entries, each once, in the order in which they were shown.
+        task: what they were shown for; hooks name none, as nobody knows yet what it will be called.
+        injected: whether they were put before an agent unasked.
+    """
+
+    ts: str
+    verb: str
+    ids: tuple[str, ...]
+    query: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    task: str | None = None
+    injected: bool = False
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether a hook showed them, so that they belong to the session and to no task by name."""
+        return self.injected and self.task is None and self.session is not None
+
+
+class Credit(NamedTuple):
+    """Entries that are counted for a session, or for a day outside any.
+
+    Attributes:
+        key: the session, or `day:2026-03-01`.
+        counts: what `reinforcement_count` each of them gets by it.
+        is_done: False before the notes are written, True after.
+    """
+
+    key: str
+    counts: Mapping[str, int]
+    is_done: bool
+
+
+class RetrievalLog:
+    """The retrievals of one vault, and what of them is folded into the notes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / _NAME
+
+    def append(self, retrieval: Retrieval) -> None:
+        """Write down what was shown, if that can be written: nothing that is read fails for it.
+
+        Credentials are taken out of what was asked.
+        """
+        with contextlib.suppress(OSError):
+            self._append({**_known(retrieval), **_cleaned(retrieval), "ids": list(retrieval.ids)})
+
+    def credit(self, ts: str, counted: Iterable[Credit]) -> None:
+        """Write down what is about to be counted, or is.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._append(
+            *({"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted)
+        )
+
+    def _append(self, *lines: Mapping[str, Any]) -> None:
+        try:
+            append(self.file, lines)
+        except FileNotFoundError:
+            make_folder(self.file.parent)
+            append(self.file, lines)
+
+    def read(self, session: str | None = None) -> Iterator[Retrieval]:
+        """Yield the retrievals, oldest first: those of a session, or all."""
+        for line in read(self.file, mark_of(session) if session else b'"ids"'):
+            if session and line.get("session") != session:
+                continue
+            if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
+                texts = {name: str(line[name]) for name in _TEXTS if line.get(name) is not None}
+                yield Retrieval(
+                    **{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True
+                )
+
+    def credits(self, session: str | None = None) -> Iterator[Credit]:
+        """Yield what was counted, oldest first: for a session, or for all."""
+        for line in read(self.file, mark_of(session) if session else b'"credit"'):
+            if session and line.get("credit") != session:
+                continue
+            counts = line.get("counts")
+            if isinstance(line.get("credit"), str) and isinstance(counts, dict):
+                good = {name: count for name, count in counts.items() if type(count) is int}
+                yield Credit(line["credit"], good, line.get("done") is True)
+
+    def trim(self, before: str) -> int:
+        """Drop the lines from before a moment; return how many.
+
+        Whoever calls this holds the vault's lock. A search that writes in the same instant may
+        lose its line.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        lines = list(read_raw(self.file))
+        kept = [raw for raw, line in lines if str(line.get("ts", "")) >= before]
+        if len(kept) < len(lines):
+            replace(self.file, kept)
+        return len(lines) - len(kept)
+
+
+def _known(retrieval: Retrieval) -> dict[str, Any]:
+    return {name: value for name, value in retrieval._asdict().items() if value is not None and value is not False}
+
+
+def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
+    from memory_kb.credentials import redact
+
+    texts = {name: text for name, text in retrieval._asdict().items() if isinstance(text, str) and text}
+    return {name: redact(text[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY] for name, text in texts.items()}
+
+
+class Shown(TypedDict, total=False):
+    """Who was shown some entries, and why."""
+
+    query: str | None
+    session: str | None
+    agent: str | None
+    task: str | None
+    injected: bool
+
+
+def log_shown(vault: Vault, verb: str, ids: Iterable[str], **about: Unpack[Shown]) -> None:
+    """Log which entries were shown, so that the end of the session can credit those that were used."""
+    shown = tuple(dict.fromkeys(ids))
+    if shown:
+        about["session"] = about.get("session") or vault.session
+        RetrievalLog(vault.machine / "log").append(Retrieval(format_time(vault.clock()), verb, shown, **about))
+
+
+_OUTCOMES_NAME = "outcomes.jsonl"
+
+
+class Mark(NamedTuple):
+    """What an entry gets: `success`, `failure` or `mixed`, how many of these it has then, and what that added to its confidence."""
+
+    credit: str
+    total: int
+    added: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a task went, and what that meant for the entries that were shown.
+
+    It is written before the notes are, with `is_done` False, and again after.
+
+    Attributes:
+        marks: entry -> its credit.
+        run: the run that wrote the notes; None where there was nothing to write.
+    """
+
+    ts: str
+    agent: str
+    task: str
+    outcome: str
+    marks: Mapping[str, Mark]
+    session: str | None = None
+    run: str | None = None
+    is_done: bool = False
+
+
+class OutcomeLog:
+    """The outcomes of one vault; whoever writes to it holds the vault's lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / _OUTCOMES_NAME
+
+    def append(self, outcome: Outcome) -> None:
+        """Write an outcome down, forced to the disk.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        line: dict[str, Any] = {
+            name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")
+        }
+        line = {name: text and redact(text).text for name, text in line.items()}
+        line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
+        make_folder(self.file.parent)
+        append(self.file, [line], force=True)
+
+    def read(self, agent: str, task: str) -> Iterator[Outcome]:
+        """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
+        return (one for one in self._read(mark_of(task)) if (one.agent, one.task) == (agent, task))
+
+    def read_all(self) -> Iterator[Outcome]:
+        """Yield all outcomes, oldest first."""
+        return self._read()
+
+    def read_about(self, task: str, session: str | None) -> Iterator[Outcome]:
+        """Yield the outcomes that may be about a task or a session, oldest first: those that name it, or no session."""
+        named = (mark_of(one) for one in (task, session) if one is not None)
+        return self._read(*named, b'"session": null')
+
+    def _read(self, *words: bytes) -> Iterator[Outcome]:
+        for line in read(self.file, *words):
+            entries, agent, task = line.get("entries"), line.get("agent"), line.get("task")
+            if not isinstance(agent, str) or not isinstance(task, str) or not isinstance(entries, dict):
+                continue
+            marks = {name: mark for name, value in entries.items() if (mark := _read_mark(value))}
+            session, run = (
+                value if isinstance(value, str) else None for value in (line.get("session"), line.get("run"))
+            )
+            yield Outcome(
+                str(line.get("ts")),
+                agent,
+                task,
+                str(line.get("outcome")),
+                marks,
+                session,
+                run,
+                is_done=line.get("done") is True,
+            )
+
+
+def _read_mark(value: object) -> Mark | None:
+    if not isinstance(value, dict) or not isinstance(value.get("credit"), str):
+        return None
+    total, added = value.get("total"), value.get("added")
+    return Mark(value["credit"], total if type(total) is int else 0, added if type(added) in (int, float) else None)
+
+
+_EXTRACTIONS_NAME = "extractions.jsonl"
+
+
+class ExtractionMark(NamedTuple):
+    """A question that was answered.
+
+    `input` tells what it was about, `seq` the last event of the session then; `step` is `norms`,
+    `tasks` or empty; `kept` and `dropped` count learnings.
+    """
+
+    session: str
+    scope: str
+    step: str
+    seq: int
+    input: str
+    time: str
+    outcome: str
+    kept: int = 0
+    dropped: int = 0
+
+
+class ExtractionLog:
+    """The questions that were answered in one vault."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / _EXTRACTIONS_NAME
+
+    def done(self) -> frozenset[str]:
+        """Return the inputs that were dealt with; a torn line tells of none."""
+        found = set()
+        with contextlib.suppress(FileNotFoundError), read_plain(self.file) as lines:
+            for line in lines:
+                with contextlib.suppress(ValueError, TypeError, KeyError):
+                    found.add(str(json.loads(line)["input"]))
+        return frozenset(found)
+
+    def add(self, marks: Iterable[ExtractionMark]) -> None:
+        """Note some answers, if that can be written."""
+        data = b"".join(json.dumps(mark._asdict(), ensure_ascii=False).encode() + b"\n" for mark in marks)
+        if not data:
+            return
+        with contextlib.suppress(OSError):
+            make_folder(self.file.parent)
+            descriptor = open_plain(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            try:
+                size = os.lseek(descriptor, 0, os.SEEK_END)
+                is_torn = size > 0 and os.lseek(descriptor, -1, os.SEEK_END) >= 0 and os.read(descriptor, 1) != b"\n"
+                os.write(descriptor, b"\n" * is_torn + data)
+            finally:
+                os.close(descriptor)
+
+
+_MAINTENANCE_NAME = "maintenance.jsonl"
+
+
+class MaintenanceLog:
+    """The days of maintenance of one vault, on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _MAINTENANCE_NAME
+
+    def last(self) -> dict[str, datetime]:
+        """Return when each step was done last; a line that nobody can read counts for nothing."""
+        found: dict[str, datetime] = {}
+        for line in read(self._file):
+            try:
+                moment = datetime.fromisoformat(str(line["ts"]))
+                found[str(line["step"])] = max(moment, found.get(str(line["step"]), moment))
+            except (KeyError, ValueError, TypeError):
+                continue
+        return found
+
+    def done(self, step: str, now: datetime) -> None:
+        """Write down that a step is done.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        make_folder(self._file.parent)
+        append(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])

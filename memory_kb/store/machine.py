@@ -1,0 +1,381 @@
+"""The machine folder; a new vault."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import UsageError, VaultNotFound
+from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.trust import SIGNATURE, Seal, Secret, load_secret, write_plain
+from memory_kb.vault import MACHINE, PLAIN_MARK, Vault, find_enclosing, hold_lock
+
+_GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
+#: How a machine folder is called that was not made here.
+ASIDE = f"{MACHINE}.foreign"
+_LOCK_SECONDS = 10.0
+#: What a machine folder of a plain folder of notes holds that a person wrote, or that says what it is.
+_KEPT = ("config.yaml", PLAIN_MARK)
+#: What an older version left unsigned, and what can be made again; its vectors were paid for, and are taken over.
+_INDEX, _DERIVED = ".memory.db", (".sessions.db", "vectors", "answers", "revisions")
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+
+
+class Machine(NamedTuple):
+    """A machine folder that may be used.
+
+    Attributes:
+        folder: where it is.
+        seal: what tells the runs and the index that were made here.
+        notices: what was done about one that was not made here, in sentences.
+    """
+
+    folder: Path
+    seal: Seal
+    notices: tuple[str, ...] = ()
+
+
+def prepare_machine(
+    folder: Path, environ: Mapping[str, str], outside: Iterable[Path] = (), *, is_shipped: bool = True
+) -> Machine:
+    """Make a machine folder that git ignores, or check the one that is there.
+
+    Args:
+        folder: where it is to be.
+        environ: the environment, which tells where the secret of this user is.
+        outside: folders that the secret must not be kept in.
+        is_shipped: whether one that was not made here may have come with the notes.
+
+    Raises:
+        OSError: it cannot be made or written to.
+    """
+    secret = load_secret(environ, tuple(outside))
+    try:
+        state = os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        folder.mkdir(parents=True, exist_ok=True)
+        state = os.lstat(folder)
+    seal, is_current = secret.verify(folder, state) if stat.S_ISDIR(state.st_mode) else (None, False)
+    notices: tuple[str, ...] = ()
+    if seal is None:
+        seal, notices = _settle(folder, secret, environ, is_shipped=is_shipped)
+    elif not is_current:
+        with contextlib.suppress(OSError):
+            secret.mark(folder)
+    notices += tuple(_set_links_aside(folder))
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_plain(ignore, _GITIGNORE.encode(), 0o644)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(13, "not writable", str(folder))
+    return Machine(folder, seal, notices)
+
+
+def _settle(
+    folder: Path, secret: Secret, environ: Mapping[str, str], *, is_shipped: bool
+) -> tuple[Seal, tuple[str, ...]]:
+    """Sign a folder that bears no signature of ours, set aside where it came from elsewhere."""
+    with contextlib.ExitStack() as stack:
+        if secret.folder:
+            stack.enter_context(hold_lock(secret.folder / "lock", _LOCK_SECONDS))
+        state = os.lstat(folder)
+        seal = secret.verify(folder, state)[0] if stat.S_ISDIR(state.st_mode) else None
+        if seal:  # another process was faster
+            return seal, ()
+        if is_shipped and _came_from_elsewhere(folder, environ):
+            aside = _set_aside(folder)
+            seal = secret.mark(folder)
+            sentence = f"{folder} was not made on this machine for this place: it is kept as {aside.name}, and a new one is made"
+            return seal, (f"{sentence}; `memory-kb doctor --adopt` shows what it holds",)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(13, "not writable", str(folder))
+        _forget_derived(folder)
+        return secret.mark(folder), ()
+
+
+def _came_from_elsewhere(folder: Path, environ: Mapping[str, str]) -> bool:
+    """Tell whether a machine folder came with a clone, an archive or a copy.
+
+    The unsigned one of an older version did not, unless git has it or links are in it.
+    """
+    if not stat.S_ISDIR(os.lstat(folder).st_mode) or os.path.lexists(folder / SIGNATURE):
+        return True
+    names = {entry.name for entry in os.scandir(folder)}
+    if names <= {".gitignore", *_KEPT}:
+        return False
+    if any(_links_in(folder)):
+        return True
+    from memory_kb.store.git_command import tracks
+
+    return tracks(folder, environ)
+
+
+def _links_in(folder: Path) -> Iterator[Path]:
+    """Yield what is neither a plain file nor a folder, at any depth."""
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            if not _is_plain(os.lstat(os.path.join(place, name)).st_mode):
+                yield Path(place, name)
+
+
+def _is_plain(mode: int) -> bool:
+    return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+
+
+def _set_aside(folder: Path) -> Path:
+    """Give a machine folder another name that git ignores, and make an empty one in its place; return the name."""
+    places = (folder.with_name(ASIDE if number == 1 else f"{ASIDE}-{number}") for number in itertools.count(1))
+    aside = next(place for place in places if not os.path.lexists(place))
+    os.rename(folder, aside)
+    folder.mkdir()
+    if not aside.is_symlink() and aside.is_dir():
+        write_plain(aside / ".gitignore", _GITIGNORE.encode(), 0o644)
+        for name in _KEPT:
+            with contextlib.suppress(OSError), read_plain(aside / name) as stream:
+                write_plain(folder / name, stream.read(1_000_000), 0o644)
+    return aside
+
+
+def _forget_derived(folder: Path) -> None:
+    """Delete what is made again of what an unsigned folder holds; the vectors of its index are taken over."""
+    for side in _SIDE_FILES:
+        with contextlib.suppress(OSError):
+            os.replace(folder / f"{_INDEX}{side}", folder / f"{_INDEX}.broken{side}")
+    for name in _DERIVED:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        for side in _SIDE_FILES:
+            with contextlib.suppress(OSError):
+                os.unlink(folder / f"{name}{side}")
+
+
+def _set_links_aside(folder: Path) -> Iterator[str]:
+    """Rename links, pipes and the like in a machine folder of ours: they would lead what is written elsewhere."""
+    with os.scandir(folder) as entries:
+        found = [
+            entry
+            for entry in entries
+            if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False)
+        ]
+    for entry in found:
+        if not entry.name.endswith(".foreign"):
+            os.replace(entry.path, f"{entry.path}.foreign")
+            yield f"{entry.path} is no plain file: it is kept as {entry.name}.foreign, and not used"
+
+
+def find_aside(machine: Path) -> list[Path]:
+    """Return the machine folders that were set aside beside one, in order of their names."""
+    with contextlib.suppress(OSError):
+        return sorted(place for place in machine.parent.iterdir() if place.name.startswith(ASIDE))
+    return []
+
+
+def adopt(machine: Machine, *, dry_run: bool) -> tuple[str, ...]:
+    """Take sessions and vectors of what was set aside; say what it holds and what became of it.
+
+    Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not followed.
+
+    Raises:
+        OSError: a session cannot be copied.
+    """
+    told = []
+    for aside in find_aside(machine.folder):
+        if aside.is_symlink() or not aside.is_dir():
+            told.append(f"{aside.name}: is no folder, nothing is taken of it")
+            continue
+        kinds = [f"{entry.name}{'/' if entry.is_dir(follow_symlinks=False) else ''}" for entry in os.scandir(aside)]
+        told.append(f"{aside.name} holds {', '.join(sorted(kinds)) or 'nothing'}")
+        told += _adopt_sessions(aside, machine.folder, dry_run=dry_run)
+        told += _adopt_vectors(aside, machine.folder, dry_run=dry_run)
+    return tuple(told)
+
+
+def _adopt_sessions(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
+    sessions = aside / "sessions"
+    if sessions.is_symlink() or not sessions.is_dir():
+        return
+    target = folder / "sessions"
+    found = sorted(
+        entry.name
+        for entry in os.scandir(sessions)
+        if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+    )
+    new = [name for name in found if not os.path.lexists(target / name)]
+    if not dry_run and new:
+        make_folder(target)
+        for name in new:
+            with read_plain(sessions / name) as stream:
+                write_plain(target / name, stream.read())
+    yield f"{len(new)} sessions {'can be' if dry_run else 'were'} taken over, {len(found) - len(new)} are here already"
+
+
+def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
+    """Put a foreign index where the next rebuild takes its vectors from, and nothing else."""
+    if not (aside / _INDEX).is_file() or (aside / _INDEX).is_symlink():
+        return
+    if not dry_run:
+        for side in _SIDE_FILES:
+            with contextlib.suppress(FileNotFoundError), read_plain(aside / f"{_INDEX}{side}") as stream:
+                write_plain(folder / f"{_INDEX}.broken{side}", stream.read())
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(folder / f"{_INDEX}{side}")
+    yield f"the vectors of its index {'can be' if dry_run else 'are'} taken over by the next `index`"
+
+
+def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Machine:
+    """Return a machine folder that can be written.
+
+    That is the vault's own, the configured one, or one in the user's cache. `configured` is
+    `index.path`, a folder for the machine folders of all vaults. Where nothing at all can be
+    written, a temporary folder makes one command work.
+
+    Raises:
+        VaultNotFound: the configured folder cannot be written.
+    """
+    wanted, outside = vault.machine, tuple(_keep_out(vault))
+    if configured:
+        return _prepare_named(Path(configured).expanduser() / _name_of(wanted), environ, outside)
+    try:
+        is_new = not wanted.exists()
+        machine = prepare_machine(wanted, environ, outside)
+        if is_new and vault.memory is None:
+            (wanted / PLAIN_MARK).write_text(
+                "The notes beside this folder are a plain folder, not the inside of a vault.\n", encoding="utf-8"
+            )
+        return machine
+    except OSError:
+        pass
+    try:
+        return prepare_machine(_cache_folder(environ) / _name_of(wanted), environ, outside, is_shipped=False)
+    except (OSError, RuntimeError):
+        import tempfile
+
+        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")), environ, outside, is_shipped=False)
+
+
+def _keep_out(vault: Vault) -> Iterator[Path]:
+    """Yield the folders that the secret must not be kept in; a vault may be all of a person's home."""
+    yield vault.home
+    if vault.memory:
+        yield vault.memory
+    if not Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(vault.folder):
+        yield vault.folder
+
+
+def _prepare_named(folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]) -> Machine:
+    try:
+        return prepare_machine(folder, environ, outside, is_shipped=False)
+    except OSError as exc:
+        raise VaultNotFound(
+            f"no folder for the index: {folder} cannot be made ({exc.strerror})",
+            "set index.path in your own configuration",
+        ) from exc
+
+
+def _name_of(machine: Path) -> str:
+    """Return a folder name for a vault elsewhere.
+
+    It is the vault's own name, made unique by its place.
+    """
+    vault = machine.parent.parent if machine.parent.name == "memory" else machine.parent
+    import hashlib
+
+    digest = hashlib.sha256(os.fsencode(machine), usedforsecurity=False).hexdigest()[:12]
+    return f"{vault.name or 'root'}-{digest}"
+
+
+def _cache_folder(environ: Mapping[str, str]) -> Path:
+    if "XDG_CACHE_HOME" in environ:
+        return Path(environ["XDG_CACHE_HOME"]) / "memory-kb"
+    if sys.platform == "win32":
+        return Path(environ.get("LOCALAPPDATA", "~")).expanduser() / "memory-kb"
+    return Path("~/Library/Caches" if sys.platform == "darwin" else "~/.cache").expanduser() / "memory-kb"
+
+
+_CONFIG = """\
+# MEMORY.md beside this file is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.
+# Settings of this vault; what is not set here has its default. docs/settings.md lists them all.
+# ranking:
+#   half_life_days: 90        # an entry counts half after this long without use
+#   prominence_exponent: 0.2  # 0 ranks by the words alone
+# ignore: [node_modules, drafts]
+"""
+
+#: Files beside `memory/` that belong to the vault.
+_TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
+#: Whatever stood in it would be one of the things that are known.
+_MEMORY = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """A vault's folder, the files that had to be made for it, and the folder of the vault that it lies in."""
+
+    folder: Path
+    created: tuple[Path, ...]
+    notes_beside: int = 0
+    around: Path | None = None
+
+
+def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
+    """Make `folder/memory` with what a vault needs.
+
+    Everything that is there is left alone.
+
+    Raises:
+        VaultNotFound: the folder cannot be made.
+        UsageError: it lies among the notes of another vault.
+    """
+    place = Path(folder).expanduser()
+    memory = place / "memory"
+    around = find_enclosing(Path(os.path.realpath(place)))
+    if around and around.is_among_notes:
+        raise UsageError(
+            f"no vault can be made in {folder}: it lies among the notes of the vault {around.folder}",
+            "that vault is found from there without `init`; name a folder outside of its memory/ for another one",
+        )
+    created: list[Path] = []
+    try:
+        memory.mkdir(parents=True, exist_ok=True)
+        for name, text in (("config.yaml", _CONFIG), ("MEMORY.md", _MEMORY)):
+            if _write_new(memory / name, text):
+                created.append(memory / name)
+        if not (memory / MACHINE).exists():
+            created.append(memory / MACHINE)
+        prepare_machine(memory / MACHINE, environ, [memory])
+    except OSError as exc:
+        blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
+        if blocked:
+            raise VaultNotFound(
+                f"no vault can be made in {folder}: {blocked} is a file", "rename that file, or choose another folder"
+            ) from exc
+        raise VaultNotFound(
+            f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to"
+        ) from exc
+    beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
+    return Founded(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
+
+
+def _write_new(file: Path, text: str) -> bool:
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        return False
+    return True
+
+
+def find_command(path: str | None) -> tuple[str, ...]:
+    """Return the words that start this memory-kb from anywhere."""
+    import shutil
+
+    beside = Path(sys.executable).with_name("memory-kb.exe" if os.name == "nt" else "memory-kb")
+    found = shutil.which("memory-kb", path=path) or (str(beside) if beside.exists() else None)
+    return (found,) if found else (sys.executable, "-m", "memory_kb")

@@ -1,0 +1,220 @@
+"""Cited files and paths."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from memory_kb.text import printable
+
+if TYPE_CHECKING:
+    from memory_kb.store.git_command import History
+    from memory_kb.vault import Vault
+
+
+#: A larger file is not looked into.
+MAX_BYTES = 2_000_000
+_MOST_CANDIDATES = 50
+#: Bytes that are kept in memory.
+_MOST_KEPT = 64_000_000
+
+
+@dataclass(frozen=True)
+class CitedFile:
+    """A file as it is now.
+
+    Attributes:
+        state: `text`, `binary`, `missing`, or `unreadable` for the reason given.
+        data: its bytes, where it has any.
+    """
+
+    path: str
+    state: str
+    data: bytes = b""
+    reason: str = ""
+
+    @cached_property
+    def text(self) -> str:
+        """What it says; bytes that are not UTF-8 are kept as surrogates."""
+        return self.data.decode("utf-8", "surrogateescape")
+
+
+class ProjectFiles:
+    """A project's files and its history, as far as there is one.
+
+    `seconds` is how long git may take for all questions together.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str], seconds: float = 60.0) -> None:
+        self.folder = folder
+        self._environ, self._seconds = environ, seconds
+        self._read: dict[str, CitedFile] = {}
+        self._heirs: dict[str, tuple[tuple[str, bool], ...]] = {}
+
+    @cached_property
+    def _git(self) -> History:
+        from memory_kb.store.git_command import History
+
+        return History(self.folder, self._environ, self._seconds)
+
+    @cached_property
+    def _top(self) -> str:
+        return os.path.realpath(self.folder)
+
+    def read(self, path: str) -> CitedFile:
+        """Return a file; nothing outside of the folder is opened, and nothing that is no plain file."""
+        if path not in self._read:
+            if sum(len(one.data) for one in self._read.values()) > _MOST_KEPT:
+                self._read.clear()
+            self._read[path] = self._open(path)
+        return self._read[path]
+
+    def _open(self, path: str) -> CitedFile:
+        try:
+            place = os.path.realpath(os.path.join(self._top, path))
+            if place != self._top and not place.startswith(self._top.rstrip(os.sep) + os.sep):
+                return CitedFile(path, "unreadable", reason="leads out of the project")
+            told = os.stat(place)
+            if stat.S_ISDIR(told.st_mode):
+                return CitedFile(path, "unreadable", reason="is a folder; cite a file in it")
+            if not stat.S_ISREG(told.st_mode):
+                return CitedFile(path, "unreadable", reason="is no plain file")
+            if told.st_size > MAX_BYTES:
+                return CitedFile(
+                    path, "unreadable", reason=f"has {told.st_size:,} bytes; files up to {MAX_BYTES:,} are looked into"
+                )
+            with open(place, "rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            if self._is_left_out(path):
+                return CitedFile(path, "unreadable", reason="is not checked out here")
+            return CitedFile(path, "missing", reason="is gone")
+        except (OSError, ValueError) as exc:
+            return CitedFile(path, "unreadable", reason=f"cannot be read: {getattr(exc, 'strerror', None) or exc}")
+        return CitedFile(path, "binary" if b"\0" in data[:8192] else "text", data)
+
+    def _is_left_out(self, path: str) -> bool:
+        """Tell whether a missing file is in a submodule or sparse checkout, so that nothing is known of it."""
+        parts = path.split("/")
+        for end in range(1, len(parts)):
+            folder = os.path.join(self._top, *parts[:end])
+            if (
+                os.path.isdir(folder)
+                and not os.listdir(folder)
+                and os.path.exists(os.path.join(self._top, ".gitmodules"))
+            ):
+                return True
+        return self._git.is_skipped(path)
+
+    def heirs(self, path: str) -> tuple[tuple[str, bool], ...]:
+        """Return where the text of a missing file may stand now; True where git says it was renamed so."""
+        if path not in self._heirs:
+            ending = os.path.splitext(path)[1]
+            renamed = [one for one in self._git.renames_of(path) if self.read(one).state != "missing"]
+            new = [one for one in self._git.new_files() if os.path.splitext(one)[1] == ending and one not in renamed]
+            new.sort(key=lambda one: (os.path.basename(one) != os.path.basename(path), one))
+            self._heirs[path] = (*((one, True) for one in renamed), *((one, False) for one in new[:_MOST_CANDIDATES]))
+        return self._heirs[path]
+
+    def gave_up(self) -> bool:
+        """Tell whether git took so long that files may have heirs that nobody found."""
+        return "_git" in self.__dict__ and self._git.gave_up
+
+    def head(self) -> str | None:
+        """Return the last commit, shortened; None where there is none."""
+        return self._git.head()
+
+    def find_commit(self, commit: str) -> str | None:
+        """Return the whole hash of a commit that is here."""
+        return self._git.find_commit(commit)
+
+    def knows_commits(self) -> bool:
+        """Tell whether there is a repository with its whole history."""
+        return self._git.is_whole()
+
+    def text_at(self, commit: str, path: str) -> str | None:
+        """Return what a file said at a commit."""
+        data = self._git.blob(commit, path, MAX_BYTES)
+        return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
+    """Return the files around a vault's notes, for what these cite; git gets so many seconds for all questions."""
+    return ProjectFiles(vault.project, vault.environ, seconds)
+
+
+def locate(file: str, project: Path, here: Path) -> str | None:
+    """Return a file's path relative to a project, with slashes; None for a file outside.
+
+    A relative path is looked for from where somebody stands, if that is in the project, and from the
+    project's own folder. Where there is no such file, `./x`, `../x` and a bare name are meant from
+    here, and so is a path whose folder is here alone. The file system decides which folder is the
+    project, through links and in any case of letters where it takes any.
+
+    Args:
+        file: the path, of a file that may not be there yet.
+        project: the project's folder.
+        here: the folder that somebody stands in.
+    """
+    named = _plain(file)
+    if os.path.isabs(named):
+        return _within(named, project)
+    from_here, from_top = os.path.join(here, named), os.path.join(project, named)
+    if _within(str(here), project) is None:
+        return _within(from_top, project)
+    dotted = named.split("/")[0] in (".", "..")
+    orders = ((from_here, True), (from_top, not dotted))
+    for test in (os.path.lexists, lambda path: os.path.isdir(os.path.dirname(path))):
+        for path, is_meant in orders:
+            if is_meant and test(path):
+                return _within(path, project)
+    return _within(from_here if dotted else from_top, project)
+
+
+def _plain(file: str) -> str:
+    if file.startswith("file://"):
+        file = unquote(urlsplit(file).path)
+    return printable(file).replace("\\", "/").replace("\0", "")
+
+
+def _within(path: str, project: Path) -> str | None:
+    """Return an absolute path relative to the project, by the first folder above it that is the project's."""
+    # What `..` leads to behind a link only the file system knows.
+    path = os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)
+    try:
+        wanted = os.stat(project)
+    except OSError:
+        return None
+    parts: list[str] = []
+    above = path
+    while True:
+        try:
+            if os.path.samestat(os.stat(above), wanted):
+                return "/".join(_spelled(project, parts[::-1])) or "."
+        except (OSError, ValueError):
+            pass
+        if above == (parent := os.path.dirname(above)):
+            return None
+        parts.append(os.path.basename(above))
+        above = parent
+
+
+def _spelled(project: Path, parts: list[str]) -> list[str]:
+    """Return names as the file system has them, where it found them in another case of letters."""
+    spelled: list[str] = []
+    folder = str(project)
+    for number, part in enumerate(parts):
+        try:
+            names = os.listdir(folder) if os.path.lexists(os.path.join(folder, part)) else [part]
+        except OSError:
+            return [*spelled, *parts[number:]]
+        alike = (name for name in names if name.casefold() == part.casefold())
+        spelled.append(part if part in names else next(alike, part))
+        folder = os.path.join(folder, spelled[-1])
+    return spelled

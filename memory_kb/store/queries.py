@@ -1,0 +1,182 @@
+"""A vault's standing queries, `queries.yaml`: what should be found, and what a task should be told.
+
+```yaml
+- question: flaky tests                # what is asked
+  expect: [69712e00, flaky-sse-test]   # entries of which one should be among the first hits
+  k: 10                                # how many hits count, 10 unless said
+  task: mend the flaky upload test     # the task to give a context for; the question unless said
+  labels: [testing]                    # with these labels,
+  files: [tests/test_upload.py]        # and these files
+  max_tokens: 1500                     # what its context may cost
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memory_kb.markdown.fields import read_text, read_words
+from memory_kb.model import Problem
+from memory_kb.yaml_loader import InvalidBlock, load_mapping
+
+#: Hits that count unless a query says otherwise.
+K = 10
+_MOST_K, _MOST_QUERIES = 1_000, 2_000
+#: An expected id may be cut to no less than this.
+_SHORTEST = 8
+#: The file may be so many times as large as a block of frontmatter.
+_SCALE = 16
+_FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files", "max_tokens"})
+
+
+@dataclass(frozen=True, slots=True)
+class StandingQuery:
+    """A question, and the entries of which it should find one.
+
+    Attributes:
+        expect: ids, beginnings of at least eight characters, or paths.
+        task: what to give a context for; the question where it is None.
+        max_tokens: what that context may cost; None for no bound.
+        line: where it stands in its file.
+    """
+
+    question: str
+    expect: tuple[str, ...] = ()
+    k: int = K
+    task: str | None = None
+    labels: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    line: int = 1
+
+
+class Queries(NamedTuple):
+    """The queries of a file, and what is wrong with it."""
+
+    queries: tuple[StandingQuery, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def parse_queries(text: str, path: str) -> Queries:
+    """Read a file of queries; what cannot be used is told, the rest is taken.
+
+    Example:
+        >>> parse_queries("- question: flaky tests\\n  expect: a\\n- 7\\n", "queries.yaml")
+        Queries(queries=(StandingQuery(question='flaky tests', expect=('a',), ...),), problems=(Problem(path='queries.yaml', line=3, ...),))
+    """
+    text = text.removeprefix("\ufeff")
+    head, rest = text.partition("\n")[::2]
+    if head.strip() == "---":
+        text = "\n" + rest
+    is_list = (
+        next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+        .lstrip()
+        .startswith(("-", "["))
+    )
+    block = "queries:\n" + "".join(f" {line}" for line in text.splitlines(keepends=True)) if is_list else text
+    try:
+        listed = load_mapping(block, _SCALE).get("queries") if text.strip() else None
+    except InvalidBlock as exc:
+        message = (
+            str(exc)
+            .replace("the frontmatter", "the file")
+            .replace("not a mapping of keys to values", "no list of queries")
+        )
+        return Queries(
+            (), (Problem(path, max(1, exc.line + (0 if is_list else 1)), f"{message}; no query of it is asked"),)
+        )
+    if listed is None:
+        return Queries(())
+    if not isinstance(listed, list):
+        return Queries((), (Problem(path, 1, "is no list of queries; each begins with `- question:`"),))
+    lines = _lines_of_items(block, len(listed), 1 if is_list else 0)
+    queries: list[StandingQuery] = []
+    problems: list[Problem] = []
+    for item, line in zip(listed[:_MOST_QUERIES], lines, strict=False):
+        found = _read(item, line, path, problems)
+        queries += [found] if found else []
+    if len(listed) > _MOST_QUERIES:
+        problems.append(
+            Problem(path, lines[_MOST_QUERIES], f"has more than {_MOST_QUERIES:,} queries; the rest is not asked")
+        )
+    return Queries(tuple(queries), tuple(problems))
+
+
+def _lines_of_items(block: str, count: int, added: int) -> list[int]:
+    """Return the lines at which the items of the list stand, counted from 1."""
+    import yaml
+
+    from memory_kb.yaml_loader import yaml_loader
+
+    root = yaml.compose(block, yaml_loader())
+    pairs = root.value if isinstance(root, yaml.MappingNode) else []
+    nodes: list[yaml.Node] = next(
+        (value.value for key, value in pairs if key.value == "queries" and isinstance(value, yaml.SequenceNode)), []
+    )
+    lines = [node.start_mark.line + 1 - added for node in nodes]
+    return lines if len(lines) == count else [1] * count
+
+
+def _read(item: Any, line: int, path: str, problems: list[Problem]) -> StandingQuery | None:
+    if not isinstance(item, dict):
+        problems.append(Problem(path, line, "is no query; it needs `question:` and `expect:`"))
+        return None
+    question = read_text(item.get("question")) or read_text(item.get("task"))
+    if question is None:
+        problems.append(Problem(path, line, "the query has no question"))
+        return None
+    unknown = sorted(set(map(str, item)) - _FIELDS)
+    if unknown:
+        problems.append(Problem(path, line, f"the query has a field that means nothing: {', '.join(unknown)[:100]}"))
+    type_ = read_text(item.get("type"))
+    return StandingQuery(
+        question,
+        read_words(item.get("expect")),
+        _number(item, "k", _MOST_K, line, path, problems) or K,
+        read_text(item.get("task")),
+        (*read_words(item.get("labels")), *([type_] if type_ else ())),
+        read_words(item.get("files")),
+        _number(item, "max_tokens", 1_000_000_000, line, path, problems),
+        line,
+    )
+
+
+def _number(item: dict[str, Any], name: str, most: int, line: int, path: str, problems: list[Problem]) -> int | None:
+    value = item.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or not 0 < value <= most:
+        problems.append(
+            Problem(path, line, f"{name} {str(value)[:40]} is no number from 1 to {most:,}; read as not given")
+        )
+        return None
+    return int(value)
+
+
+def write_queries(queries: Sequence[StandingQuery]) -> str:
+    """Return queries as the text of a file that reads back as the same.
+
+    Example:
+        >>> print(write_queries([StandingQuery("flaky: tests", ("a", "b"))]), end="")
+        - question: 'flaky: tests'
+          expect: [a, b]
+    """
+    from memory_kb.markdown.splice import emit
+
+    return "".join(f"- question: {emit(one.question)}\n  expect: {emit(list(one.expect))}\n" for one in queries)
+
+
+def names(wanted: str, entry_id: str, path: str) -> bool:
+    """Tell whether an expected id, a beginning of one, or a path names an entry.
+
+    Example:
+        >>> names("69712e00", "69712e00-2428", "a.md"), names("697", "69712e00-2428", "a.md"), names("a.md", "x", "a.md")
+        (True, False, True)
+    """
+    return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))
+
+
+#: The file of a vault's standing queries.
+QUERIES = "queries.yaml"

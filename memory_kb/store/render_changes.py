@@ -1,0 +1,304 @@
+"""Turn a plan into bytes: several changes to one file become one write.
+
+Pure: it takes the files as they are and returns them as they are to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memory_kb.errors import CannotSplice
+from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
+from memory_kb.model import Conflict
+from memory_kb.store.plan import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
+from memory_kb.text import encode, hash_of
+
+Files = Mapping[str, bytes | None]
+
+
+class Step(NamedTuple):
+    """A change with the bytes that it exchanges, in the file as the steps before left it."""
+
+    change: Change
+    splices: tuple[Splice, ...]
+
+
+class _Refusal(NamedTuple):
+    message: str
+    code: str
+
+
+class FileOutcome(NamedTuple):
+    """A file before and after a plan; None stands for no file.
+
+    `like` names the file whose mode a new one takes.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What a plan comes to.
+
+    `units` are sets of files that must be written together; `stale` are the files that are not
+    what the plan was made against.
+    """
+
+    steps: tuple[Step, ...]
+    files: tuple[FileOutcome, ...]
+    units: tuple[frozenset[str], ...]
+    conflicts: tuple[Conflict, ...]
+    stale: tuple[str, ...]
+
+
+def paths_of(changes: Iterable[Change]) -> tuple[str, ...]:
+    """Return the files that some changes read or write."""
+    return tuple(dict.fromkeys(path for change in changes for path in (change.path, change.to) if path))
+
+
+def compose(changes: Sequence[Change], files: Files) -> Composition:
+    """Return what the changes make of the files.
+
+    A change whose file is not what it was planned against, or that cannot be made, becomes a
+    conflict, with those that belong together with it; all others stand.
+
+    Example:
+        >>> from memory_kb.store.plan import NoteText, set_fields
+        >>> note = NoteText("a.md", b"---\\nid: x\\n---\\nText.\\n")
+        >>> plan = [set_fields(note, "x", {"importance": 0.9}, "Often used."), set_fields(note, "x", {"status": "active"}, "In use.")]
+        >>> compose(plan, {"a.md": note.data}).files[0].after
+        b'---\\nid: x\\nimportance: 0.9\\nstatus: active\\n---\\nText.\\n'
+    """
+    refused = {number: _Refusal(message, "changed") for number, message in _stale(changes, files)}
+    stale = tuple(dict.fromkeys(changes[number].path for number in refused))
+    while True:
+        _refuse_companions(changes, refused)
+        desk = _Desk(files)
+        steps: list[Step] = []
+        failed: dict[int, _Refusal] = {}
+        for number, change in enumerate(changes):
+            if number not in refused:
+                try:
+                    steps.append(
+                        Step(change, tuple(splice for splice in desk.perform(change) if splice.before != splice.after))
+                    )
+                except CannotSplice as exc:
+                    failed[number] = _Refusal(exc.what, exc.code)
+        wrong = {} if failed else desk.check()
+        failed |= {
+            number: wrong[change.path]
+            for number, change in enumerate(changes)
+            if change.path in wrong and number not in refused
+        }
+        if not failed:
+            break
+        refused |= failed
+    conflicts = tuple(
+        Conflict(change.path, change.entry_id, change.reason, refused[number].message, refused[number].code)
+        for number, change in enumerate(changes)
+        if number in refused
+    )
+    outcomes = desk.outcomes()
+    written = {outcome.path for outcome in outcomes}
+    made = tuple(
+        step
+        for step in steps
+        if (step.splices or _is_of_file(step.change)) and written.intersection((step.change.path, step.change.to))
+    )
+    return Composition(made, outcomes, _units(made, written), conflicts, stale)
+
+
+def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
+    """Yield the changes whose file is not what they were planned against."""
+    made: set[str] = set()
+    hashes = {
+        path: None if data is None else hash_of(data)
+        for path in {change.path for change in changes}
+        for data in (files[path],)
+    }
+    for number, change in enumerate(changes):
+        data = files[change.path]
+        if change.path not in made and hashes[change.path] != change.planned:
+            there = (
+                "is there already"
+                if change.planned is None
+                else "is gone"
+                if data is None
+                else "was changed by somebody else meanwhile"
+            )
+            yield number, f"{change.path} {there}"
+        elif change.to and change.to not in made and files[change.to] is not None:
+            yield number, f"{change.to} is there already"
+        made.update(path for path in (change.to, change.path if change.word == "create" else None) if path)
+
+
+def _refuse_companions(changes: Sequence[Change], refused: dict[int, _Refusal]) -> None:
+    """Refuse what belongs together with something refused."""
+    while True:
+        lost = {key: why for number, why in refused.items() for key in _keys(changes[number])}
+        more = {
+            number: next(lost[key] for key in _keys(change) if key in lost)
+            for number, change in enumerate(changes)
+            if number not in refused and any(key in lost for key in _keys(change))
+        }
+        if not more:
+            return
+        refused |= more
+
+
+def _keys(change: Change) -> list[tuple[str | None, ...]]:
+    keys: list[tuple[str | None, ...]] = [(change.path, change.entry_id)]
+    return [*keys, (change.together,)] if change.together else keys
+
+
+def _is_of_file(change: Change) -> bool:
+    """Tell whether a change makes or takes away a file, though it may be an empty one."""
+    return isinstance(change.action, WriteFile | Move | Remove)
+
+
+def _units(steps: Sequence[Step], written: set[str]) -> tuple[frozenset[str], ...]:
+    groups: dict[str, set[str]] = {}
+    bonds = []
+    for step in steps:
+        paths = {path for path in (step.change.path, step.change.to) if path}
+        bonds.append(groups.setdefault(step.change.together, set()) if step.change.together else paths)
+        bonds[-1] |= paths
+    return bind((bond & written for bond in bonds), written)
+
+
+def bind(bonds: Iterable[set[str]], everything: Iterable[str]) -> tuple[frozenset[str], ...]:
+    """Return the groups of files that bonds hold together.
+
+    Example:
+        >>> [sorted(unit) for unit in bind([{"a", "b"}, {"b", "c"}], ["a", "b", "c", "d"])]
+        [['a', 'b', 'c'], ['d']]
+    """
+    unit_of = {path: {path} for path in everything}
+    for bond in bonds:
+        joined = set().union(*(unit_of[path] for path in bond)) if bond else set()
+        for path in joined:
+            unit_of[path] = joined
+    return tuple(dict.fromkeys(frozenset(unit) for unit in unit_of.values()))
+
+
+class _Desk:
+    """The files of a plan while its changes are made one after another."""
+
+    def __init__(self, files: Files) -> None:
+        self._before = files
+        self._now: dict[str, bytes | Sheet | None] = dict(files)
+        self._like: dict[str, str] = {}
+
+    def perform(self, change: Change) -> tuple[Splice, ...]:
+        """Make one change; nothing is changed if it fails."""
+        path, action, entry_id = change.path, change.action, change.entry_id
+        if isinstance(action, WriteFile):
+            if change.planned is None and self._data(path) is not None:
+                raise CannotSplice(f"{path} is there already")
+            return (self._write(path, action.data),)
+        if isinstance(action, Move):
+            return self._move(change, action.to)
+        if entry_id is None:
+            return (self._write(path, None),)
+        sheet = self._sheet(path)
+        if not isinstance(action, ReplaceEntry):
+            # A new text may be the one that mends it.
+            sheet.refuse_broken(entry_id)
+        if isinstance(action, Remove):
+            return (self._write(path, None) if sheet.holds_only(entry_id) else sheet.drop(entry_id),)
+        text = sheet.piece(entry_id)
+        if isinstance(action, SetFields):
+            text = change_fields(text, path, entry_id, action.values, sheet.newline)
+        elif isinstance(action, SetBody):
+            text = change_body(text, path, entry_id, action.text, sheet.newline)
+        elif isinstance(action, ReplaceEntry):
+            text = action.text
+        return (sheet.put(entry_id, text),)
+
+    def _move(self, change: Change, to: str) -> tuple[Splice, ...]:
+        if self._data(to) is not None:
+            raise CannotSplice(f"{to} is there already")
+        path, entry_id = change.path, change.entry_id
+        data = self._data(path)
+        if entry_id is not None:
+            sheet = self._sheet(path)
+            sheet.refuse_broken(entry_id)
+            text = pin_id(sheet.piece(entry_id), path, entry_id, sheet.newline)
+            if not sheet.holds_only(entry_id):
+                return (self._write(to, encode(text.rstrip("\r\n") + sheet.newline)), sheet.drop(entry_id))
+            sheet.put(entry_id, text)
+            moved = sheet.data
+        else:
+            if data is None:
+                raise CannotSplice(f"{path} is gone")
+            moved = data
+        self._like[to] = self._like.get(path, path)
+        return (self._write(to, moved), self._write(path, None, data))
+
+    def _write(self, path: str, data: bytes | None, held: bytes | None = None) -> Splice:
+        before = held if held is not None else self._data(path)
+        self._now[path] = data
+        return trim(Splice(path, 0, before or b"", data or b""))
+
+    def _data(self, path: str) -> bytes | None:
+        held = self._now.get(path)
+        return held.data if isinstance(held, Sheet) else held
+
+    def _sheet(self, path: str) -> Sheet:
+        held = self._now.get(path)
+        if held is None:
+            raise CannotSplice(f"{path} is gone")
+        if not isinstance(held, Sheet):
+            held = self._now[path] = Sheet(path, held)
+        return held
+
+    def check(self) -> dict[str, _Refusal]:
+        """Return what is wrong with the files that were edited, by path."""
+        wrong = {}
+        for path, held in self._now.items():
+            if isinstance(held, Sheet):
+                try:
+                    held.check()
+                except CannotSplice as exc:
+                    wrong[path] = _Refusal(exc.what, exc.code)
+        return wrong
+
+    def outcomes(self) -> tuple[FileOutcome, ...]:
+        """Return the files that differ from what they were."""
+        found = (
+            FileOutcome(path, self._before.get(path), self._data(path), self._like.get(path)) for path in self._now
+        )
+        return tuple(outcome for outcome in found if outcome.before != outcome.after)
+
+
+def diff(files: Iterable[FileOutcome]) -> str:
+    """Return a unified diff of some files.
+
+    Example:
+        >>> print(diff([FileOutcome("a.md", b"One.\\n", b"Two.\\n")]), end="")
+        --- a.md
+        +++ a.md
+        @@ -1 +1 @@
+        -One.
+        +Two.
+    """
+    import difflib
+
+    lines: list[str] = []
+    for file in files:
+        old, new = (_lines(data) for data in (file.before, file.after))
+        names = [file.path if data is not None else "/dev/null" for data in (file.before, file.after)]
+        found = list(difflib.unified_diff(old, new, names[0], names[1])) or [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
+        lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found]
+    return "".join(lines)
+
+
+def _lines(data: bytes | None) -> list[str]:
+    pieces = (data or b"").decode("utf-8", "backslashreplace").split("\n")
+    return [f"{piece}\n" for piece in pieces[:-1]] + pieces[-1:] * bool(pieces[-1])

@@ -1,0 +1,473 @@
+"""Files of session events: redact, append, read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_kb.credentials import find_secret, redact
+from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
+from memory_kb.model import Trace
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.store.events import (
+    MAX_LINE,
+    MAX_TEXT,
+    Event,
+    NoEvent,
+    cut,
+    format_event,
+    format_time,
+    missing,
+    parse_event,
+    strings_of,
+)
+from memory_kb.text import is_own_call, judge
+from memory_kb.vault import hold_lock
+
+#: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
+PATIENCE = 30.0
+#: Seconds that the end of a session waits for another end of it.
+END_PATIENCE = 60.0
+#: The folder of the signs that agents' hooks began a session and nobody ended it.
+HOOKED = ".hooked"
+_SUFFIX = ".jsonl"
+_TAIL = 65_536
+
+
+class Line(NamedTuple):
+    """A line as it stands in a file; `text` is None where it is too long to be ours."""
+
+    offset: int
+    end: int
+    text: bytes | None
+
+    def parse(self) -> Event | None:
+        """Return the event on the line, or None for an empty one.
+
+        Raises:
+            NoEvent: it holds something else.
+        """
+        if self.text is None:
+            raise NoEvent(f"longer than {MAX_LINE:,} bytes")
+        return parse_event(self.text) if self.text.strip() else None
+
+
+class SessionFiles:
+    """The sessions of a vault.
+
+    Ids are trusted here: `memory_kb.store.session_log.check_id` is for whatever comes from outside.
+    """
+
+    def __init__(self, machine: Path) -> None:
+        self.folder = machine / "sessions"
+
+    def path(self, session: str) -> Path:
+        """Return where a session is, or would be."""
+        return self.folder / f"{session}{_SUFFIX}"
+
+    def ids(self) -> list[str]:
+        """Return the sessions there are, in order of their names."""
+        try:
+            return sorted(
+                entry.name.removesuffix(_SUFFIX)
+                for entry in os.scandir(self.folder)
+                if entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False)
+            )
+        except FileNotFoundError:
+            return []
+
+    def claim(self, session: str) -> bool:
+        """Make the empty file of a new session, unless there is one already."""
+        make_folder(self.folder)
+        try:
+            os.close(os.open(self.path(session), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def writing(self, session: str) -> Iterator[SessionWriter]:
+        """Hold the lock of a session to append to it.
+
+        Raises:
+            VaultBusy: somebody else held it for half a minute.
+        """
+        locks = self.folder / ".locks"
+        make_folder(locks)
+        with hold_lock(locks / session, PATIENCE):
+            descriptor = open_plain(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            try:
+                yield SessionWriter(descriptor, session)
+            finally:
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+        """Be the only one that ends a session and does what follows.
+
+        Raises:
+            VaultBusy: another process has been ending it for a minute.
+        """
+        locks = self.folder / ".ending"
+        make_folder(locks)
+        with hold_lock(locks / session, END_PATIENCE, on_wait):
+            yield
+
+    def recent(self, session: str, size: int) -> Iterator[Event]:
+        """Yield the events in the last bytes of a session, passing over lines that hold none."""
+        file = self.path(session)
+        start = max(0, file.stat().st_size - size)
+        for line in read_lines(file, start):
+            with contextlib.suppress(NoEvent):
+                event = line.parse()
+                if event:
+                    yield event
+
+    def read(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> Iterator[Event]:
+        """Yield the events of a session in the order of the file.
+
+        Args:
+            session: its id.
+            on_problem: told the number of a line that is no event, and why.
+
+        Raises:
+            FileNotFoundError: there is no such session.
+        """
+        for number, line in enumerate(read_lines(self.path(session)), 1):
+            try:
+                event = line.parse()
+            except NoEvent as exc:
+                if on_problem:
+                    on_problem(number, str(exc))
+                continue
+            if event:
+                yield event
+
+
+class SessionWriter:
+    """An open session whose lock is held."""
+
+    def __init__(self, descriptor: int, session: str) -> None:
+        self._descriptor = descriptor
+        self._session = session
+        self._size = os.fstat(descriptor).st_size
+        self._is_torn = self._size > 0 and self._read_at(self._size - 1, 1) != b"\n"
+        self.first = self._first()
+        self.last = self._last()
+        self.seq = self.last.seq if self.last else 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written."""
+        return self._size == 0
+
+    def append(self, event: Event) -> Event:
+        """Write an event as the next line, with one write.
+
+        A line that a killed writer left unfinished is closed first, by the same write. When the
+        disk is full, nothing of the line stays.
+
+        Raises:
+            OSError: it cannot be written; the error names the session.
+        """
+        self.seq += 1
+        numbered = replace(event, session=self._session, seq=self.seq)
+        line = (b"\n" if self._is_torn else b"") + format_event(numbered)
+        written = 0
+        try:
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
+        except OSError as exc:
+            if written:
+                os.ftruncate(self._descriptor, self._size)
+            raise OSError(exc.errno, exc.strerror, f"the log of session {self._session}") from exc
+        self._size += len(line)
+        self._is_torn = False
+        self.first = self.first or numbered
+        self.last = numbered
+        return numbered
+
+    def _first(self) -> Event | None:
+        head = self._read_at(0, min(self._size, _TAIL)).partition(b"\n")[0]
+        return _parsed(head)
+
+    def _last(self) -> Event | None:
+        """Return the last event that has a number, looking back as far as needed."""
+        length = _TAIL
+        while self._size:
+            start = max(0, self._size - length)
+            lines = self._read_at(start, self._size - start).split(b"\n")
+            for line in reversed(lines[1:] if start else lines):
+                event = _parsed(line)
+                if event and event.seq:
+                    return event
+            if start == 0 or length > 2 * MAX_LINE:
+                return None
+            length *= 8
+        return None
+
+    def _read_at(self, offset: int, size: int) -> bytes:
+        os.lseek(self._descriptor, offset, os.SEEK_SET)
+        pieces = []
+        while size > 0 and (piece := os.read(self._descriptor, size)):
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+
+def _parsed(line: bytes) -> Event | None:
+    try:
+        return parse_event(line) if line.strip() else None
+    except NoEvent:
+        return None
+
+
+def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[Line]:
+    """Yield the lines of a file from an offset, never holding more than one of them.
+
+    A last line without its end is given too: `end` is then the end of the file.
+    """
+    with read_plain(path) as file:
+        file.seek(offset)
+        while text := file.readline(limit + 1):
+            end = offset + len(text)
+            is_long = len(text) > limit and not text.endswith(b"\n")
+            while is_long and (rest := file.readline(limit)):
+                end += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield Line(offset, end, None if is_long else text)
+            offset = end
+
+
+#: The end of a session stands in its last events.
+_SESSIONENDS_TAIL = 262_144
+
+
+def read_outcome(file: Path) -> str | None:
+    """Return the outcome that the end of a session names, or None where it names none or goes on."""
+    try:
+        size = os.path.getsize(file)
+        lines = list(read_lines(file, max(0, size - _SESSIONENDS_TAIL)))
+    except OSError:
+        return None
+    for line in reversed(lines):
+        try:
+            event = line.parse()
+        except NoEvent:
+            continue
+        if event and event.event == "end":
+            outcome = (event.args or {}).get("outcome")
+            return outcome if isinstance(outcome, str) else None
+    return None
+
+
+OUTCOMES = ("success", "failure", "mixed", "partial")
+#: Longer than any credential.
+_EDGE = 5_000
+_MOST_TEXTS = 10_000
+#: The short texts of an event; most writers take them from an argument.
+_LABELS = ("role", "stream", "event", "tool", "call_id", "origin")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# What Windows takes for a device, whatever follows the dot.
+_DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
+
+
+def check_id(session: str) -> str:
+    """Return a session id that may become the name of a file.
+
+    Raises:
+        UsageError: it may not.
+
+    Example:
+        >>> check_id("burst_20260321T120000_001")
+        'burst_20260321T120000_001'
+    """
+    if find_secret(session):
+        raise SecretRefused(str(find_secret(session)), "the session's name")
+    if not _ID.fullmatch(session) or _DEVICES.match(session) or session.endswith("."):
+        raise UsageError(
+            f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128"
+        )
+    return session
+
+
+def new_ids(now: datetime) -> Iterator[str]:
+    """Yield ids for a session that begins now, the next one where the first is taken.
+
+    Example:
+        >>> from datetime import UTC
+        >>> next(new_ids(datetime(2026, 3, 21, 12, 0, tzinfo=UTC)))
+        'burst_20260321T120000_001'
+    """
+    stamp = format_time(now)[:19].replace("-", "").replace(":", "")
+    for number in range(1, 100_000):
+        yield f"burst_{stamp}_{number:03}"
+
+
+def find_id(wanted: str, known: list[str]) -> str:
+    """Return the session that an id or its unique beginning names.
+
+    Raises:
+        UnreadableInput: none, or several.
+    """
+    if wanted in known:
+        return wanted
+    fitting = [one for one in known if wanted and one.startswith(wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UnreadableInput(
+            f"{wanted!r} fits {len(fitting):,} sessions: {', '.join(fitting[-3:])} …", "give more characters"
+        )
+    there = (
+        f"there are {', '.join(known[-3:])}{' and others: `memory-kb session list`' if len(known) > 3 else ''}"
+        if known
+        else "`memory-kb session start` begins one"
+    )
+    raise UnreadableInput(f"no session {wanted[:80]!r}", there)
+
+
+class Prepared(NamedTuple):
+    """An event as it is to be written, and the credentials that were taken out of it."""
+
+    event: Event
+    redacted: tuple[str, ...]
+
+
+def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared:
+    """Return an event ready to be written.
+
+    It gets the time where it has none, and job, task and agent of the session's start; credentials
+    go, and memory-kb's own text is marked.
+
+    Example:
+        >>> from datetime import UTC
+        >>> done = prepare(Event(content="use AKIAABCDEFGHIJKLMNOP"), datetime(2026, 1, 1, tzinfo=UTC), Event(event="start", job="api"))
+        >>> done.event.content, done.event.job, done.redacted
+        ('use [redacted: an AWS access key]', 'api', ('an AWS access key',))
+    """
+    found: set[str] = set()
+    content, error = (text and _clean(text, found) for text in (draft.content, draft.error))
+    begun = start if start and start.event == "start" else Event()
+    labels: dict[str, Any] = {name: _clean(text, found) for name in _LABELS if (text := getattr(draft, name))}
+    event = replace(
+        draft,
+        **labels,
+        ts=draft.ts or format_time(now),
+        job=_clean(draft.job or "", found) or begun.job,
+        task=_clean(draft.task or "", found) or begun.task,
+        agent=_clean(draft.agent or "", found) or begun.agent,
+        content=content,
+        error=error,
+        args=None if draft.args is None else _clean_values(draft.args, found),
+        extra=_clean_values(draft.extra, found) if draft.extra else {},
+        injected=draft.injected or _judge(draft, content),
+    )
+    return Prepared(event, tuple(sorted(found)))
+
+
+def correct_end(last: Event | None, new: Event) -> tuple[Event | None, str]:
+    """Return the end to write of a session, None where it is there already, and what it corrects.
+
+    The last word on outcome and summary counts; what it does not speak of stays.
+
+    Example:
+        >>> last = Event(event="end", args={"outcome": "success"}, content="Done.")
+        >>> event, correction = correct_end(last, Event(event="end", args={"outcome": "failure"}))
+        >>> event.args, event.content, correction
+        ({'outcome': 'failure'}, 'Done.', 'It had been ended as success; now failure counts.')
+        >>> correct_end(last, Event(event="end"))
+        (None, '')
+    """
+    if last is None:
+        return new, ""
+    before, outcome = (last.args or {}).get("outcome"), (new.args or {}).get("outcome")
+    is_other, is_retold = outcome not in (None, before), new.content not in (None, last.content)
+    if not (is_other or is_retold):
+        return None, ""
+    told = f"It had been ended as {before}; now {outcome} counts." if is_other and before else ""
+    told = told or ("Its summary is replaced." if is_retold and last.content else "")
+    return replace(new, args=new.args or last.args, content=last.content if new.content is None else new.content), told
+
+
+def _judge(draft: Event, content: str | None) -> str | None:
+    if draft.type == "tool_result" and is_own_call(draft.tool, draft.args):
+        return "whole"
+    return judge(content) if content else None
+
+
+def _clean(text: str, found: set[str], name: str = "") -> str:
+    """Return a text without credentials, cut; the name of its field may tell one."""
+    if len(text) > MAX_TEXT + _EDGE:
+        return _clean_long(text, found)
+    done = redact(text)
+    if not done.found and name and len(text) < 1000:
+        named = redact(f"{name}={text}")
+        done = (
+            named._replace(text=named.text[len(name) + 1 :])
+            if named.found and named.text.startswith(f"{name}=")
+            else done
+        )
+    found.update(done.found)
+    return cut(done.text, MAX_TEXT)
+
+
+def _clean_long(text: str, found: set[str]) -> str:
+    """Return head and tail of a long text.
+
+    More than that is looked through, so that no half of a credential is left at an edge.
+    """
+    tail = MAX_TEXT // 4
+    first, last = redact(text[: MAX_TEXT - tail + _EDGE]), redact(text[-tail - _EDGE :])
+    found.update((*first.found, *last.found))
+    head = first.text[: min(MAX_TEXT - tail, max(0, len(first.text) - _EDGE))]
+    return f"{head}{missing(len(text) - MAX_TEXT)}{last.text[_EDGE:][-tail:]}"
+
+
+def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
+    sizes = [len(text) for text in strings_of(values)]
+    if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
+        return {"value": _clean(json.dumps(values, ensure_ascii=False, default=str), found)}
+    return {_clean(name, found): _clean_value(name, value, found, 0) for name, value in values.items()}
+
+
+def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
+    if isinstance(value, str):
+        return _clean(value, found, name)
+    if depth > 40:
+        return None
+    if isinstance(value, Mapping):
+        return {_clean(str(key), found): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean_value(name, item, found, depth + 1) for item in value]
+    return value
+
+
+def parse_moment(text: str, *, is_end: bool = False) -> str:
+    """Return a day or a moment as events have it; for the end of a span, a day is over after it.
+
+    Raises:
+        UsageError: it is neither.
+
+    Example:
+        >>> parse_moment("2026-03-01"), parse_moment("2026-03-01", is_end=True), parse_moment("2026-03-01T12:30:00Z")
+        ('2026-03-01T00:00:00.000Z', '2026-03-02T00:00:00.000Z', '2026-03-01T12:30:00.000Z')
+    """
+    try:
+        if len(text) == 10:
+            return format_time(datetime.combine(date.fromisoformat(text) + timedelta(days=is_end), time.min))
+        return format_time(datetime.fromisoformat(text))
+    except (ValueError, OverflowError) as exc:
+        raise UsageError(f"{text!r} is not a day or a moment", "write 2026-03-01 or 2026-03-01T12:00:00Z") from exc
+
+
+#: Returns the facts of a session from its events, one trace for each task.
+TraceSession = Callable[[str, "Iterable[Event]"], "tuple[Trace, ...]"]

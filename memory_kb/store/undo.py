@@ -1,0 +1,383 @@
+"""Plan and run the reversal of runs."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import UnknownRun, UnreadableInput
+from memory_kb.model import Conflict, RunView
+from memory_kb.store.files import FileEdit, read_if_there
+from memory_kb.store.journal import Decision, DecisionLog, FileRecord, LoggedDecision, RunHead, RunRecord
+from memory_kb.store.render_changes import bind
+from memory_kb.store.writer import IndexFollower, Resolve, Writer, invert, replayed, scopes_of
+from memory_kb.text import hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from memory_kb.model import RunReport
+    from memory_kb.store.journal import RunRecord
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+_UNDO = "undo "
+_DONE = {
+    "create": "created",
+    "write": "wrote",
+    "set": "set fields of",
+    "edit": "edited",
+    "replace": "replaced",
+    "move": "moved",
+    "remove": "removed",
+}
+
+
+class UndoPlan(NamedTuple):
+    """What taking a run back would write, and the files that it has to leave."""
+
+    decisions: tuple[Decision, ...]
+    edits: tuple[FileEdit, ...]
+    units: tuple[frozenset[str], ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | None:
+    """Return the run to take back.
+
+    That is the one named, by a unique beginning of its id, or the last one that neither took
+    another back nor was taken back itself; None if there is none.
+
+    Raises:
+        UnknownRun: no run, or several, are called that.
+    """
+    if wanted is None:
+        undone = undone_by(run.head for run in runs)
+        return next((run for run in reversed(runs) if run.head.undoes is None and run.head.run not in undone), None)
+    found = [run for run in runs if run.head.run.startswith(wanted)] if wanted else []
+    if len(found) != 1:
+        raise UnknownRun(wanted, len(found))
+    return found[0]
+
+
+def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...]:
+    """Return the runs of a session's end that still stand, the last one first; a unique beginning names it.
+
+    Raises:
+        UnknownRun: there was never one, or there are several that begin so.
+    """
+    undone, occasion = undone_by(run.head for run in runs), occasion_of(runs, session)
+    theirs = (run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None)
+    return tuple(run for run in theirs if run.head.run not in undone)
+
+
+def occasion_of(runs: Iterable[RunRecord], session: str) -> str:
+    """Return what the runs of a session's end are part of; a unique beginning names it.
+
+    Raises:
+        UnknownRun: there was never one, or there are several that begin so.
+    """
+    occasion = f"session {session}"
+    known = {run.head.occasion for run in runs if run.head.occasion and run.head.undoes is None}
+    fitting = {occasion} & known or {one for one in known if session and one.startswith(occasion)}
+    if len(fitting) != 1:
+        raise UnknownRun(occasion, len(fitting), is_occasion=True)
+    return fitting.pop()
+
+
+def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
+    """Return which runs are taken back, and by which, given at least those that took others back, oldest first."""
+    undone: dict[str, str] = {}
+    undoing: dict[str, str] = {}
+    for head in heads:
+        target = head.undoes
+        if target is not None:
+            undoing[head.run] = target
+            undone[target] = head.run
+            # Taking back an undo makes stand again what that had taken back.
+            undone.pop(undoing.get(target, ""), None)
+    return undone
+
+
+def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
+    """Return the runs as a person reads them, newest first."""
+    undone = undone_by(run.head for run in runs)
+    return tuple(
+        RunView(
+            run.head.run,
+            run.head.time,
+            run.head.verb,
+            _summary(run),
+            tuple(file.path for file in run.files),
+            run.head.undoes,
+            undone.get(run.head.run),
+            run.head.occasion,
+        )
+        for run in reversed(runs)
+    )
+
+
+def _summary(run: RunRecord) -> str:
+    decisions = _kept(run)
+    if run.head.undoes:
+        return f"took back {run.head.undoes}"
+    if len(decisions) == 1:
+        (one,) = decisions
+        return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
+    words = dict.fromkeys(_DONE.get(one.action, one.action) for one in decisions)
+    counts = [f"{word} {sum(_DONE.get(one.action, one.action) == word for one in decisions)}" for word in words]
+    return f"{', '.join(counts)} in {len(run.files)} files"
+
+
+def _kept(run: RunRecord) -> tuple[LoggedDecision, ...]:
+    """Return the changes of a run that were really made."""
+    return tuple(
+        one for one in run.decisions if one.path not in run.left and (one.to is None or one.to not in run.left)
+    )
+
+
+def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve) -> UndoPlan:
+    """Plan to bring the files of a run back to what they were before it.
+
+    A file that is no longer what the run made of it stays, with those that moved to or from it.
+    """
+    bonds = [{one.path, one.to} for one in _kept(record) if one.to]
+    units = bind(bonds, [file.path for file in record.files])
+    files = {file.path: file for file in record.files}
+    edits: list[FileEdit] = []
+    conflicts: list[Conflict] = []
+    for unit in units:
+        planned, reasons = _plan_unit([files[path] for path in files if path in unit], record, runs, log, resolve)
+        edits += planned
+        conflicts += reasons
+    written = {edit.path for edit in edits}
+    decisions = tuple(
+        _inverse(log.unpack(one)) for one in reversed(_kept(record)) if one.path in written or one.to in written
+    )
+    kept = tuple(frozenset(unit & written) for unit in units if unit & written)
+    return UndoPlan(tuple(_within(one, written) for one in decisions), tuple(edits), kept, tuple(conflicts))
+
+
+def rehearse(plan: UndoPlan) -> UndoPlan:
+    """Write what taking a run back would, to the copies that it was planned for; return the plan."""
+    for edit in plan.edits:
+        if edit.after is None:
+            edit.file.unlink(missing_ok=True)
+        else:
+            edit.file.write_bytes(edit.after)
+    return plan
+
+
+def _plan_unit(
+    files: Sequence[FileRecord], record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve
+) -> tuple[list[FileEdit], list[Conflict]]:
+    edits: list[FileEdit] = []
+    reason = f"takes back {record.head.verb} {record.head.run}"
+    for file in files:
+        try:
+            data = read_if_there(file.path, resolve(file.path))
+            found = data if data is None else hash_of(data)
+            if found == file.before:
+                continue
+            if found != file.after:
+                return [], [Conflict(one.path, None, reason, _explain(file, found, record, runs)) for one in files]
+            edits.append(replayed(file, record, log, resolve, is_forward=False))
+        except UnreadableInput as exc:
+            return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
+    return edits, []
+
+
+def _explain(file: FileRecord, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> str:
+    """Say who changed a file since, if the log knows."""
+    changed = _last_change(file.path, found, record, runs)
+    if changed:
+        return f"{file.path} was changed again by run {changed.head.run} ({changed.head.verb}); take that back first"
+    return f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
+
+
+def _last_change(path: str, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> RunRecord | None:
+    """Return the run after `record` that made of a file what was found; None where a person did.
+
+    One that took another back made nothing of its own: what it found had been there before the other.
+    """
+    by_name = {run.head.run: run for run in runs}
+    made = [
+        run
+        for run in runs
+        if run.start > record.start and any(one.path == path and one.after == found for one in run.files)
+    ]
+    while made:
+        last = made.pop()
+        undone = by_name.get(last.head.undoes or "")
+        if undone is None or undone.start <= record.start:
+            return last
+        made = [run for run in made if run.start < undone.start]
+    return None
+
+
+def _inverse(decision: Decision) -> Decision:
+    action = decision.action.removeprefix(_UNDO) if decision.action.startswith(_UNDO) else _UNDO + decision.action
+    return decision._replace(
+        action=action, reason=f"Taken back: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices)))
+    )
+
+
+def _within(decision: Decision, written: set[str]) -> Decision:
+    return decision._replace(splices=tuple(splice for splice in decision.splices if splice.path in written))
+
+
+class Undo:
+    """The verb undo, and the list of what it can take back."""
+
+    def __init__(self, vault: Vault, index: IndexFollower, writer: Writer) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+
+    def runs(self, session: str | None = None) -> tuple[RunView, ...]:
+        """Return the runs that changed something, newest first; only those of a session's end, where one is named.
+
+        Raises:
+            UnknownRun: the session's end wrote nothing, or several begin so.
+        """
+        runs = self.done_runs()
+        occasion = None if session is None else occasion_of(runs, session)
+        return tuple(run for run in view_runs(runs) if occasion in (None, run.occasion))
+
+    def undo(self, run: str | None = None, *, dry_run: bool = False) -> RunReport:
+        """Take a run back, byte for byte: the one named, or the last that still stands.
+
+        Files that somebody has edited since are left, and are the conflicts of the report. It is
+        a run itself, that can be taken back by its name.
+
+        Raises:
+            UnknownRun: no run, or several, are called that.
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.model import RunReport
+        from memory_kb.store.writer import Run
+
+        if dry_run:
+            runs = self.done_runs()
+            chosen = choose_run(runs, run)
+            return (
+                _preview(plan_undo(chosen, runs, self._writer.journal, self._resolver(chosen)))
+                if chosen
+                else RunReport(None, "undo")
+            )
+        with self._writer.lock():
+            recovered = self._writer.recover_held()
+            runs = self.done_runs()
+            chosen = choose_run(runs, run)
+            if chosen is None:
+                return RunReport(None, "undo")
+            with self._writer.lock(*scopes_of(file.path for file in chosen.files)):
+                plan = plan_undo(chosen, runs, self._writer.journal, self._resolver(chosen))
+                made = Run(
+                    uuid.uuid4().hex[:8],
+                    self._vault.timestamp(),
+                    "undo",
+                    plan.decisions,
+                    plan.edits,
+                    plan.units,
+                    chosen.head.run,
+                )
+                left = self._writer.write(made)
+        return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._index.catch_up()))
+
+    def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
+        """Take back several runs, one after the other in the order in which they are named.
+
+        With `dry_run` one report tells what all of it together would come to.
+
+        Raises:
+            UnknownRun: no run, or several, are called by one of the names; nothing is taken back then.
+            UnreadableInput: a file cannot be written; the runs before are taken back.
+        """
+        done = self.done_runs()
+        chosen = [run for name in names if (run := choose_run(done, name))]
+        if dry_run:
+            return (self._preview_all(chosen),) if chosen else ()
+        return tuple(self.undo(run.head.run) for run in chosen)
+
+    def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
+        """Take back all that the end of a session wrote, the last run first.
+
+        With `dry_run` one report tells what all of it together would come to.
+
+        Raises:
+            UnknownRun: it wrote nothing, or several begin so.
+            UnreadableInput: a file cannot be written; the runs before are taken back.
+        """
+        chosen = choose_runs(self.done_runs(), session)
+        if dry_run:
+            return (self._preview_all(chosen),) if chosen else ()
+        return tuple(self.undo(run.head.run) for run in chosen)
+
+    def _resolver(self, record: RunRecord) -> Callable[[str], Path]:
+        """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
+        from memory_kb.store.targets import find_target
+
+        return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
+
+    def _preview_all(self, chosen: Sequence[RunRecord]) -> RunReport:
+        """Return what taking some runs back would come to, tried out on copies of their files."""
+        import tempfile
+        from pathlib import Path
+
+        from memory_kb.store.files import read_if_there
+
+        paths = list(dict.fromkeys(file.path for run in chosen for file in run.files))
+        before = {path: read_if_there(path, self._writer.writable(path)) for path in paths}
+        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
+            copies = {path: Path(folder) / str(number) for number, path in enumerate(paths)}
+            for path, data in before.items():
+                if data is not None:
+                    copies[path].write_bytes(data)
+            runs = self.done_runs()
+            plans = [rehearse(plan_undo(run, runs, self._writer.journal, copies.__getitem__)) for run in chosen]
+            after = {path: copy.read_bytes() if copy.exists() else None for path, copy in copies.items()}
+        conflicts = tuple(conflict for plan in plans for conflict in plan.conflicts)
+        return _told({path: (before[path], after[path]) for path in paths if before[path] != after[path]}, conflicts)
+
+    def done_runs(self) -> list[RunRecord]:
+        """Return the runs that came to their end and wrote something."""
+        return [run for run in self._writer.journal.runs() if run.has_ended and run.files]
+
+
+def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:
+    from memory_kb.model import ChangeView, Conflict, RunReport
+
+    changes = tuple(
+        ChangeView(_word(edit.before, edit.after), edit.path, None, "Taken back.")
+        for edit in plan.edits
+        if edit.path not in left
+    )
+    late = tuple(Conflict(path, None, "takes back", f"{path} was changed by somebody else meanwhile") for path in left)
+    return RunReport(run if changes else None, "undo", changes, (*plan.conflicts, *late), notices=notices)
+
+
+def _preview(plan: UndoPlan) -> RunReport:
+    from dataclasses import replace
+
+    from memory_kb.store.render_changes import FileOutcome, diff
+
+    report = _report("", plan, (), ())
+    return replace(report, run=None, diff=diff(FileOutcome(edit.path, edit.before, edit.after) for edit in plan.edits))
+
+
+def _told(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tuple[Conflict, ...]) -> RunReport:
+    from memory_kb.model import ChangeView, RunReport
+    from memory_kb.store.render_changes import FileOutcome, diff
+
+    changes = tuple(
+        ChangeView(_word(before, after), path, None, "Taken back.") for path, (before, after) in files.items()
+    )
+    return RunReport(None, "undo", changes, conflicts, diff(FileOutcome(path, *sides) for path, sides in files.items()))
+
+
+def _word(before: bytes | None, after: bytes | None) -> str:
+    return "remove" if after is None else "create" if before is None else "restore"

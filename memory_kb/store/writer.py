@@ -1,0 +1,566 @@
+"""The one writer: preview a plan, or carry it out as a run under the locks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput, VaultNotFound
+from memory_kb.markdown.splice import Splice
+from memory_kb.store.files import (
+    FileEdit,
+    Staged,
+    apply,
+    count_missing,
+    discard,
+    flush_all,
+    mode_of,
+    prune_folders,
+    read_if_there,
+    sweep_scratch,
+    sync_folders,
+)
+from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
+from memory_kb.store.machine import prepare_machine
+from memory_kb.text import hash_of
+from memory_kb.vault import GLOBAL_PREFIX, MACHINE, hold_lock
+
+if TYPE_CHECKING:
+    from memory_kb.model import ChangeView, Problem, RunReport, WrittenRun
+    from memory_kb.store.journal import DecisionLog
+    from memory_kb.store.plan import Change, NoteText
+    from memory_kb.store.render_changes import Composition
+    from memory_kb.vault import Vault
+
+
+Resolve = Callable[[str], Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All that a verb is about to write.
+
+    `units` are sets of paths that are written together or not at all, `occasion` what the verb was
+    part of, such as the end of a session.
+    """
+
+    run: str
+    time: str
+    verb: str
+    decisions: tuple[Decision, ...]
+    edits: tuple[FileEdit, ...]
+    units: tuple[frozenset[str], ...]
+    undoes: str | None = None
+    occasion: str | None = None
+
+
+class Recovered(NamedTuple):
+    """What became of a run that was killed: a sentence, and whether it is complete now."""
+
+    sentence: str
+    left: tuple[str, ...] = ()
+
+
+def make_edit(
+    path: str, file: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None, prune: int = 0
+) -> FileEdit:
+    """Return the edit of a file, with what is needed to take it back."""
+    if before is None:
+        return FileEdit(path, file, None, after, mode, count_missing(file))
+    return FileEdit(path, file, before, after, mode_of(file), prune)
+
+
+def carry_out(run: Run, log: DecisionLog) -> tuple[str, ...]:
+    """Write the files of a run; return those left because somebody else wrote to them.
+
+    The lock must be held. A run that finds all its files changed by others is not logged.
+
+    Raises:
+        UnreadableInput: a file or the log cannot be written; everything is as it was.
+    """
+    numbers = {path: number for number, unit in enumerate(run.units) for path in unit}
+    records = tuple(_record(edit, numbers[edit.path]) for edit in run.edits)
+    gone: set[int] = set()
+    staged: list[Staged] = []
+    sweep_scratch(log.scratch, (edit.file.parent for edit in run.edits))
+    try:
+        for edit in run.edits:
+            try:
+                staged.append(Staged(edit, log.scratch))
+            except ChangedOnDisk:
+                gone.add(numbers[edit.path])
+        flush_all(staged)
+        start = log.begin(RunHead(run.run, run.time, run.verb, records, run.undoes, run.occasion), run.decisions)
+        _commit_all(staged, numbers, gone, lambda: log.withdraw(start))
+    finally:
+        discard(staged)
+    left = tuple(edit.path for edit in run.edits if numbers[edit.path] in gone)
+    if len(left) == len(run.edits):
+        log.withdraw(start)
+    else:
+        log.end(run.run, left)
+    return left
+
+
+def _record(edit: FileEdit, unit: int) -> FileRecord:
+    before, after = (data if data is None else hash_of(data) for data in (edit.before, edit.after))
+    return FileRecord(edit.path, before, after, edit.mode, edit.prune if edit.before is None else 0, unit)
+
+
+def _order(edit: FileEdit) -> int:
+    """Sort new files first and removals last, so that moving text is never in no file at all."""
+    return 0 if edit.before is None else 1 if edit.after is not None else 2
+
+
+def _commit_all(
+    staged: Sequence[Staged], numbers: dict[str, int], gone: set[int], withdraw: Callable[[], None]
+) -> None:
+    """Put all prepared files in place, unit by unit."""
+    done: list[FileEdit] = []
+    waiting: dict[int, list[Staged]] = {}
+    for one in staged:
+        waiting.setdefault(numbers[one.edit.path], []).append(one)
+    for number, mine in waiting.items():
+        committed: list[FileEdit] = []
+        try:
+            for one in [] if number in gone else sorted(mine, key=lambda one: _order(one.edit)):
+                one.commit()
+                committed.append(one.edit)
+        except ChangedOnDisk:
+            gone.add(number)
+            _revert(committed)
+        except UnreadableInput as exc:
+            if _revert([*done, *committed]):
+                withdraw()
+                raise UnreadableInput(f"{exc}; everything is as it was", exc.hint) from exc
+            raise UnreadableInput(
+                f"{exc}; part of the run is written",
+                "`memory-kb doctor --fix` completes it when the files can be written",
+            ) from exc
+        else:
+            done += committed
+    sync_folders(done)
+
+
+def _revert(edits: Sequence[FileEdit]) -> bool:
+    """Take edits back that were just made; tell whether that went well."""
+    is_well = True
+    for edit in reversed(edits):
+        try:
+            apply(edit.reverse)
+        except (ChangedOnDisk, UnreadableInput):
+            is_well = False
+    return is_well
+
+
+def recover(log: DecisionLog, resolve: Resolve) -> Recovered | None:
+    """Complete the run that was killed, if the last one was; the lock must be held.
+
+    A run of which no file was written never happened, and is struck out. Otherwise the files that
+    are still as before are written; those that somebody has changed since are left.
+    """
+    record = log.unfinished()
+    if record is None:
+        return None
+    name = f"run {record.head.run} ({record.head.verb})"
+    if not record.is_ours:
+        log.end(record.head.run, tuple(file.path for file in record.head.files), "not ours")
+        return Recovered(f"{name} is unfinished and was not written by this machine; nothing of it was done")
+    if not record.is_whole or all(_state(file, resolve) == "before" for file in record.head.files):
+        for file in record.head.files:
+            with contextlib.suppress(UnreadableInput):
+                prune_folders(resolve(file.path), file.made)
+        log.withdraw(record.start)
+        return Recovered(f"{name} was killed before it wrote anything; it is struck out")
+    left = tuple(path for unit in _units_of(record) for path in _finish_unit(unit, record, log, resolve))
+    log.end(record.head.run, left, "completed")
+    rest = f", except {', '.join(left)}" if left else ""
+    return Recovered(f"{name} was killed while it wrote; it is completed{rest}", left)
+
+
+def _units_of(record: RunRecord) -> list[list[FileRecord]]:
+    units: dict[int, list[FileRecord]] = {}
+    for file in record.head.files:
+        units.setdefault(file.unit, []).append(file)
+    return list(units.values())
+
+
+def _state(file: FileRecord, resolve: Resolve) -> str:
+    """Tell whether a file is as `before`, as `after`, or `other` than a run meant."""
+    try:
+        data = read_if_there(file.path, resolve(file.path))
+    except UnreadableInput:
+        return "other"
+    found = data if data is None else hash_of(data)
+    return "after" if found == file.after else "before" if found == file.before else "other"
+
+
+def _finish_unit(unit: list[FileRecord], record: RunRecord, log: DecisionLog, resolve: Resolve) -> list[str]:
+    """Write what is not written yet of a unit; return its files if that cannot be done."""
+    states = {file.path: _state(file, resolve) for file in unit}
+    is_forward = "other" not in states.values()
+    try:
+        edits = [
+            replayed(file, record, log, resolve, is_forward=is_forward)
+            for file in unit
+            if states[file.path] == ("before" if is_forward else "after")
+        ]
+        for edit in sorted(edits, key=_order):
+            apply(edit, log.scratch)
+    except (ChangedOnDisk, UnreadableInput):
+        return [file.path for file in unit]
+    return [] if is_forward else [file.path for file in unit]
+
+
+def replayed(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolve, *, is_forward: bool) -> FileEdit:
+    """Return the edit that brings a file from before a run to after it, or back.
+
+    Raises:
+        UnreadableInput: the log no longer has the bytes.
+    """
+    path, place = file.path, resolve(file.path)
+    held = read_if_there(path, place)
+    decisions = [log.unpack(one) for one in record.decisions if path in (one.path, one.to)]
+    splices = [splice for one in decisions for splice in one.splices if splice.path == path]
+    data = held or b""
+    for splice in splices if is_forward else map(invert, reversed(splices)):
+        data = data[: splice.at] + splice.after + data[splice.at + len(splice.before) :]
+    wanted = file.after if is_forward else file.before
+    after = None if wanted is None else data
+    if (after if after is None else hash_of(after)) != wanted:
+        raise UnreadableInput(f"the log no longer tells what {path} was")
+    return make_edit(path, place, held, after, mode=file.mode, prune=0 if is_forward else file.made)
+
+
+def invert(splice: Splice) -> Splice:
+    """Return the splice that takes another back."""
+    return Splice(splice.path, splice.at, splice.after, splice.before)
+
+
+#: Seconds to wait for another process that writes.
+LONG_PATIENCE = 60.0
+#: Given the path of a file that changed since, the changes to make to it now.
+Replan = Callable[[str], "Sequence[Change]"]
+_REPLANS = 3
+
+
+class IndexFollower(Protocol):
+    """The index, as far as it follows what is written."""
+
+    def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Index files that were just written; return sentences about what failed."""
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Index whatever changed; return sentences about what failed."""
+
+
+class Writer:
+    """What the writing verbs share: notes to plan with, and plans carried out."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: IndexFollower,
+        *,
+        occasion: str | None = None,
+        on_written: Callable[[WrittenRun], object] | None = None,
+        agent_files: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._agent_files = agent_files
+        self._held: set[tuple[int, str]] = set()
+        self._notices: tuple[str, ...] = ()
+        self.occasion = occasion
+        self.on_written = on_written
+
+    def part_of(self, occasion: str) -> Writer:
+        """Return a writer whose runs are part of an occasion, which `undo` reverts together."""
+        other = copy(self)
+        other.occasion = occasion
+        return other
+
+    @contextmanager
+    def lock(self, *scopes: str, patience: float = LONG_PATIENCE) -> Iterator[None]:
+        """Hold the locks of the scopes that are about to be written, those that this thread does not hold already.
+
+        The vault's own lock is always held and taken first, the home's last: the vault's journal
+        records every run, and two runs cannot wait for each other.
+
+        Raises:
+            VaultNotFound: the home cannot be written.
+            VaultBusy: another process held a lock all the time.
+        """
+        try:
+            home = [self.prepare_home()] if "global" in scopes else []
+        except OSError as exc:
+            raise VaultNotFound(
+                f"the home {self._vault.home} cannot be written: {exc.strerror}",
+                "name another with --home or MEMORY_KB_HOME",
+            ) from exc
+        with ExitStack() as stack:
+            for lock in dict.fromkeys(
+                os.path.join(os.path.realpath(one), "lock") for one in (self._vault.machine, *home)
+            ):
+                mine = (threading.get_ident(), lock)
+                if mine not in self._held:
+                    stack.enter_context(hold_lock(Path(lock), patience))
+                    self._held.add(mine)
+                    stack.callback(self._held.remove, mine)
+            yield
+
+    def prepare_home(self) -> Path:
+        """Return the machine folder of the home, made and checked.
+
+        Raises:
+            OSError: it cannot be written to.
+        """
+        prepared = prepare_machine(self._vault.home / MACHINE, self._vault.environ, [self._vault.home])
+        self._notices += prepared.notices
+        return prepared.folder
+
+    def read(self, path: str) -> NoteText:
+        """Return a file to plan changes to.
+
+        Raises:
+            UnreadableInput: it cannot be read.
+        """
+        from memory_kb.store.files import read_note_text
+
+        return read_note_text(path, self._vault.resolve(path))
+
+    def run(
+        self,
+        verb: str,
+        plan: Sequence[Change],
+        *,
+        replan: Replan | None = None,
+        dry_run: bool = False,
+        allow_secret: bool = False,
+    ) -> RunReport:
+        """Carry out a plan as one run, or tell what it would change.
+
+        It takes the locks of what it writes to. A file that is no longer what the plan was made
+        against is planned anew by `replan`, once or twice more; without it, or when it changes
+        yet again, its changes become conflicts of the report and everything else goes on. A plan
+        that changes nothing is not recorded. A change that would bring a credential into the
+        vault, in a text, a field or the name of a file, becomes a conflict; `allow_secret` lets it
+        through.
+
+        Raises:
+            SecretRefused: every change of the plan would.
+            UnreadableInput: a file cannot be written; everything is as it was.
+            VaultBusy: another process has been writing for a minute.
+        """
+        from memory_kb.model import RunReport
+        from memory_kb.store.render_changes import diff, paths_of
+
+        if dry_run:
+            made = self._compose(plan, replan, allow_secret=allow_secret)
+            return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
+        if not plan:
+            return RunReport(None, verb)
+        with self.lock(*scopes_of(paths_of(plan))):
+            recovered = self.recover_held()
+            made = self._compose(plan, replan, allow_secret=allow_secret)
+            run = self._make_run(verb, made)
+            left = self.write(run)
+            unseen = self._index.look_into(edit.path for edit in run.edits)
+        notices, self._notices = self._notices, ()
+        return _report(verb, run, made, left, (*notices, *((recovered.sentence,) if recovered else ()), *unseen))
+
+    def killed_run(self) -> tuple[Problem, ...]:
+        """Return what is to be mended after a run that was killed while it wrote."""
+        from memory_kb.model import Problem
+
+        record = self.journal.unfinished()
+        if record is None:
+            return ()
+        what = (
+            "was killed while it wrote; the next run or `doctor --fix` completes it"
+            if record.is_ours
+            else "is unfinished and was not written by this machine; it is never completed"
+        )
+        message = f"run {record.head.run} ({record.head.verb}) {what}"
+        return (Problem(self.journal.file.name, 1, message),)
+
+    def recover(self) -> tuple[str, ...]:
+        """Complete or strike out a run that was killed; return what was done about it."""
+        if self.journal.unfinished() is None:
+            return ()
+        with self.lock():
+            recovered = self.recover_held()
+        return (*((recovered.sentence,) if recovered else ()), *self._index.catch_up())
+
+    def writable(self, path: str) -> Path:
+        """Return the file that a run writes for a path.
+
+        Raises:
+            UnreadableInput: no run may write there.
+        """
+        from memory_kb.store.targets import explain_unsafe, find_target
+
+        if explain_unsafe(self._vault, path) is None:
+            return self._vault.resolve(path)
+        return find_target(self._vault, path, self._agent_files())
+
+    def _compose(self, plan: Sequence[Change], replan: Replan | None, *, allow_secret: bool) -> Composition:
+        from memory_kb.store.files import read_if_there
+        from memory_kb.store.render_changes import compose, paths_of
+
+        for _ in range(_REPLANS):
+            made = compose(plan, {path: read_if_there(path, self.writable(path)) for path in paths_of(plan)})
+            if not made.stale or replan is None:
+                break
+            plan = [
+                change
+                for path in dict.fromkeys(change.path for change in plan)
+                for change in _planned_anew(path, plan, made, replan)
+            ]
+        return made if allow_secret else self._without_secrets(plan, made)
+
+    def _without_secrets(self, plan: Sequence[Change], made: Composition) -> Composition:
+        """Return what a plan comes to without the changes that would bring in a credential."""
+        from memory_kb.errors import SecretRefused
+        from memory_kb.model import Conflict
+        from memory_kb.store.new_secrets import find_new_secrets
+
+        found = find_new_secrets(made)
+        if not found:
+            return made
+        refused = {id(one.change) for one in found}
+        kept = [change for change in plan if id(change) not in refused]
+        if not kept:
+            raise SecretRefused(found[0].finding.described)
+        conflicts = tuple(
+            Conflict(
+                one.change.path,
+                one.change.entry_id,
+                one.change.reason,
+                str(SecretRefused(one.finding.described)),
+                SecretRefused.code,
+            )
+            for one in found
+        )
+        rest = self._compose(kept, None, allow_secret=False)
+        return replace(rest, conflicts=(*rest.conflicts, *conflicts))
+
+    def _make_run(self, verb: str, made: Composition) -> Run:
+        import uuid
+
+        from memory_kb.credentials import find_secret, redact
+        from memory_kb.store.files import mode_of
+        from memory_kb.store.journal import Decision
+        from memory_kb.vault import count_day_folders
+
+        is_clean = find_secret("\n".join(step.change.reason for step in made.steps)) is None
+        changes = tuple(
+            Decision(
+                step.change.word,
+                step.change.path,
+                step.change.reason if is_clean else redact(step.change.reason).text,
+                step.change.entry_id,
+                step.change.to,
+                step.splices,
+            )
+            for step in made.steps
+        )
+        edits = tuple(
+            make_edit(
+                file.path,
+                self.writable(file.path),
+                file.before,
+                file.after,
+                mode=mode_of(self._vault.resolve(file.like)) if file.like else None,
+                prune=count_day_folders(file.path),
+            )
+            for file in made.files
+        )
+        return Run(
+            uuid.uuid4().hex[:8], self._vault.timestamp(), verb, changes, edits, made.units, occasion=self.occasion
+        )
+
+    def write(self, run: Run) -> tuple[str, ...]:
+
+        if not run.edits:
+            return ()
+        try:
+            left = carry_out(run, self.journal)
+        except KeyboardInterrupt:
+            self._tell_written(run, (), is_whole=False)
+            raise
+        self._tell_written(run, left, is_whole=True)
+        return left
+
+    def _tell_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
+        from memory_kb.model import WrittenRun
+
+        files = tuple(edit.path for edit in run.edits if edit.path not in left)
+        if self.on_written and files:
+            self.on_written(WrittenRun(run.run, run.verb, files, run.undoes, run.occasion, is_whole))
+
+    @property
+    def journal(self) -> DecisionLog:
+        from memory_kb.store.journal import DecisionLog
+
+        return DecisionLog(self._vault.machine / "log", self._vault.seal)
+
+    def recover_held(self) -> Recovered | None:
+        """Complete or strike out a run that was killed; the vault's lock is held."""
+        log = self.journal
+        record = log.unfinished()
+        if record is None:
+            return None
+        with self.lock(*scopes_of(file.path for file in record.head.files)):
+            return recover(log, self.writable)
+
+
+def _planned_anew(path: str, plan: Sequence[Change], made: Composition, replan: Replan) -> Sequence[Change]:
+    """Return the changes to one file, planned anew if it changed; they stay if that cannot be done."""
+    if path in made.stale:
+        try:
+            return replan(path)
+        except MemoryKBError:
+            pass
+    return [change for change in plan if change.path == path]
+
+
+def scopes_of(paths: Iterable[str]) -> set[str]:
+    """Return the scopes whose lock is needed to write to some files.
+
+    Example:
+        >>> scopes_of(["~global/rules/a.md"])
+        {'global'}
+    """
+    return {"global" if path.startswith(GLOBAL_PREFIX) else "project" for path in paths}
+
+
+def _views(made: Composition, left: Sequence[str] = ()) -> tuple[ChangeView, ...]:
+    from memory_kb.model import ChangeView
+
+    steps = (step.change for step in made.steps if step.change.path not in left and step.change.to not in left)
+    return tuple(ChangeView(change.word, change.path, change.entry_id, change.reason, change.to) for change in steps)
+
+
+def _report(verb: str, run: Run, made: Composition, left: Sequence[str], notices: tuple[str, ...]) -> RunReport:
+    from memory_kb.model import Conflict, RunReport
+
+    late = tuple(
+        Conflict(
+            step.change.path,
+            step.change.entry_id,
+            step.change.reason,
+            f"{step.change.path} was changed by somebody else meanwhile",
+        )
+        for step in made.steps
+        if step.change.path in left or step.change.to in left
+    )
+    changes = _views(made, left)
+    return RunReport(run.run if changes else None, verb, changes, (*made.conflicts, *late), notices=notices)

@@ -1,0 +1,374 @@
+"""Roots, scopes, settings, clock, locks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import VaultBusy, VaultNotFound
+from memory_kb.model import Location, Region
+from memory_kb.plainfiles import open_plain
+from memory_kb.settings import Settings
+from memory_kb.trust import NO_SEAL, Seal
+
+MACHINE = ".memory-kb"
+GLOBAL_PREFIX = "~global/"
+#: `~/MEMORY.md`, which belongs to the default home without lying in it.
+HOME_NOTE = "~global/~/MEMORY.md"
+
+#: A file in the machine folder of a plain folder of notes.
+PLAIN_MARK = "plain-folder"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MARKERS = ("config.yaml", "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
+_TOP_NOTES = ("MEMORY.md", "institutional.md")
+_STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
+
+
+class Root(NamedTuple):
+    """A folder whose Markdown files are notes.
+
+    `prefix` goes before their paths in all output.
+    """
+
+    prefix: str
+    folder: Path
+    top_notes: tuple[Path, ...] = ()
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Vault:
+    """A project's vault and the global home that is searched with it, its settings and its clock.
+
+    Attributes:
+        folder: what `--vault` names; paths in output are relative to it.
+        memory: `folder/memory`, or None for a plain folder of notes.
+        home: the global home, which need not exist.
+        machine: the folder of what belongs to this machine alone.
+        home_note: `~/MEMORY.md`, where the home is the default one.
+        seal: marks the runs and the index that this machine made.
+        settings: what the configuration files and the environment say.
+        warnings: what is wrong with the configuration files.
+        environ: the environment that settings and keys are read from.
+        clock: returns the present moment, with a time zone.
+        cited: the folder of the files that notes cite; None for `folder`.
+        named: the folder and the home as the caller named them, to open the vault again.
+    """
+
+    folder: Path
+    memory: Path | None
+    home: Path
+    machine: Path
+    home_note: Path | None = None
+    seal: Seal = NO_SEAL
+    settings: Settings = field(default_factory=Settings)
+    warnings: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    clock: Callable[[], datetime] = _utc_now
+    cited: Path | None = None
+    named: tuple[str, str | None] = ("", None)
+
+    @property
+    def config_file(self) -> Path:
+        """The configuration file of the vault itself, which need not exist."""
+        return (self.memory or self.folder / MACHINE) / "config.yaml"
+
+    @property
+    def project(self) -> Path:
+        """The folder of the files that notes cite; a vault of the past cites those of today."""
+        return self.cited or self.folder
+
+    @property
+    def session(self) -> str | None:
+        """The session that the caller is in, if the environment names it."""
+        return self.environ.get("MEMORY_KB_SESSION") or None
+
+    def today(self) -> date:
+        """Return the present day in UTC."""
+        return self.clock().astimezone(UTC).date()
+
+    def timestamp(self) -> str:
+        """Return the present moment as logs store it."""
+        return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def folder_of(self, place: Location) -> str:
+        """Return the folder of a scope as a path in output, with a slash at its end."""
+        return self.show(self.scope_folder(place.scope, place.job, place.task) / "x").removesuffix("x")
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """The project's notes and the global ones, unless both are one folder."""
+        top = tuple(self.folder / name for name in _TOP_NOTES) if self.memory else ()
+        project = Root("memory/", self.memory, top) if self.memory else Root("", self.folder)
+        if self.home in (self.folder, self.memory):
+            return (project,)
+        is_apart = self.home_note is not None and self.home_note.parent != self.folder
+        return project, Root(GLOBAL_PREFIX, self.home, (self.home_note,) if self.home_note and is_apart else ())
+
+    def resolve(self, path: str) -> Path:
+        """Return the file that a path in output stands for."""
+        if path == HOME_NOTE and self.home_note:
+            return self.home_note
+        root, inner = (
+            (self.home, path.removeprefix(GLOBAL_PREFIX)) if path.startswith(GLOBAL_PREFIX) else (self.folder, path)
+        )
+        file = root / inner
+        if "\\x" in inner and not file.exists():
+            # A name that is not UTF-8, which output spells with its bytes in hexadecimal.
+            raw = re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), inner.encode())
+            return root / os.fsdecode(raw)
+        return file
+
+    def scope_folder(self, scope: str, job: str | None = None, task: str | None = None) -> Path:
+        """Return the folder that holds the entries of a scope."""
+        if scope == "global":
+            return self.home
+        base = self.memory or self.folder
+        if job is not None:
+            base = base / "jobs" / job
+        if task is not None:
+            base = base / "tasks" / task
+        return base
+
+    def regions_of(self, place: Location) -> tuple[Region, ...] | None:
+        """Return where the notes of a scope lie and of those around it; None for everywhere.
+
+        The notes of other jobs are not among them.
+        """
+        if self.memory is None or self.home in (self.folder, self.memory):
+            return None
+        jobs = self.memory / "jobs"
+        mine = (Region(f"memory/jobs/{place.job}/", str(jobs / place.job), is_deep=True),) if place.job else ()
+        return (
+            Region("", str(self.folder)),
+            Region("memory/", str(self.memory), is_deep=True, without="memory/jobs/"),
+            Region("memory/jobs/", str(jobs)),
+            *mine,
+            Region(GLOBAL_PREFIX, str(self.home), is_deep=True),
+        )
+
+    def show(self, file: Path) -> str:
+        """Return the path in output of a file of this vault."""
+        roots = [root for root in (self.folder, self.home) if file.is_relative_to(root)]
+        deepest = max(roots, key=lambda root: len(root.parts))
+        return ("" if deepest == self.folder else GLOBAL_PREFIX) + file.relative_to(deepest).as_posix()
+
+
+def count_day_folders(path: str) -> int:
+    """Return how many folders around a file were made for the episodes of a day, and are of no use without them.
+
+    Example:
+        >>> [count_day_folders(path) for path in ("memory/jobs/a/episodes/2026-03-24/x.md", "memory/episodes/2026-03-24/x.md", "rules/x.md")]
+        [2, 1, 0]
+    """
+    *outer, kind, day, _ = ("", "", *path.split("/"))
+    if kind != "episodes" or not _DAY.fullmatch(day):
+        return 0
+    return 2 if "jobs" in outer else 1
+
+
+def is_memory_folder(folder: Path) -> bool:
+    """Tell whether a folder has the inside of a vault.
+
+    A machine folder counts, unless it says that it belongs to a plain folder of notes: reading
+    `notes/memory` by itself must not change what `notes` is.
+    """
+    if not folder.is_dir():
+        return False
+    has_machine = (folder / MACHINE).is_dir() and not (folder / MACHINE / PLAIN_MARK).exists()
+    return has_machine or any((folder / marker).exists() for marker in _MARKERS)
+
+
+def find_vault(
+    folder: str | os.PathLike[str] | None,
+    home: str | os.PathLike[str] | None,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+) -> Vault:
+    """Locate the vault.
+
+    That is the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`.
+
+    Raises:
+        VaultNotFound: there is none.
+    """
+    if folder is not None and not os.fspath(folder):
+        raise VaultNotFound("the name of the vault is empty", "is a variable unset?")
+    named = folder or environ.get("MEMORY_KB_VAULT")
+    try:
+        place = _named_folder(Path(named).expanduser()) if named else _enclosing_folder(cwd)
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise VaultNotFound(
+            f"the vault {str(named)[:80]} cannot be opened: {getattr(exc, 'strerror', None) or exc}"
+        ) from exc
+    memory = place / "memory"
+    is_memory = is_memory_folder(memory)
+    named_home = home or environ.get("MEMORY_KB_HOME")
+    default_home = Path(environ.get("HOME") or "~").expanduser() / ".memory"
+    home_folder = Path(named_home).expanduser().absolute() if named_home else default_home
+    return Vault(
+        folder=place,
+        memory=memory if is_memory else None,
+        home=Path(os.path.realpath(home_folder)),
+        machine=(memory if is_memory else place) / MACHINE,
+        home_note=None if named_home else default_home.parent / "MEMORY.md",
+    )
+
+
+def _named_folder(folder: Path) -> Path:
+    place = Path(os.path.realpath(folder))
+    if not place.is_dir():
+        if place.exists():
+            raise VaultNotFound(
+                f"the vault {folder} is not a folder", f"name the folder it is in: --vault {folder.parent}"
+            )
+        raise VaultNotFound(f"the vault {folder} does not exist", f"`memory-kb init {folder}` makes a new one")
+    return place.parent if _is_inside(place) else place
+
+
+def _is_inside(place: Path) -> bool:
+    """Tell whether a folder is the `memory/` of a vault.
+
+    The other case is the folder that holds it.
+    """
+    has_marker = any((place / marker).exists() for marker in _MARKERS)
+    return place.name == "memory" and has_marker and not is_memory_folder(place / "memory")
+
+
+def _enclosing_folder(cwd: Path) -> Path:
+    for place in (cwd, *cwd.parents):
+        if _is_inside(place):
+            return place.parent
+        if is_memory_folder(place / "memory") or (place / MACHINE).is_dir():
+            return _named_folder(place)
+    raise VaultNotFound(
+        f"there is no vault in {cwd} or any folder above it",
+        "`memory-kb init` makes one here; `--vault DIR` names one elsewhere, any folder of Markdown files will do",
+    )
+
+
+class Enclosing(NamedTuple):
+    """The vault that a folder lies in, and whether it lies among its notes."""
+
+    folder: Path
+    is_among_notes: bool
+
+
+def find_enclosing(folder: Path) -> Enclosing | None:
+    """Return the vault that a folder lies in, unless it is that of the folder itself."""
+    if is_memory_folder(folder / "memory"):
+        return None
+    for place in (folder, *folder.parents):
+        if _is_inside(place):
+            return Enclosing(place.parent, is_among_notes=True)
+        if place != folder and (is_memory_folder(place / "memory") or (place / MACHINE).is_dir()):
+            return Enclosing(place, is_among_notes=False)
+    return None
+
+
+def locate(path: str, *, is_memory: bool) -> Location:
+    """Tell the scope and learning type of a file from its path alone.
+
+    Example:
+        >>> locate("memory/jobs/api/tasks/t1/learnings/a.md", is_memory=True)
+        Location(scope='task', job='api', task='t1', learning_type='task')
+        >>> locate("~global/institutional.md", is_memory=True).learning_type
+        'institutional'
+        >>> locate("memory/jobs/api/x.md", is_memory=False).scope
+        'project'
+    """
+    is_global = path.startswith(GLOBAL_PREFIX)
+    if not is_memory and not is_global:
+        return Location()
+    parts = path.split("/")
+    learning_type = "task"
+    if parts[-1] == "institutional.md":
+        learning_type = "institutional"
+    elif parts[-1] == "proxy.md" or "proxy-tasks" in parts[:-1]:
+        learning_type = "proxy"
+    if is_global:
+        return Location("global", learning_type=learning_type)
+    if parts[:2] != ["memory", "jobs"] or len(parts) < 4:
+        return Location("project", learning_type=learning_type)
+    if parts[3] == "tasks" and len(parts) > 5:
+        return Location("task", parts[2], parts[4], learning_type)
+    return Location("job", parts[2], learning_type=learning_type)
+
+
+def default_status(path: str, *, is_memory: bool) -> str:
+    """Return the status of an entry that names none.
+
+    It is its folder's, else active.
+
+    Example:
+        >>> default_status("memory/review/a.md", is_memory=True), default_status("archive/a.md", is_memory=False)
+        ('proposed', 'active')
+    """
+    if not is_memory and not path.startswith(GLOBAL_PREFIX):
+        return "active"
+    return next((_STATUS_FOLDERS[part] for part in path.split("/")[:-1] if part in _STATUS_FOLDERS), "active")
+
+
+def working_folder() -> Path:
+    """Return the working folder, or the root where it was deleted under us."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
+
+
+#: Most holders are done in a few milliseconds; those that are not are asked less and less often.
+_FIRST_POLL_SECONDS, _POLL_SECONDS = 0.001, 0.02
+#: A wait shorter than this is not worth a word.
+_SILENT_SECONDS = 1.0
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock file at `path`, waiting up to `wait` seconds for another process.
+
+    Raises:
+        VaultBusy: somebody else held it all that time.
+    """
+    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        started = time.monotonic()
+        told, pause = False, _FIRST_POLL_SECONDS
+        while not _try_lock(descriptor):
+            waited = time.monotonic() - started
+            if waited >= wait:
+                raise VaultBusy(str(path), wait)
+            if on_wait and not told and waited > _SILENT_SECONDS:
+                on_wait()
+                told = True
+            time.sleep(pause)
+            pause = min(_POLL_SECONDS, 1.5 * pause)
+        yield
+    finally:
+        os.close(descriptor)

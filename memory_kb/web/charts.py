@@ -1,0 +1,242 @@
+"""Curves, bars, diffs, dates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from memory_kb.model import Parts
+from memory_kb.search.scoring import age_in_days, prominence
+from memory_kb.settings import Ranking
+
+WIDTH, HEIGHT = 320.0, 120.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
+_STEPS = 48
+_LONGEST_DAYS = 3_650
+
+
+class Aged(NamedTuple):
+    """What the prominence of an entry depends on; `seen` is the day that its age counts from."""
+
+    importance: float
+    reinforced: int
+    status: str
+    seen: date | None
+    created: date | None = None
+
+
+class Tick(NamedTuple):
+    """A mark on an axis: where, and what is written there."""
+
+    place: float
+    label: str
+
+
+class Curve(NamedTuple):
+    """A drawing of `WIDTH` by `HEIGHT`.
+
+    Attributes:
+        past: the line up to today, as the data of an SVG path; `future` is what follows.
+        unused: the line it would have had without being reinforced, or "".
+        now: today on the x axis; `height` is the value today on the y axis.
+        value: the prominence today.
+        sentence: what is to be seen, in words.
+    """
+
+    past: str
+    future: str
+    unused: str
+    now: float
+    height: float
+    value: float
+    days: tuple[Tick, ...]
+    values: tuple[Tick, ...]
+    sentence: str
+
+
+def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
+    """Return prominence from the day an entry was last reinforced, or made, to two half-lives from now.
+
+    Example:
+        >>> aged = Aged(0.5, 3, "active", date(2026, 1, 1), date(2025, 12, 1))
+        >>> curve = draw_curve(aged, date(2026, 4, 1), Ranking())
+        >>> curve.value, curve.sentence
+        (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
+    """
+    seen = entry.seen and min(entry.seen, today)
+    begin = min(filter(None, (seen, entry.created)), default=today)
+    begin = max(begin, (seen or today) - timedelta(days=_LONGEST_DAYS), today - timedelta(days=_LONGEST_DAYS))
+    ahead = max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days)))
+    end = today + timedelta(days=ahead)
+
+    def value_on(day: date, since: date | None, count: int) -> float:
+        return prominence(
+            entry.importance, age_in_days(since.isoformat() if since else None, day), count, entry.status, ranking
+        )
+
+    start = max(seen or begin, begin)
+    has_other = entry.reinforced > 0 and entry.created is not None and begin < end
+    highest = (
+        max(value_on(start, seen, entry.reinforced), value_on(begin, entry.created, 0) if has_other else 0.0, 1e-9)
+        * 1.08
+    )
+    span = max(1, (end - begin).days)
+
+    def place(day: date, value: float) -> tuple[float, float]:
+        x = _LEFT + (day - begin).days / span * (WIDTH - _LEFT - _RIGHT)
+        return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    def line(first: date, last: date, since: date | None, count: int) -> str:
+        length = (last - first).days
+        days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
+        return "M" + " L".join("{} {}".format(*place(day, value_on(day, since, count))) for day in days)
+
+    value = value_on(today, seen, entry.reinforced)
+    now, height = place(today, value)
+    return Curve(
+        past=line(start, today, seen, entry.reinforced),
+        future=line(today, end, seen, entry.reinforced),
+        unused=line(begin, end, entry.created, 0) if has_other else "",
+        now=now,
+        height=height,
+        value=value,
+        days=(Tick(_LEFT, _short(begin)), Tick(now, "today"), Tick(WIDTH - _RIGHT, _short(end))),
+        values=tuple(Tick(place(today, share * highest)[1], f"{share * highest:.2g}") for share in (0.0, 0.5, 1.0)),
+        sentence=_describe(entry, seen, today, value, value_on, ranking),
+    )
+
+
+def _describe(entry: Aged, seen: date | None, today: date, value: float, value_on: object, ranking: Ranking) -> str:
+    assert callable(value_on)
+    if entry.status == "retired":
+        return "It is retired, so it does not surface by itself."
+    if seen is None:
+        return f"Prominence is {value:.2f}; it has no date, so it does not age."
+    later = today + timedelta(days=round(ranking.half_life_days))
+    was = f"it was {value_on(seen, seen, entry.reinforced):.2f} on {seen} and " if seen < today else ""
+    return f"Prominence is {value:.2f} today; {was}will be {value_on(later, seen, entry.reinforced):.2f} on {later} unless it is used."
+
+
+def _short(day: date) -> str:
+    return f"{day:%Y-%m}"
+
+
+class Bar(NamedTuple):
+    """A factor of a score as a bar: `share` of its full length, from 0 to 1."""
+
+    name: str
+    value: str
+    share: float
+
+
+class DiffLine(NamedTuple):
+    """A line of a unified diff and what it is: `added`, `removed`, `place`, `file` or `same`."""
+
+    text: str
+    kind: str
+
+
+def make_bars(parts: Parts) -> tuple[Bar, ...]:
+    """Return the factors of a score as bars.
+
+    Example:
+        >>> [(bar.name, bar.value, bar.share) for bar in make_bars(Parts(0.5, None, 0.5, 1.0, 1.2))]
+        [('words', '0.50', 0.5), ('relevance', '0.50', 0.5), ('prominence', '1.00', 0.5), ('scope', '1.2', 0.8)]
+    """
+    told = (("words", parts.bm25), ("meaning", parts.vector), ("relevance", parts.relevance))
+    bars = [Bar(name, f"{value:.2f}", _share(value)) for name, value in told if value is not None]
+    # Prominence has no end: each doubling of it takes less of what is left.
+    prominence = Bar("prominence", f"{parts.prominence:.2f}", _share(parts.prominence / (1 + parts.prominence)))
+    return (*bars, prominence, Bar("scope", f"{parts.scope:g}", _share(parts.scope / 1.5)))
+
+
+def _share(value: float) -> float:
+    return round(min(1.0, max(0.0, value)), 4)
+
+
+def read_diff(diff: str) -> Iterator[DiffLine]:
+    """Yield the lines of a unified diff with their kinds.
+
+    Example:
+        >>> [line.kind for line in read_diff("--- a\\n+++ b\\n@@ -1 +1 @@\\n-x\\n+y\\n z")]
+        ['file', 'file', 'place', 'removed', 'added', 'same']
+    """
+    kinds = (("--- ", "file"), ("+++ ", "file"), ("@@", "place"), ("+", "added"), ("-", "removed"))
+    for line in diff.splitlines():
+        yield DiffLine(line, next((kind for start, kind in kinds if line.startswith(start)), "same"))
+
+
+def entry_address(entry_id: str, path: str | None = None, line: int | None = None, page: str = "/entry") -> str:
+    """Return the address of an entry; its place tells it from others with the same id.
+
+    Example:
+        >>> entry_address("a b", "x.md", 3)
+        '/entry?id=a+b&at=x.md%3A3'
+    """
+    pairs = {"id": entry_id} | ({"at": f"{path}:{line or 1}"} if path else {})
+    return f"{page}?{urlencode(pairs)}"
+
+
+def show_time(moment: datetime | str | None) -> str:
+    """Return a moment as a person reads it, in the time of this machine.
+
+    Example:
+        >>> show_time("soon"), show_time(None)
+        ('soon', '')
+    """
+    if moment is None:
+        return ""
+    try:
+        found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    except ValueError:
+        return str(moment)
+    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return f"{aware.astimezone():%Y-%m-%d %H:%M}"
+
+
+def show_value(value: object) -> str:
+    """Return a value of frontmatter in words.
+
+    Example:
+        >>> show_value(["a", {"to": "b", "relation": "c"}]), show_value(True), show_value(date(2026, 3, 1))
+        ('a, to b, relation c', 'yes', '2026-03-01')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {show_value(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(show_value, value))
+    return "" if value is None else value.isoformat() if isinstance(value, date) else str(value)
+
+
+def count(number: int, word: str, plural: str | None = None) -> str:
+    """Return a number of things in words.
+
+    Example:
+        >>> count(1, "entry", "entries"), count(2_000, "entry", "entries")
+        ('1 entry', '2,000 entries')
+    """
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
+def _editor_address(file: str, line: int) -> str:
+    return f"vscode://file{quote(file if file.startswith('/') else '/' + file)}:{line}"
+
+
+def _obsidian_address(file: str) -> str:
+    return f"obsidian://open?path={quote(file, safe='')}"
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "bars": make_bars,
+    "diff_lines": read_diff,
+    "entry_address": entry_address,
+    "time": show_time,
+    "value": show_value,
+    "count": count,
+    "editor_address": _editor_address,
+    "obsidian_address": _obsidian_address,
+}

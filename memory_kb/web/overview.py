@@ -1,0 +1,105 @@
+"""Health, link graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.responses import JSONResponse, Response
+
+from memory_kb.errors import UnknownEntry
+from memory_kb.git.browsing import Upkeep
+from memory_kb.index.listing import LinkMap, take_around, take_busiest
+from memory_kb.kb import KnowledgeBase
+from memory_kb.model import KINDS, SCOPES, Problem, RunView, Stats, Status
+from memory_kb.web.charts import entry_address
+from memory_kb.web.site import Asked, Desk, Parameters, one, read_asked
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+_RUNS, _PROBLEMS = 15, 300
+
+
+class Health(NamedTuple):
+    """What can be told at once."""
+
+    status: Status
+    stats: Stats
+    upkeep: Upkeep
+    runs: tuple[RunView, ...]
+    warnings: tuple[str, ...]
+
+
+async def show_health(desk: Desk, request: Request) -> Response:
+    """How fresh the index is, what it holds, what was done and what it cost."""
+
+    def look(kb: KnowledgeBase) -> Health:
+        return Health(kb.status(), kb.stats(), kb.upkeep(), kb.runs()[:_RUNS], tuple(kb.vault.warnings))
+
+    return desk.page(request, "health.html", health=await desk.study(look), said=one(request.query_params, "said"))
+
+
+async def show_findings(desk: Desk, request: Request) -> Response:
+    """What is to be mended; with `deep`, the index is held against the notes too, which takes longer."""
+
+    def look(kb: KnowledgeBase) -> tuple[Problem, ...]:
+        return kb.doctor().problems if one(request.query_params, "deep") else kb.lint()
+
+    found = await desk.study(look)
+    return desk.page(
+        request,
+        "findings.html",
+        findings=found[:_PROBLEMS],
+        total=len(found),
+        is_deep=bool(one(request.query_params, "deep")),
+    )
+
+
+#: So many entries can still be told apart.
+_MOST = 120
+_STEPS = 2
+
+
+async def show_graph(desk: Desk, request: Request) -> Response:
+    """What hangs together with what: around one entry, or where most links meet."""
+    asked, center = read_asked(request.query_params), one(request.query_params, "id", 1_000)
+    links = await _choose(desk, asked, request.query_params)
+    return desk.page(request, "graph.html", asked=asked, links=links, center=center, kinds=tuple(KINDS), scopes=SCOPES)
+
+
+async def send_graph(desk: Desk, request: Request) -> Response:
+    """The same as data, for whoever draws it."""
+    links = await _choose(desk, read_asked(request.query_params), request.query_params)
+    nodes = [
+        {"id": node.key, "name": node.title, "kind": node.kind, "scope": node.scope, "status": node.status,
+         "href": entry_address(node.id, node.path, node.line)}
+        for node in links.nodes
+    ]  # fmt: skip
+    return JSONResponse(
+        {
+            "nodes": nodes,
+            "links": [
+                {"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in links.edges
+            ],
+        }
+    )
+
+
+async def _choose(desk: Desk, asked: Asked, parameters: Parameters) -> LinkMap:
+    links = await desk.keep("names", lambda kb: kb.link_map())
+    wanted, at = one(parameters, "id", 1_000), one(parameters, "at", 1_000)
+    if wanted:
+        path = at.rpartition(":")[0]
+        fitting = [node.key for node in links.nodes if node.id == wanted and path in ("", node.path)]
+        key = fitting[0] if fitting else links.names.get(wanted.casefold())
+        if key is None:
+            raise UnknownEntry(wanted)
+        return take_around(links, key, _STEPS, _MOST)
+    chosen = {
+        node.key
+        for node in links.nodes
+        if node.kind in (asked.kind or (node.kind,)) and node.scope in (asked.scope or (node.scope,))
+    }
+    return take_busiest(links, _MOST, chosen if asked.kind or asked.scope else None)

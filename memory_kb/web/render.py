@@ -1,0 +1,209 @@
+"""Notes as HTML that holds nothing but text, structure and checked links."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from memory_kb.markdown.links import WIKILINK, find_wikilinks
+from memory_kb.markdown.scanner import normal_heading
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+_SCHEMES = ("http", "https", "mailto")
+_BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
+_PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|tiff?|webp)\Z", re.IGNORECASE)
+_SIZE = re.compile(r"\d+(?:x\d+)?\Z")
+_NOTE = re.compile(r"\.md$", re.IGNORECASE)
+#: Longer texts are shown as they are written.
+MAX_CHARACTERS = 400_000
+
+
+class Place(NamedTuple):
+    """Where a text stands, and what links in it may lead to.
+
+    `leads` tells whether there is an entry of that name; None where it is not known.
+    """
+
+    path: str
+    leads: Callable[[str], bool] | None = None
+
+
+def render(text: str, place: Place) -> str:
+    """Return the HTML of a note; raw HTML stands there as text, pictures as links, headings one level lower.
+
+    Example:
+        >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", Place("a.md"))
+        '<h2 id="at-a-b">A &lt;b&gt;</h2>\\n<p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>\\n'
+    """
+    return str(_parser().render(text, {"place": place}))
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable(["table", "strikethrough"])
+    parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
+    parser.inline.ruler.before("link", "wikilink", _read_wikilink)
+    parser.core.ruler.push("places", _name_places)
+    rules = (
+        ("link_open", _open_link),
+        ("image", _show_image),
+        ("attachment", _show_attachment),
+        ("heading_open", _lower),
+        ("heading_close", _lower),
+    )
+    for name, rule in rules:
+        parser.add_render_rule(name, rule)
+    return parser
+
+
+def _is_harmless(address: str) -> bool:
+    """Tell whether an address may be linked to.
+
+    Example:
+        >>> [_is_harmless(one) for one in ("https://a.b", "b.md#x", "java\\tscript:x", "data:text/html,x", "//evil.example")]
+        [True, True, False, False, False]
+    """
+    bare = re.sub(r"[\x00-\x20]", "", unquote(address))
+    try:
+        parts = urlsplit(bare)
+    except ValueError:
+        return False
+    return parts.scheme.lower() in _SCHEMES if parts.scheme else not parts.netloc and not bare.startswith(("//", "\\"))
+
+
+def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
+    is_embed = state.src.startswith("![[", state.pos)
+    if not is_embed and not state.src.startswith("[[", state.pos):
+        return False
+    found = WIKILINK.match(state.src, state.pos + is_embed, state.posMax)
+    if found is None or not found[1].strip() or _is_in_comment(state.src, state.pos):
+        return False
+    if not silent:
+        target, anchor = found[1].strip(), (found[2] or "").strip()
+        shown = (found[3] or "").lstrip("\\").removeprefix("|").strip()
+        shown = "" if is_embed and _SIZE.match(shown) else shown
+        if any(link.is_attachment for link in find_wikilinks(f"[[{target}]]")):
+            state.push(
+                "attachment", "", 0
+            ).content = f"{'picture' if _PICTURE.search(target) else 'file'}: {shown or target}"
+        else:
+            opening = state.push("link_open", "a", 1)
+            opening.attrs = {
+                "href": f"/go?{urlencode({'to': target})}{_fragment(anchor[1:])}",
+                "class": "wiki embed" if is_embed else "wiki",
+            }
+            opening.meta = {"target": target}
+            state.push("text", "", 0).content = shown or f"{target}{anchor}"
+            state.push("link_close", "a", -1)
+    state.pos = found.end()
+    return True
+
+
+def _is_in_comment(text: str, place: int) -> bool:
+    start = text.rfind("<!--", 0, place)
+    return start >= 0 and 0 <= text.find("-->", start) > place
+
+
+def name_place(anchor: str) -> str:
+    """Return what a heading or `^block` is called within a page; no other part of it is called so.
+
+    Example:
+        >>> name_place("Part#Why we **wait**"), name_place("^Rb1")
+        ('at-why-we-wait', 'at-^rb1')
+    """
+    last = anchor.rpartition("#")[2].strip()
+    return f"at-{last.casefold() if last.startswith('^') else normal_heading(last).replace(' ', '-')}"
+
+
+def _fragment(anchor: str) -> str:
+    return f"#{quote(name_place(anchor))}" if anchor.strip() else ""
+
+
+def _name_places(state: StateCore) -> None:
+    """Name the headings and blocks of a text, so that links lead to them; the ids of blocks are not shown."""
+    for number, token in enumerate(state.tokens):
+        if token.type != "inline" or number == 0:
+            continue
+        opening = state.tokens[number - 1]
+        if opening.type == "heading_open":
+            opening.attrSet("id", name_place(token.content.replace("#", " ")))
+            continue
+        found, last = _BLOCK.search(token.content), token.children[-1] if token.children else None
+        if found and last and last.type == "text" and last.content.rstrip().endswith(f"^{found[1]}"):
+            last.content = last.content.rstrip()[: -len(found[1]) - 1].rstrip()
+            # The paragraph of an item in a tight list is not drawn.
+            holder = state.tokens[number - 2] if opening.hidden and number > 1 else opening
+            holder.attrSet("id", name_place(f"^{found[1]}"))
+
+
+def _open_link(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
+    token, place = tokens[number], env["place"]
+    target = token.meta.get("target")
+    if target is not None:
+        if place.leads is not None and not place.leads(target):
+            token.attrs |= {"class": f"{token.attrs['class']} missing", "title": "no entry is called that yet"}
+    else:
+        token.attrs = _attributes(str(token.attrs.get("href", "")), place.path) | (
+            {"title": token.attrs["title"]} if "title" in token.attrs else {}
+        )
+    return str(renderer.renderToken(tokens, number, options, env))
+
+
+def _attributes(address: str, path: str) -> dict[str, str | int | float]:
+    """Return the attributes of a link as written in a note: elsewhere, or to a note beside it.
+
+    Example:
+        >>> _attributes("../rules/b.md#x", "memory/learnings/a.md")
+        {'href': '/entry?id=memory%2Frules%2Fb.md#at-x'}
+    """
+    parts = urlsplit(address)
+    if parts.scheme:
+        return {"href": address, "rel": "noopener noreferrer", "class": "away"}
+    if not parts.path:
+        return {"href": _fragment(unquote(parts.fragment)) or "#"}
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(parts.path)))
+    query = {"id": target} if _NOTE.search(target) else {"to": posixpath.basename(target)}
+    return {"href": f"/{'entry' if 'id' in query else 'go'}?{urlencode(query)}{_fragment(unquote(parts.fragment))}"}
+
+
+def _show_image(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
+    from markdown_it.common.utils import escapeHtml
+
+    token = tokens[number]
+    address, shown = str(token.attrs.get("src", "")), renderer.renderInlineAsText(token.children, options, env)
+    label = escapeHtml(f"picture: {shown or address}")
+    if urlsplit(address).scheme in ("http", "https"):
+        return f'<a href="{escapeHtml(address)}" rel="noopener noreferrer" class="away">{label}</a>'
+    return f'<span class="picture">{label}</span>'
+
+
+def _show_attachment(
+    _renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, _env: MutableMapping[str, Any]
+) -> str:
+    from markdown_it.common.utils import escapeHtml
+
+    return f'<span class="picture">{escapeHtml(tokens[number].content)}</span>'
+
+
+def _lower(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
+    token = tokens[number]
+    token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+    return str(renderer.renderToken(tokens, number, options, env))

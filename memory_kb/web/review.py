@@ -1,0 +1,66 @@
+"""The pages of the review queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup
+
+from memory_kb.errors import UsageError
+from memory_kb.kb import KnowledgeBase
+from memory_kb.learning.review import ReviewItem, ReviewView
+from memory_kb.web.entries import read_wanted
+from memory_kb.web.render import Place, render
+from memory_kb.web.site import PAGE_SIZE, Desk, one, read_asked, see_other
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+class Waiting(NamedTuple):
+    """A page of the queue; `chosen` is the one to be judged first."""
+
+    items: tuple[ReviewItem, ...]
+    total: int
+
+
+async def show_review(desk: Desk, request: Request) -> Response:
+    """What waits for a judgment."""
+    asked = read_asked(request.query_params)
+    items = await desk.keep("review", lambda kb: kb.review.list())
+    first = (asked.page - 1) * PAGE_SIZE
+    return desk.page(
+        request, "review.html", asked=asked, waiting=Waiting(items[first : first + PAGE_SIZE], len(items)),
+        pages=-(-len(items) // PAGE_SIZE), said=one(request.query_params, "said"), run=one(request.query_params, "run"),
+    )  # fmt: skip
+
+
+async def show_item(desk: Desk, request: Request) -> Response:
+    """One that waits, with its text and what each judgment would write."""
+    wanted = read_wanted(request.query_params)
+
+    def look(kb: KnowledgeBase) -> tuple[ReviewView, str]:
+        view = kb.review.show(wanted.name(kb))
+        return view, kb.review.reject(wanted.name(kb), dry_run=True).diff
+
+    view, rejection = await desk.study(look)
+    text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
+    body = Markup(render(text, Place(view.item.path)))  # noqa: S704 - the renderer escapes
+    return desk.page(
+        request, "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted
+    )
+
+
+async def judge(desk: Desk, request: Request) -> Response:
+    """Approve or reject one that waits."""
+    fields = await desk.form(request)
+    wanted, judgment, reason = read_wanted(fields), one(fields, "judgment"), one(fields, "reason", 1_000).strip()
+    if judgment == "approve":
+        run = await desk.write(lambda kb: kb.review.approve(wanted.name(kb)))
+    elif judgment == "reject":
+        run = await desk.write(lambda kb: kb.review.reject(wanted.name(kb), reason=reason or None))
+    else:
+        raise UsageError("a judgment is to approve or to reject")
+    said = "conflict" if run.conflicts else judgment if run.changes else "same"
+    return see_other(f"/review?said={said}{f'&run={run.run}' if run.run else ''}")

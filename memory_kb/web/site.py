@@ -1,0 +1,387 @@
+"""Work, answers, parameters."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hmac
+import secrets
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import parse_qs, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from memory_kb import __version__
+from memory_kb.errors import (
+    AmbiguousId,
+    ChangedOnDisk,
+    MemoryKBError,
+    UnknownEntry,
+    UnreadableInput,
+    UsageError,
+    VaultBusy,
+)
+from memory_kb.kb import KnowledgeBase
+from memory_kb.model import FilterWords
+from memory_kb.serving.workers import Address, Lane, Lanes
+from memory_kb.text import printable
+from memory_kb.web.charts import FILTERS
+from memory_kb.web.live import Live
+
+PAGE_SIZE = 50
+_MAX_QUERY, _MAX_WORD, _MAX_WORDS = 4_000, 300, 40
+#: More pages than any vault has.
+_MAX_PAGE = 100_000
+_LISTS = ("kind", "scope", "status")
+
+
+class Parameters(Protocol):
+    """The parameters of an address, several of which may have one name."""
+
+    def getlist(self, key: str) -> list[str]:
+        """Return all values of a name."""
+
+
+class Asked(NamedTuple):
+    """A search or a list as the address asks for it.
+
+    `since` is a day as written; `page` counts from 1.
+    """
+
+    query: str = ""
+    kind: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    tag: str = ""
+    since: str = ""
+    order: str = "newest"
+    page: int = 1
+
+    @property
+    def filters(self) -> FilterWords:
+        """The filters in the words of the verbs.
+
+        Raises:
+            UsageError: the day is none.
+        """
+        words: FilterWords = {"kind": self.kind, "scope": self.scope, "status": self.status}
+        if self.tag:
+            words["tag"] = [one for one in (part.strip().removeprefix("#") for part in self.tag.split(",")) if one]
+        if self.since:
+            words["since"] = read_day(self.since)
+        return words
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything but the query narrows the answer."""
+        return bool(self.kind or self.scope or self.status or self.tag or self.since)
+
+    def address(self, path: str, **other: object) -> str:
+        """Return the address of this search at a path, some of it exchanged.
+
+        Example:
+            >>> Asked("a b", ("rule",), page=3).address("/browse", page=4)
+            '/browse?q=a+b&kind=rule&page=4'
+        """
+        pairs: list[tuple[str, object]] = [("q", self.query)]
+        pairs += [(name, word) for name in _LISTS for word in getattr(self, name)]
+        pairs += [
+            ("tag", self.tag),
+            ("since", self.since),
+            ("order", self.order if self.order != "newest" else ""),
+            ("page", self.page),
+        ]
+        kept = [(name, other.get(name, value)) for name, value in pairs]
+        kept = [(name, value) for name, value in kept if value and (name, value) != ("page", 1)]
+        return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def read_asked(parameters: Parameters) -> Asked:
+    """Return what the parameters of an address ask for.
+
+    Example:
+        >>> from starlette.datastructures import QueryParams
+        >>> read_asked(QueryParams("q=flaky&kind=rule&kind=&page=two")).kind
+        ('rule',)
+    """
+    page = one(parameters, "page")
+    return Asked(
+        query=one(parameters, "q", _MAX_QUERY),
+        kind=_several(parameters.getlist("kind")),
+        scope=_several(parameters.getlist("scope")),
+        status=_several(parameters.getlist("status")),
+        tag=one(parameters, "tag").strip(),
+        since=one(parameters, "since").strip(),
+        order=one(parameters, "order") or "newest",
+        page=min(_MAX_PAGE, max(1, int(page))) if page.isascii() and page.isdecimal() else 1,
+    )
+
+
+def one(parameters: Parameters, name: str, longest: int = _MAX_WORD) -> str:
+    """Return the last value of a name, or nothing, as text that can be printed."""
+    found = parameters.getlist(name)
+    return printable(found[-1][:longest]).replace("\0", "") if found else ""
+
+
+def read_day(text: str) -> date:
+    """Return a day.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text[:40]!r} is no day", "write it as 2026-03-01") from None
+
+
+def _several(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(printable(word[:_MAX_WORD]) for word in words if word))[:_MAX_WORDS]
+
+
+class Fields:
+    """The fields of a form, read like the parameters of an address."""
+
+    def __init__(self, values: Mapping[str, list[str]]) -> None:
+        self._values = values
+
+    def getlist(self, key: str) -> list[str]:
+        """Return all values of a name."""
+        return self._values.get(key, [])
+
+
+_T = TypeVar("_T")
+Handler = Callable[["Desk", Request], Awaitable[Response]]
+_FOLDER = Path(__file__).parent
+STATIC = _FOLDER / "static"
+_STATUS: dict[type[MemoryKBError], int] = {
+    UnreadableInput: 404,
+    AmbiguousId: 409,
+    ChangedOnDisk: 409,
+    UsageError: 400,
+    VaultBusy: 503,
+}
+
+
+class House(NamedTuple):
+    """What the pages know of where they are.
+
+    Attributes:
+        name: of the vault.
+        is_local: whether only this machine can reach the page, so that it may speak of its files.
+        editor: the command that opens a file, from the environment of whoever started it.
+    """
+
+    name: str
+    is_local: bool
+    editor: str | None
+
+
+class BadForm(Exception):
+    """A form that did not come from a page of this server as it runs now; `fields` is what it says."""
+
+    def __init__(self, fields: Fields) -> None:
+        super().__init__("a form without the mark of this page")
+        self.fields = fields
+
+
+class Desk:
+    """What all handlers share."""
+
+    def __init__(self, address: Address, house: House) -> None:
+        self.house = house
+        self._lanes = Lanes(address)
+        #: For what takes longer than a person types.
+        self._slow = Lane(address, "memory-kb looks around")
+        self.live = Live(lambda: self.read(lambda kb: kb.generation))
+        self._mark = secrets.token_urlsafe(24)
+        self._kept: dict[str, tuple[int, Any]] = {}
+        self._drawing = Environment(
+            loader=FileSystemLoader(_FOLDER / "templates"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=StrictUndefined,
+        )
+        self._drawing.filters.update(FILTERS)
+        self._drawing.globals.update(house=house, version=__version__, asset=_asset)
+
+    async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Read something that is quickly read."""
+        return await _do(self._lanes.reading, _trusting(work))
+
+    async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Read something that takes its time, beside what is quickly read."""
+        return await _do(self._slow, _trusting(work))
+
+    async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Write something, after what is being written."""
+        try:
+            return await _do(self._lanes.writing, work)
+        finally:
+            self.live.look()
+
+    async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
+        """Return what some reading gives, the same as before while the index stays as it is."""
+        lane = self._lanes.reading if is_quick else self._slow
+        return await _do(lane, _trusting(self._keeping(name, work)))
+
+    def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
+        def look(kb: KnowledgeBase) -> _T:
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != kb.generation:
+                made = work(kb)
+                kept = self._kept[name] = (kb.generation, made)
+            found: _T = kept[1]
+            return found
+
+        return look
+
+    def warm(self) -> None:
+        """Open the vault, and look at what takes its time, before anybody asks."""
+        self._lanes.reading.submit(_trusting(lambda kb: kb.generation))
+        self._slow.submit(_trusting(self._keeping("names", lambda kb: kb.link_map())))
+        self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
+
+    def close(self, patience: float) -> None:
+        """Begin nothing more, and wait for what is being written."""
+        self._slow.close(0.0)
+        self._lanes.close(patience)
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        **values: Any,
+    ) -> Response:
+        """Draw a page, or only its part where the page itself asks for that."""
+        values.setdefault("asked", Asked())
+        is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
+        text = self._drawing.get_template(template).render(
+            request=request, mark=self._mark, is_part=is_part, here=_here(request), **values
+        )
+        return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
+
+    async def form(self, request: Request) -> Fields:
+        """Return the fields of a form that came from one of our pages.
+
+        Raises:
+            BadForm: it did not, or from one of a server that ended since.
+            UsageError: it is no form.
+        """
+        if (
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/x-www-form-urlencoded"
+        ):
+            raise UsageError("this address takes a form of the page, and nothing else")
+        try:
+            values = parse_qs(
+                (await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200
+            )
+        except (ValueError, ClientDisconnect):
+            raise UsageError("that is more than a form of this page holds") from None
+        fields = Fields(values)
+        if not hmac.compare_digest((fields.getlist("mark") or [""])[-1].encode(), self._mark.encode()):
+            raise BadForm(fields)
+        return fields
+
+    def handle(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return a handler whose errors become pages."""
+
+        @functools.wraps(handler)
+        async def handling(request: Request) -> Response:
+            try:
+                return await handler(self, request)
+            except MemoryKBError as exc:
+                return self.explain(request, exc)
+            except BadForm:
+                return self.refuse(request)
+            except ClientDisconnect:
+                return Response(status_code=400)
+            except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told on a page
+                traceback.print_exception(exc, file=sys.stderr)
+                sentence = f"memory-kb failed by a mistake of its own ({type(exc).__name__}); nothing is lost."
+                return self.page(
+                    request,
+                    "error.html",
+                    status=500,
+                    title="A mistake of ours",
+                    sentence=sentence,
+                    hint=None,
+                    choices=(),
+                )
+
+        return handling
+
+    def explain(self, request: Request, error: MemoryKBError) -> Response:
+        """Draw an error."""
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
+        titles = {404: "Nothing there", 409: "Not clear", 400: "Not understood", 503: "Busy"}
+        choices = error.candidates if isinstance(error, AmbiguousId) else ()
+        hint = None if isinstance(error, UnknownEntry | AmbiguousId) else error.hint
+        return self.page(
+            request,
+            "error.html",
+            status=status,
+            title=titles.get(status, "That did not work"),
+            sentence=str(error),
+            hint=hint,
+            choices=choices,
+        )
+
+    def refuse(self, request: Request) -> Response:
+        """Draw that a form was not from here."""
+        sentence = "This form did not come from a page of this server, or the server was started anew since. Nothing was written."
+        return self.page(
+            request, "error.html", status=403, title="Not written", sentence=sentence, hint="go back, load the page again, and send it once more",
+            choices=(),
+        )  # fmt: skip
+
+
+def see_other(address: str) -> Response:
+    """Send the browser on after a form, so that loading again sends nothing again."""
+    return RedirectResponse(address, 303)
+
+
+def _here(request: Request) -> str:
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def _asset(name: str) -> str:
+    return f"/static/{name}?v={_stamp(name)}"
+
+
+@functools.cache
+def _stamp(name: str) -> str:
+    from memory_kb.text import hash_of
+
+    return hash_of((STATIC / name).read_bytes())[:10]
+
+
+def _trusting(work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
+    def trusting(kb: KnowledgeBase) -> _T:
+        kb.trust_watcher()
+        try:
+            return work(kb)
+        except UnknownEntry:
+            # It may have been made a moment ago.
+            kb.trust_watcher(is_trusted=False)
+            return work(kb)
+
+    return trusting
+
+
+async def _do(lane: Lane, work: Callable[[KnowledgeBase], _T]) -> _T:
+    """Wait for some work of a lane; what is asked for and no longer wanted is not begun."""
+    return await asyncio.wrap_future(lane.submit(work))

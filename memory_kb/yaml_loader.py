@@ -1,0 +1,217 @@
+"""YAML within bounds, for frontmatter and settings, into plain JSON values.
+
+PyYAML does the parsing, through libyaml where it is installed. On top of its safe loader: dates
+and clock times stay the strings people wrote, an unknown `!tag` is ignored, `<<` merges nothing,
+and a block whose aliases multiply into something huge is refused before it is expanded.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.text import as_read
+
+if TYPE_CHECKING:
+    import yaml
+
+
+#: Characters of one block, and values in it, that we are ready to look at.
+MAX_BLOCK = 65_536
+
+
+MAX_VALUES = 10_000
+
+
+MAX_DEPTH = 50
+
+
+#: Characters of a block that is remembered for a while once it is read.
+_SHORT = 2_000
+
+
+# What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
+_NESTING = re.compile(r"[\[{]|(?:[-?][ \t]+){2}")
+
+
+_MANY_NESTINGS = 2 * MAX_DEPTH
+
+
+_MAX_BITS = 1_024
+
+
+_DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
+
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
+
+
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$"
+)
+
+
+class InvalidBlock(Exception):
+    """A block that is not a usable YAML mapping.
+
+    `line` counts from 0 within the block.
+    """
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class _Budget(NamedTuple):
+    """The number of values a block was made of so far.
+
+    One list is shared by the whole walk.
+    """
+
+    spent: list[int]
+
+
+@functools.cache
+def yaml_loader() -> type[yaml.SafeLoader]:
+    """Return the safe loader class for frontmatter and configuration.
+
+    All of it is read with this one.
+    """
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class NoteLoader(base):  # type: ignore[misc]
+        """The safe loader without YAML 1.1's surprises."""
+
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            """Leave `<<` alone: merges of merges multiply."""
+
+    def ignore_tag(loader: Any, _suffix: str, node: yaml.Node) -> object:
+        if isinstance(node, yaml.MappingNode):
+            return loader.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        return loader.construct_scalar(node)
+
+    NoteLoader.yaml_implicit_resolvers = {
+        first: [(tag, shape) for tag, shape in resolvers if tag.rpartition(":")[2] not in _DROPPED_TAGS]
+        for first, resolvers in base.yaml_implicit_resolvers.items()
+    }
+    NoteLoader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+    NoteLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+    NoteLoader.add_multi_constructor("", ignore_tag)
+    return NoteLoader
+
+
+def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
+    """Parse a YAML mapping into JSON values.
+
+    A file that is all YAML may be `scale` times as large as a block of frontmatter.
+
+    Raises:
+        InvalidBlock: it is not YAML, not a mapping, or too large.
+
+    Example:
+        >>> load_mapping("id: x\\ncreated_at: 2026-03-01\\ntags: [a, 12:30]")
+        {'id': 'x', 'created_at': '2026-03-01', 'tags': ['a', '12:30']}
+    """
+    if len(block) > MAX_BLOCK * scale:
+        raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK * scale:,} characters")
+    if len(block) > _SHORT:
+        return _parse(block, scale)
+    return {key: _copy(value) for key, value in _parse_again(block, scale).items()}
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _parse(block: str, scale: int) -> dict[str, Any]:
+    import yaml
+
+    try:
+        _check_depth(block)
+        value = yaml.load(block, yaml_loader())  # noqa: S506 - built on the safe loader
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+        raise InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0) from exc
+    except InvalidBlock:
+        raise
+    except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags
+        raise InvalidBlock(f"the frontmatter is not valid YAML: {exc}") from exc
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidBlock("the frontmatter is not a mapping of keys to values")
+    budget = _Budget([MAX_VALUES * (1 - scale)])
+    return {_plain_key(key): _plain_value(item, budget, 1) for key, item in value.items()}
+
+
+def _check_depth(block: str) -> None:
+    """Refuse a block that is nested too deeply.
+
+    This comes before anything recursive reads it.
+    """
+    if sum(1 for _ in itertools.islice(_NESTING.finditer(block), _MANY_NESTINGS + 1)) <= _MANY_NESTINGS:
+        return
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(block, yaml_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise InvalidBlock(
+                f"the frontmatter is nested deeper than {MAX_DEPTH} levels",
+                event.start_mark.line if event.start_mark else 0,
+            )
+
+
+def _plain_key(key: object) -> str:
+    return (
+        _plain_text(key)
+        if isinstance(key, str)
+        else _plain_text(str(_plain_number(key) if isinstance(key, int) else key))
+    )
+
+
+def _plain_number(number: int) -> int | str:
+    """Return a number that can be printed.
+
+    One that is beyond all use becomes its hexadecimal digits.
+    """
+    return number if number.bit_length() <= _MAX_BITS else hex(number)[:40] + "…"
+
+
+def _plain_text(text: str) -> str:
+    return as_read(text)
+
+
+def _plain_value(value: object, budget: _Budget, depth: int) -> Any:
+    """Copy a YAML value into what JSON can hold, stopping at a bomb."""
+    budget.spent[0] += 1
+    if budget.spent[0] > MAX_VALUES or depth > MAX_DEPTH:
+        raise InvalidBlock(f"the frontmatter expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
+    if isinstance(value, str):
+        return _plain_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _plain_number(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {_plain_key(key): _plain_value(item, budget, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain_value(item, budget, depth + 1) for item in value]
+    return _plain_text(str(value))
+
+
+# A block is read to plan a change of it, as the change leaves it, and by the index soon after.
+_parse_again = functools.lru_cache(maxsize=512)(_parse)
