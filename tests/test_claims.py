@@ -253,6 +253,7 @@ def test_global_entries_cite_nothing(project: Path, open_kb: Open, home: Path) -
     assert "Far." in kb.context("far").text
 
 
+@pytest.mark.slow
 def test_the_commands(project: Path, run: Run) -> None:
     suggested = run("--vault", project, "cite", "note")
     assert suggested.stdout == "src/a.py#L4-L7\n"

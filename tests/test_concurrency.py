@@ -133,6 +133,7 @@ with KnowledgeBase.open(folder) as kb:
 """
 
 
+@pytest.mark.slow
 def test_changes_between_the_statements_of_a_search_do_not_disturb_it(
     vault: Vault, open_kb: Open, start: Start
 ) -> None:
@@ -174,6 +175,7 @@ with KnowledgeBase.open(folder) as kb:
 """
 
 
+@pytest.mark.slow
 def test_everybody_at_once_loses_nothing(vault: Vault, open_kb: Open, home: Path, start: Start, tmp_path: Path) -> None:
     folder = vault(notes(400))
     open_kb(folder).sync()

@@ -152,6 +152,7 @@ def test_killing_the_first_indexing_leaves_what_was_committed(sandbox: Sandbox) 
     sandbox.assert_equals_rebuild()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("index",), ("index", "--rebuild")], ids=["sync", "rebuild"])
 def test_killing_an_indexing_leaves_the_old_answers_or_the_new_ones(
     sandbox: Sandbox, arguments: tuple[str, ...]
@@ -178,6 +179,7 @@ def test_killing_an_indexing_leaves_the_old_answers_or_the_new_ones(
     sandbox.assert_equals_rebuild()
 
 
+@pytest.mark.slow
 def test_killing_learn_leaves_whole_files_and_no_half_entry(sandbox: Sandbox) -> None:
     sandbox.publish(1)
     sandbox.finish("index")
@@ -203,6 +205,7 @@ def test_killing_learn_leaves_whole_files_and_no_half_entry(sandbox: Sandbox) ->
     sandbox.assert_equals_rebuild()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_indexing_with_130_and_no_traceback(sandbox: Sandbox) -> None:
     sandbox.publish(1)
     seconds, _ = sandbox.finish("index")

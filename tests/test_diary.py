@@ -149,6 +149,7 @@ def test_the_diary_is_exported_in_its_own_shape(vault: MakeVault, run: Run) -> N
     ]
 
 
+@pytest.mark.slow
 def test_the_commands(folder: Path, run: Run, open_kb: Open) -> None:
     put_session(open_kb(folder), DEPLOY)
     assert "would create" in run("--vault", folder, "reflect", DEPLOY, "--dry-run").stderr

@@ -61,6 +61,7 @@ def _without_ids(text: str) -> str:
     return _SECONDS.sub(" 0.00 s", _RANDOM.sub(lambda found: "xxxxxxxx-xxxx" if found[1] else "xxxxxxxx", text))
 
 
+@pytest.mark.slow
 def test_readme_transcripts_are_what_happens(sample: Path) -> None:
     readme = REPOSITORY / "README.md"
     text = readme.read_text(encoding="utf-8")

@@ -214,6 +214,7 @@ def test_pruning_keeps_what_is_in_use_or_was_lately(tmp_path: Path, open_with: O
     assert_every_vector_is_its_text(kb, fake)
 
 
+@pytest.mark.slow
 def test_what_the_command_says(tmp_path: Path, run: Run, fake: FakeProvider, home: Path) -> None:
     folder = write_files(tmp_path / "vault", NOTES)
     variables = environment(fake, home)
@@ -236,6 +237,7 @@ def test_what_the_command_says(tmp_path: Path, run: Run, fake: FakeProvider, hom
     assert "note: the server at 127.0.0.1" in done.stderr
 
 
+@pytest.mark.slow
 def test_watching_embeds_what_is_saved(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
     folder = write_files(tmp_path / "vault", NOTES)
     said: list[str] = []

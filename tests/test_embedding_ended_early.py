@@ -47,6 +47,7 @@ def test_half_of_the_batches_failing_loses_nothing_of_the_rest(
     assert_every_vector_is_its_text(kb, fake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on_where_it_was(
     sent: int, tmp_path: Path, open_with: Open, fake: FakeProvider, home: Path

@@ -184,6 +184,7 @@ def test_two_processes_take_two_numbers(folder: Path, home: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_commands(folder: Path, run: Run, tmp_path: Path) -> None:
     vault = ("--vault", folder)
     assert run(*vault, "ledger", "list").stderr.strip() == "No agent has a ledger yet."

@@ -75,6 +75,7 @@ def put_back(saved: Path, place: Path) -> Path:
     return Path(shutil.copytree(saved, place))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", [do_plan, undo])
 def test_a_run_killed_at_any_step_is_completed_or_never_was(tmp_path: Path, verb: Callable[[Path], None]) -> None:
     start = make(tmp_path / "place")
@@ -226,6 +227,7 @@ def test_two_processes_that_write_one_file_lose_nothing(tmp_path: Path) -> None:
     assert not (place / "vault/memory/log").exists()
 
 
+@pytest.mark.slow
 def test_processes_killed_at_random_moments(tmp_path: Path) -> None:
     place = make(tmp_path)
     log = place / "vault/memory/.memory-kb/log/decisions.jsonl"

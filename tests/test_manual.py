@@ -17,6 +17,7 @@ from manual import agrees, play, read_steps, renewed
 PAGES = [page for page in sorted((REPOSITORY / "docs").glob("*.md")) if read_steps(page.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("sh") and shutil.which("git")), reason="needs a shell and git")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_a_page_says_is_what_happens(page: Path, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_ctrl_c_ends_it_cleanly(project: Path, home: Path) -> None:
         assert server.stderr and "Traceback" not in server.stderr.read()
 
 
+@pytest.mark.slow
 def test_it_ends_with_the_process_that_started_it(project: Path, home: Path) -> None:
     """Somebody else may hold the other end of its input."""
     reading, writing = os.pipe()
@@ -134,6 +135,7 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_of_several_servers_one_watches_and_the_next_takes_over(
     project: Path, home: Path, open_kb: Callable[[Path], KnowledgeBase]
 ) -> None:

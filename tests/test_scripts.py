@@ -203,6 +203,7 @@ def test_eval_of_nothing_says_so(tmp_path: Path, home: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_bench_has_all_rows(home: Path) -> None:
     report = json.loads(run_script("bench", "--files", "12", "--runs", "1", "--json", home=home).stdout)
     rows = report["rows"]

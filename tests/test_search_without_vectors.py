@@ -53,6 +53,7 @@ def test_a_provider_that_fails_leaves_a_text_search(
     assert kb.search("topic7 elsewhere").degraded == ()
 
 
+@pytest.mark.slow
 def test_a_provider_that_hangs_holds_no_search_up(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
     kb = open_with(write_files(tmp_path / "vault", NOTES))
     kb.sync()

@@ -147,6 +147,7 @@ def test_only_closing_leaves_the_rest_for_later(place: Path) -> None:
     assert any(step.runs for step in end(place).steps)
 
 
+@pytest.mark.slow
 def test_a_process_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) -> None:
     whole = make(tmp_path / "whole")
     end(whole)

@@ -130,6 +130,7 @@ def crowd(folder: Path, home: Path, roles: str) -> Iterator[Crowd]:
         people.kill_all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [False, True], ids=["all live", "some are killed"])
 def test_many_processes_at_one_vault_lose_nothing(
     vault: MakeVault, open_kb: Open, home: Path, tmp_path: Path, kills: bool
@@ -306,6 +307,7 @@ class Editor:
             time.sleep(self.rng.choice([0, 0, 0, 0.01, 0.05, 0.4]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 @pytest.mark.parametrize("means", ["events", "polling"])
 def test_a_watch_comes_out_of_a_storm_with_what_a_rebuild_makes(

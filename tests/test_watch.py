@@ -96,6 +96,7 @@ def by_rename(file: Path, text: str) -> None:
 SAVES = [Path.write_text, truncate, replace, syncthing, vim, sed, recreate, by_rename]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("save", [pytest.param(save, id=save.__name__) for save in SAVES])
 def test_a_saved_note_is_found(
     vault: MakeVault, open_kb: Open, save: Callable[[Path, str], None], means: bool | None, tmp_path: Path
@@ -163,6 +164,7 @@ FOUND = ["MEMORY.md", "~global/g.md"] + [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_home", [False, True], ids=["home appears", "home is there"])
 def test_whatever_happens_to_folders_is_followed(
     vault: MakeVault, open_kb: Open, home: Path, means: bool | None, has_home: bool, tmp_path: Path
@@ -207,6 +209,7 @@ def test_a_checkout_is_one_batch(vault: MakeVault, open_kb: Open) -> None:
     assert watching.batches() == [(900, 0, 0)]
 
 
+@pytest.mark.slow
 def test_a_trickle_of_saves_waits_for_no_quiet(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/config.yaml": "watch: {debounce: 0.5}\n"})
     with Watching(open_kb(folder)) as watching:
@@ -246,6 +249,7 @@ def test_of_two_watchers_one_indexes(vault: MakeVault, open_kb: Open, tmp_path: 
 # -- what is watched is replaced -----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_vault_that_is_moved_away_is_waited_for(vault: MakeVault, open_kb: Open, means: bool | None) -> None:
     folder = vault({"memory/a.md": "zebra\n", "memory/b.md": "zebra\n", "memory/config.yaml": ""})
     for source in (folder, folder / "memory"):
@@ -353,6 +357,7 @@ def full(self: object, *_: object, **__: object) -> None:
     raise InvalidSettings("the index cannot be written: database or disk is full")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_once_and_tried_again(
     vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

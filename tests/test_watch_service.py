@@ -249,6 +249,7 @@ class Deaf:
     def close(self) -> None: ...
 
 
+@pytest.mark.slow
 def test_unannounced_changes_are_found_and_lead_to_polling(
     vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Year:
     return year
 
 
+@pytest.mark.slow
 def test_no_entry_is_lost(year: Year) -> None:
     there = {entry_id for _, entry_id in entries_of(year.folder)}
     assert year.learned <= there
