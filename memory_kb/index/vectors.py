@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import secrets
 import sqlite3
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -419,7 +418,7 @@ class VectorStore:
             sign if sign.isalnum() or sign in "-_." else "-"
             for sign in f"{space.provider}-{space.model}-{space.dimension}"
         )
-        return f"{name[:80]}-{secrets.token_hex(4)}"
+        return f"{name[:80]}-{os.urandom(4).hex()}"
 
     def _extend(self, shelf: Shelf, keys: Sequence[int], rows: bytes) -> Shelf:
         """Write rows behind those of a file, in the order of the keys.
