@@ -20,10 +20,22 @@ KEPT = [
     ("No, we use pnpm, not npm. Fix the login.", "preference", "We use pnpm, not npm."),
     ("Please keep in mind that staging runs Postgres 15.", "fact", "Staging runs Postgres 15."),
     ("I prefer small commits with one thought each.", "preference", "I prefer small commits with one thought each."),
-    ("By default, log in JSON to stderr please.", "preference", "By default, log in JSON to stderr."),
     ("Danke! Ab jetzt alle Preise in Cent speichern.", "policy", "Alle Preise in Cent speichern."),
     ("Désormais, écris les tests en français.", "policy", "Écris les tests en français."),
     ("今後は必ずテストを先に書いてください。", "policy", "必ずテストを先に書いてください。"),
+    ("以后提交信息一律用英文写,不要用中文写提交信息。", "policy", "提交信息一律用英文写,不要用中文写提交信息。"),
+    ("С этого момента пиши комментарии на английском.", "policy", "Пиши комментарии на английском."),
+    ("Recuerda que los tests usan Postgres 15.", "fact", "Los tests usan Postgres 15."),
+    ("give me commands with uv run, from now on", "policy", "Give me commands with uv run."),
+    ("recuerda que user_files tiene RLS en todo.", "fact", "user_files tiene RLS en todo."),
+    ("Fix the login, and remember that the CI has no Docker.", "fact", "The CI has no Docker."),
+    ("We should never run in mock mode in production.", "policy", "We should never run in mock mode in production."),
+    ("I'd like all branch names to start with 'wip/'.", "policy", "I'd like all branch names to start with 'wip/'."),
+    (
+        "I want a change to our style. From now on, follow a new convention. Put one blank line between imports.",
+        "policy",
+        "Put one blank line between imports.",
+    ),
 ]
 PASSED = [
     "Should we always use zod for validation?",
@@ -38,6 +50,11 @@ PASSED = [
     "<task-notification>Always use tabs in this file.</task-notification>",
     "Remember that the password is hunter2x9! for the admin.",
     "Remember, we are all here to help each other grow.",
+    "In the future, I'd like to add authentication to the agent.",
+    "From now on, please include them consistently.",
+    "I want to discuss a few things with you going forward.",
+    "Make sure all the tests in this folder pass.",
+    "Start the server with npm and open the page.",
 ]
 
 
@@ -52,6 +69,28 @@ def test_a_marked_sentence_is_kept_without_its_lead_in(
 @pytest.mark.parametrize("said", PASSED)
 def test_what_is_not_stated_is_not_kept(said: str, folder: Path, open_kb: Open) -> None:
     assert open_kb(folder).capture(said, session="s").kept == ()
+
+
+def test_what_the_agent_said_first_is_nobodys_statement(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    plan = "Always use four slashes for absolute paths."
+    kb.sessions.append(
+        [Event(role="assistant", content=f"I suggest: {plan}"), Event(role="user", content=plan)], session="s"
+    )
+    assert kb.capture(session="s").kept == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "By default the whole amount is selected.",
+        "Use a table instead of a list.",
+        "Always show all the options there are.",
+    ],
+)
+def test_what_may_describe_the_product_waits_for_review(said: str, folder: Path, open_kb: Open) -> None:
+    (kept,) = open_kb(folder).capture(said, session="s").kept
+    assert (kept.path or "").startswith("memory/review/")
 
 
 def test_a_request_to_write_it_down_keeps_the_sentence_it_points_at(folder: Path, open_kb: Open) -> None:
@@ -70,9 +109,30 @@ def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open)
     kb = open_kb(folder)
     (old,) = kb.capture("Always start function names with 'f_'.", session="a").kept
     (new,) = kb.capture("From now on, start all function names with 'fn_'.", session="b").kept
+    assert [hit.id for hit in kb.search("start function names").hits] == [new.id]
+    replaced = kb.show(old.id or "").metadata
+    assert replaced["status"] == "retired"
+    assert {"to": new.id, "relation": "superseded_by"} in replaced["links"]
+
+
+CHANGES = [
+    "Always start function names with 'a_'.",
+    "For function names, please start them with 'b_' from now on.",
+    "Start function argument names with 'x_'.",
+    "From now on, start function names with 'a_' again.",
+]
+
+
+@pytest.mark.parametrize("is_one_session", [True, False])
+def test_of_a_rule_that_was_changed_only_the_newest_is_left(is_one_session: bool, folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    for number, said in enumerate([CHANGES] if is_one_session else [[one] for one in CHANGES]):
+        kb.capture(said, session=f"s{number}")
     hits = kb.search("start function names").hits
-    assert [hit.id for hit in hits][:2] == [new.id, old.id]
-    assert {"to": new.id, "relation": "superseded_by"} in kb.show(old.id or "").metadata["links"]
+    assert {hit.text.strip() for hit in hits} == {
+        "Start function names with 'a_' again.",
+        "Start function argument names with 'x_'.",
+    }
 
 
 def test_bare_constraints_wait_for_review(folder: Path, open_kb: Open) -> None:

@@ -57,6 +57,10 @@ TERMINAL = "It fails, we never saw that:\n\n$ make test\nalways fails on main\n\
         pytest.param(TERMINAL, "It fails, we never saw that:\n\nUse tox instead of make.", id="terminal"),
         pytest.param("Ben wrote this in his message:\nAlways deploy on Friday.", "", id="words of somebody else"),
         pytest.param("You are a senior engineer. Always use tabs.", "", id="prompt for an agent"),
+        pytest.param(
+            "Do it so.\n\nKey Points to Remember:\n- Always use tabs.", "Do it so.", id="a document with headings"
+        ),
+        pytest.param("Two things:\nnever push to main", "Two things:\nnever push to main", id="a list of one's own"),
         pytest.param(wrap("Always use tabs.") + "\nGo on.", "Go on.", id="text of memory-kb"),
         pytest.param("x" * 200_000, "", id="a pasted book"),
         pytest.param("if a <b then c> d, use e", "if a <b then c> d, use e", id="signs that are no tags"),

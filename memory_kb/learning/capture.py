@@ -27,134 +27,153 @@ from memory_kb.text import has_cjk, shorten
 MIN_MESSAGE, MAX_MESSAGE = 20, 2_000
 _WORDS, _CJK = (3, 50), (6, 150)
 _TITLE = 80
-_I = re.IGNORECASE
-#: Words that only lead in to a statement; any number of them, in any order.
-_LEAD = re.compile(
-    r"(?:(?:and|also|but|so|ok(?:ay)?|oh|hey|hi|hmm*|well|yes|yeah|no|nope|right|great|good|nice|perfect|cool|sure|sorry|thanks?(?: you| a lot)?|"
-    r"thx|please|pls|btw|by the way|fyi|again|actually|just|finally|lastly|first(?:ly| off)?|second(?:ly)?|next|now|one (?:more|last) thing|note|"
-    r"important|reminder|attention|as a (?:rule|reminder)|in this (?:repo(?:sitory)?|project|codebase)|for this (?:repo(?:sitory)?|project|codebase)|"
-    r"i(?:'ve| have)? (?:already )?told you(?: (?:already|before|that))*|like i said|as i said|(?:can|could|would|will) you(?: please)?(?: also)?|"
-    r"i (?:want|need|would like|'d like)(?: you)? to|i'd like you to|you (?:should|must|need to|have to)|make sure (?:to|you|that you|that|we)|"
-    r"be sure to|und|also|bitte|danke|übrigens|achtung|wichtig|et|donc|alors|merci|svp|s'il (?:te|vous) plaît|au fait|attention|ちなみに|あと|なお|また)"
-    r"(?:[\s,:;!.–—-]+|(?<=[ぁ-ん])、?))+",
-    _I,
-)
+
+
+def _shape(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 class Marker(NamedTuple):
-    """A marker: what a sentence begins with, as what kind it is kept, and whether the marker itself is left out."""
+    """What a sentence begins with that is kept, and as what kind.
+
+    Attributes:
+        is_dropped: whether only what follows is kept.
+    """
 
     kind: str
     shape: re.Pattern[str]
     is_dropped: bool = False
 
 
-def _marker(kind: str, pattern: str, *, is_dropped: bool = False) -> Marker:
-    return Marker(kind, re.compile(pattern, _I), is_dropped)
-
-
-#: The one list of phrases by which a person's words are kept (English, German, French, Japanese).
-MARKERS = (
-    _marker(
-        "fact",
-        r"(?:remember|keep in mind|bear in mind|don't forget|do not forget|never forget|take note|note down|make a note|add a note|save a note|"
-        r"note for (?:the future|later|next time)|for (?:future|later) reference)(?: that| of that|:)\s+(?=\S)",
-        is_dropped=True,
-    ),
-    _marker(
-        "policy",
-        r"(?:from (?:now|here) on(?:wards?)?|going forward|in (?:the )?future|henceforth)\b[\s,:]*",
-        is_dropped=True,
-    ),
-    _marker(
-        "policy",
-        r"(?:we )?(?:always|never)\s+(?!mind\b|been\b|had\b|seen\b|heard\b|again\b|ever\b|knew\b|thought\b|got\b|\w+ed\b)(?=\w)",
-    ),
-    _marker(
-        "policy", r"when(?:ever)? \w+ing [^,.]{2,50}, (?:i(?:'d like| want| would like) you to|please|always|never)\b"
-    ),
-    _marker("policy", r"(?:don't|do not|dont) ever\s"),
-    _marker("policy", r"(?:we|our team) only\s+(?!had\b|\w+ed\b)(?=\w)"),
-    _marker(
-        "policy",
-        r"only (?:ever )?(?:use|commit|push|deploy|merge|release|run|write|edit|call|import|log|test)\b(?!.*\b(?:this|that) one\b)",
-    ),
-    _marker(
-        "preference",
-        r"(?:we|i|our team) (?:use|prefer|write|run|name|call|deploy|test|keep|build|pin|store)s? (?=.*(?:,? not |\binstead of\b|\brather than\b|\bover\b))",
-    ),
-    _marker("preference", r"i (?:(?:would|'d) )?prefer\b|i'd prefer\b|we prefer\b|my preference is\b"),
-    _marker("preference", r"(?:prefer|use|call|name|write) (?=.*\b(?:instead of|rather than)\b)"),
-    _marker("preference", r"by default,? (?=\w)"),
-    _marker("fact", r"(?:merke? dir|denk daran|vergiss nicht|beachte)[,:]? (?:dass |bitte )?", is_dropped=True),
-    _marker(
-        "policy", r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\b[\s,:]*", is_dropped=True
-    ),
-    _marker("policy", r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )"),
-    _marker("preference", r"(?:wir (?:nutzen|verwenden|benutzen|nehmen)|ich bevorzuge)\b"),
-    _marker("fact", r"(?:souviens-toi|rappelle-toi|n'oublie pas|retiens|note)[,:]? (?:que |qu')", is_dropped=True),
-    _marker("policy", r"(?:désormais|dorénavant|à partir de maintenant|à l'avenir)\b[\s,:]*", is_dropped=True),
-    _marker("policy", r"(?:toujours|jamais)\b|(?:on|nous|ne|n')\s?(?:\w+ ){1,3}(?:toujours|jamais)\b"),
-    _marker("preference", r"(?:(?:on|nous) (?:utilise|utilisons)|je préfère)\b"),
-    _marker("policy", r"(?:今後は?|これからは?)、?(?=.)", is_dropped=True),
-    _marker("policy", r"(?:常に|必ず|絶対に)(?=.)"),
-    _marker("fact", r"(?=.*(?:覚えておいて|忘れないで))"),
+#: Words that only lead in to a statement; any number of them, in any order.
+_LEAD = _shape(
+    r"(?:(?:and|also|but|so|ok(?:ay)?|oh|hey|hi|hmm*|well|yes|yeah|no|nope|right|great|good|nice|perfect|cool|sure|sorry|thx|please|pls|btw|fyi|again|"
+    r"thanks?(?: you| a lot)?|by the way|actually|just|finally|lastly|next|now|then|note|important|reminder|attention|update|additionally|similarly|"
+    r"likewise|furthermore|moreover|besides|(?:first|second|third)(?:ly| off)?|one (?:more|last) thing|no matter what|as a (?:rule|reminder)|"
+    r"(?:in|for) (?:this|our|the) (?:repo(?:sitory)?|project|codebase)|i(?:'ve| have)? (?:already )?told you(?: (?:already|before|that))*|(?:like|as) i said|"
+    r"(?:can|could|would|will) you(?: please)?(?: also)?|(?:i|we)(?:'d| would)?(?: also| now)* (?:want|need|like) (?:you|us)(?: all)? to|"
+    r"you (?:should|must|need to|have to)|(?:make sure|be sure|ensure) (?:to|that you|that we|you|we|that)|remember to|start to|it's (?:very )?important (?:to|that (?:you|we))|"
+    r"(?:one|another|an?|the|our) (?:[\w'’-]+ ){1,9}?is to|get into the habit of|"
+    r"und|also|bitte|danke|übrigens|achtung|wichtig|et|donc|alors|merci|svp|s'il (?:te|vous) plaît|au fait|"
+    r"por favor|gracias|además|пожалуйста|спасибо|кстати|важно|ちなみに|あと|なお|また|请|谢谢|另外|顺便说一下)"
+    r"(?:[\s,:;!.–—-]+|[，、：！]|(?<=[ぁ-ん请])、?))+"
 )
-#: What is proposed for review: a bare constraint or correction, which may be an order for the work at hand.
-PROPOSALS = (
-    _marker(
-        "policy", r"(?!(?:you|it|this|that|i|there|they)\b)(?:[\w`'/.-]+ ){1,6}?(?:must(?: not)?|(?:is|are) required)\b"
+
+
+def _markers(kind: str, *patterns: str, is_dropped: bool = False) -> list[Marker]:
+    return [Marker(kind, _shape(pattern), is_dropped) for pattern in patterns]
+
+
+_SHOWS = r"(?:only )?(?:show|display|hide|render|highlight|freeze|select|redirect)\b"
+_FOR_ALL = r"(?:all|every|each|any) (?!(?:of )?(?:this|these|that|those)\b)(?:[\w`'-]+ ){1,5}?"
+_REMEMBER = r"(?:always )?(?:remember|keep in mind|bear in mind|(?:don't|do not|never) forget|take note|note down|(?:make|add|save) a note)"
+#: The one list of phrases by which a person's words are kept.
+MARKERS = (
+    *_markers(
+        "fact",
+        _REMEMBER + r"(?:(?: of)?,? that\b|:) *(?=\S)",
+        _REMEMBER
+        + r" (?=(?:we|we're|this is)\b|(?:the|our|this) (?:[\w'-]+ ){1,3}?(?:is|are|has|have|does|doesn't|isn't|needs?|uses?|runs?|can|can't|cannot|only)\b)",
+        r"(?:note for (?:the future|later|next time)|for (?:future|later) reference)(?:,? that\b|:|,) *(?=\S)",
+        r"(?:merke? dir|denk daran|vergiss nicht|beachte)[,:]? (?:dass |bitte )?",
+        r"(?:souviens-toi|rappelle-toi|n'oublie pas|retiens|note)[,:]? (?:que |qu')",
+        r"(?:recuerda|ten en cuenta|no olvides|lembre(?:-se)?(?: de)?)[,:]? (?:que )",
+        r"(?:(?:запомни|помни|учти)(?:те)?|имей(?:те)? в виду)[,:]? (?:что )?|(?:记住|请记住|别忘了)[，,：: ]*",
+        is_dropped=True,
     ),
-    _marker("fact", r"(?!(?:i|you)\b)(?:[\w`'/.-]+ ){1,8}?not [\w`'/.-]+(?: [\w`'/.-]+){0,3},? but\b"),
+    *_markers("fact", r"(?=.*(?:覚えておいて|忘れないで))"),
+    *_markers(
+        "policy",
+        r"(?:from (?:now|here) on(?:wards?)?(?: out)?|(?:going|moving) forward|henceforth|in (?:the )?future(?!,? (?:i|we|you)\b))\b[\s,:]*",
+        r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\b[\s,:]*",
+        r"(?:désormais|dorénavant|à partir de maintenant|à l'avenir|(?:a partir de|de) ahora(?: en adelante)?|en adelante|a partir de agora)\b[\s,:]*",
+        r"(?:с этого момента|впредь|отныне)\b[\s,:]*|(?:今後は?|これからは?|从现在(?:开始|起)|从今往后|今后|以后)[、，,]?(?=.)",
+        is_dropped=True,
+    ),
+    *_markers(
+        "policy",
+        r"(?:we |you )?(?:always|never)\s+(?!(?:mind|been|had|seen|heard|again|ever|knew|thought|got|happy|glad|here|know|\w+ed)\b)(?!"
+        + _SHOWS
+        + r")(?=\w)",
+        r"(?:don't|do not|dont) ever\s|(?:we|our team) only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
+        r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )",
+        r"(?:toujours|jamais|siempre|nunca|sempre)\b|(?:on|nous|ne|n')\s?(?:\w+ ){1,3}(?:toujours|jamais)\b",
+        r"(?:мы )?(?:всегда|никогда)\b|(?:常に|必ず|絶対に|总是|始终|务必|一律|永远不要|绝不|千万不要)(?=.)",
+        r"(?:whenever|every ?time|any ?time) you\b(?=.*,)|(?:[\w`'/.*-]+ ){1,5}?(?:should|must|shall) (?:just )?(?:always|never)\b",
+        _FOR_ALL + r"(?:(?:should|must|needs? to) )?(?:start|end|begin)s? with\b",
+        r"(?:ensure|make sure)(?: that)? (?!\w+ the\b)"
+        + _FOR_ALL
+        + r"(?:starts?|ends?|begins?|uses?|includes?|have|has|follows?)\b",
+        r"(?:i|we)(?:'d| would)? (?:want|need|like) (?:(?:all|every|each|our|your) )?(?:[\w-]+ ){1,3}to (?:always|never|start|end|begin)\b",
+        r"(?:i|we)(?:'d| would)?(?: also)? (?:want|like|need)(?: us)? to emphasi[sz]e (?:that|the (?:importance|use|consistent use) of) (?=.*\b(?:in|for|to|with) (?:all|every|each|any|your|our)\b)",
+        r"(?:one|another|an?) (?:[\w'’-]+ ){0,5}?(?:practice|convention|rule|standard|thing)s? (?:that )?(?:we|i)\b(?: [\w'’-]+){1,7}? is (?:to |the (?:use|inclusion) of |always |\w+ing |end |start )",
+        r"(?:we |start )?(?:start|end|begin|prefix|suffix|name)(?:n?ing)? (?:(?:all|every|each|our|your|the names? of|names of) )*(?:(?!the|a|this)[\w-]+ |the (?=(?:\w+ )?name))?"
+        r"(?:[\w-]+ )?(?:names?|them|methods|functions|variables|classes|files|branches|commits|tests) (?:with|by|in|using|after)\b",
+        r"(?:we (?:include|use)|start (?:using|including|adding|writing)) (?!.*\b(?:this|that|these|those)\b)(?=.*\b(?:in|for|within) (?:all|every|each|any|your|our)\b)",
+    ),
+    *_markers(
+        "preference",
+        r"(?:we|i|our team) (?:use|prefer|write|run|name|call|deploy|test|keep|build|pin|store)s? (?=.*(?:,? not |\b(?:instead of|rather than|over)\b))",
+        r"(?:i|we)(?: would|'d)?(?: really| strongly)? prefer\b|my preference is\b",
+        r"(?:wir (?:nutzen|verwenden|benutzen|nehmen)|ich bevorzuge|(?:on|nous) (?:utilise|utilisons)|je préfère|prefiero|prefiro|usamos)\b",
+        r"(?:мы используем|я предпочитаю)\b|(?:我们(?:使用|用|只)|我(?:更)?喜欢)",
+    ),
+)
+#: What is proposed for review: it may be an order for the work at hand, or describe what the product does.
+PROPOSALS = (
+    *_markers("preference", r"(?:prefer|use|call|name|write) (?=.*\b(?:instead of|rather than)\b)|by default,? (?=\w)"),
+    *_markers(
+        "policy",
+        r"(?:always|never) " + _SHOWS + r"|(?:use|include) (?=.*\b(?:in|for|within) (?:all|every|each|any)\b)",
+        r"(?!(?:you|it|this|that|i|there|they|if)\b)(?:[\w`'/.-]+ ){1,6}?(?:must(?: not)?|(?<!that )(?:is|are) required)\b",
+    ),
+    *_markers(
+        "fact",
+        r"(?!(?:i|you)\b)(?:[\w`'/.-]+ ){1,8}?not [\w`'/.-]+(?: [\w`'/.-]+){0,3},? but (?:an?|rather|by|with|in|for|as|from)\b",
+    ),
 )
 #: A clause before the marker: when or where a statement holds.
-_CLAUSE = re.compile(r"(?:when(?:ever)?|if|for|in|on|to|before|after|wenn|bei|für|quand|pour)\b[^,.!?]{2,60},\s*", _I)
+_CLAUSE = _shape(
+    r"(?:when(?:ever)?|as (?:you|we)|regarding|if|for|in|on|to|before|after|besides|wenn|bei|für|quand|pour)\b[^,.!?]{2,60},\s*"
+    r"|.{5,160}?(?:[,;:]| and) (?:so,? |and |also |please )*(?=(?:from now on|going forward|(?:remember|keep in mind|don't forget) that)\b)"
+)
 #: The person asks to write down what they have just said.
-_WRITE_DOWN = re.compile(
+_WRITE_DOWN = _shape(
     r"(?:add|put|write|save|note|store|document|include|record) (?:that|this|it)(?: (?:down|rule|fact|too))? (?:in|to|into) (?:the |your |our |my )?"
     r"(?:\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)(?:\.md)?\b|memory\b|notes?\b|rules?\b|instructions\b|guidelines\b)"
-    r"|(?:change|update|edit) (?:the )?\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)\.md\b|make a note(?: of (?:that|this|it))?\W*$|remember (?:that|this|it)\W*$",
-    _I,
+    r"|(?:change|update|edit) (?:the )?\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)\.md\b|make a note(?: of (?:that|this|it))?\W*$|remember (?:that|this|it)\W*$"
 )
-_QUESTION = re.compile(
-    r"(?:why|what|who|where|which|how|when do|did|does|is|are|was|were|have|has|should|shall|may|might)\b", _I
+_QUESTION = _shape(
+    r"(?:why|what|who|where|which|how|when do|did|does|is|are|was|were|have|has|should|shall|may|might)\b"
 )
 #: About now alone, a permission, a story, or only thought.
-_NOT_MEANT = re.compile(
+_NOT_MEANT = _shape(
     r"\b(?:for now|right now|this time|just this once|for the moment|today|tomorrow|tonight|yesterday|currently|at the moment|for this (?:one|task|pr|commit|session|step)|"
     r"in this (?:session|task|pr|commit|step|case)|feel free|whatever you (?:like|want)|anything you (?:like|want)|up to you|if you (?:like|want)|used to|"
-    r"i (?:think|guess|wonder|suppose)|maybe|perhaps|let's say|suppose|pretend|lol|haha|vorerst|heute|diesmal|pour l'instant|aujourd'hui)\b|今回",
-    _I,
+    r"i (?:think|guess|wonder|suppose)|maybe|perhaps|let's say|suppose|pretend|lol|haha|vorerst|heute|diesmal|pour l'instant|aujourd'hui|por ahora|hoy|сейчас|пока)\b|今回|暂时|这次"
 )
-_POINTING = frozenset(
-    [
-        "it",
-        "this",
-        "that",
-        "these",
-        "those",
-        "them",
-        "there",
-        "here",
-        "so",
-        "do",
-        "be",
-        "use",
-        "always",
-        "never",
-        "again",
-        "the",
-        "a",
-        "an",
-        "one",
-        "ones",
-        "to",
-        "of",
-    ]
+#: What says nothing that can be acted on alone: praise of something, or what points elsewhere.
+_EMPTY = _shape(
+    r".*\b(?:is|are|be)(?: always| so| very| really| all)? (?:key|important|crucial|essential|vital|valuable|critical|receptive|mindful)\b"
+    r"|(?:it|its|they|these|those|this (?!is\b|project|repo|app)|that (?:is|one)|here|there|you(?:'re|r)?|we (?:want|are here)|we're here)\b"
 )
-_REVERT = re.compile(
-    r"(?:revert|undo|roll(?: it)? back|take back|put (?:it|that|this|them) back|restore|back out)\b|(?:mach|nimm) \w+ (?:rückgängig|zurück)|annule\b|元に戻して",
-    _I,
+_POINTS = _shape(
+    r".*\b(?:them|these|those|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|\w+ that\W*$"
+)
+#: What only announces: the sentence after it is the statement.
+_ANNOUNCES = _shape(
+    r"(?!.*['\"`_\d]).*\b(?:an?|one|two|three|some|few|several|couple of|following|your|our|slight)(?: [\w-]+){0,4}? "
+    r"(?:conventions?|standards?|guidelines|instructions|practices?|things|aspects|formats?|styles?|rules|changes?|updates?|decorators)\b"
+)
+_POINTING = _shape(r"(?:it|this|that|these|those|them|there|here|so|do|be|use|always|never|again|the|an?|ones?|to|of)$")
+_AT_THE_END = _shape(
+    r",? (?:from (?:now|here) on(?:wards?)?|going forward|moving forward|ab jetzt|désormais|dorénavant|a partir de ahora)\W*$"
+)
+_FIRST_PERSON = _shape(r".*\b(?:i|i'[dm]|i'll|we'll|let's)\b")
+_PLAIN_WORD = _shape(r"[^\W\d_]+(?=[\s,'’])")
+_TRAILING = _shape(r"(?:,? (?:please|pls|thanks|thank you|ok(?:ay)?|bitte|danke|merci))+(?=[.!?]*$)")
+_REVERT = _shape(
+    r"(?:revert|undo|roll(?: it)? back|take back|put (?:it|that|this|them) back|restore|back out)\b|(?:mach|nimm) \w+ (?:rückgängig|zurück)|annule\b|元に戻して"
 )
 
 
@@ -205,13 +224,15 @@ def read_message(message: str | None, before: str = "") -> tuple[tuple[Statement
         return (), "nothing in it is the person's own"
     if not MIN_MESSAGE <= size <= MAX_MESSAGE:
         return (), f"{size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are read"
-    found: list[Statement] = []
+    found: dict[str, Statement] = {}
+    is_announced = False
     for sentence in sentences(own):
-        one = _read_sentence(sentence, before)
-        if one and one.text not in [other.text for other in found]:
-            found.append(one)
+        one = _read_sentence(sentence, before, is_announced=is_announced)
+        is_announced = one is not None and one.replaces and _ANNOUNCES.match(one.text) is not None
+        if one and not is_announced:
+            found.setdefault(one.text, one)
         before = sentence
-    return tuple(found), "" if found else "no sentence begins with a marker"
+    return tuple(found.values()), "" if found else "no sentence begins with a marker"
 
 
 def last_sentence(message: str | None) -> str:
@@ -236,31 +257,42 @@ def _without_lead(sentence: str) -> str:
     return sentence[lead.end() :] if lead else sentence
 
 
-def _read_sentence(sentence: str, before: str) -> Statement | None:
+def _read_sentence(sentence: str, before: str, *, is_announced: bool = False) -> Statement | None:
     bare = _without_lead(sentence)
     if _WRITE_DOWN.match(bare):
         return _pointed_at(before)
-    is_asked = (
-        re.match(r"(?:.*\b)?(?:can|could|would|will) you\b", sentence[: len(sentence) - len(bare)], _I) is not None
+    is_asked = re.match(
+        r"(?:.*\b)?(?:can|could|would|will) you\b", sentence[: len(sentence) - len(bare)], re.IGNORECASE
     )
-    if (
-        (sentence.rstrip(" )\"'").endswith(("?", "？")) and not is_asked)
-        or _QUESTION.match(bare)
-        or _NOT_MEANT.search(bare)
-    ):
+    is_question = sentence.rstrip(" )\"'").endswith(("?", "？")) and not is_asked
+    if is_question or _QUESTION.match(bare) or _NOT_MEANT.search(bare):
         return None
+    if is_announced:
+        return _statement(Marker("policy", _LEAD, is_dropped=True), bare, "announced")
+    return _marked(bare) or _proposed(bare)
+
+
+def _marked(bare: str) -> Statement | None:
+    """Return what a sentence without its lead-in states by a marker at its head, after a clause, or at its end."""
     clause = _CLAUSE.match(bare)
-    for lead, rest in [(bare, bare), *([(bare, _without_lead(bare[clause.end() :]))] if clause else [])]:
+    heads = [(bare, bare), *([(bare, _without_lead(bare[clause.end() :]))] if clause else [])]
+    for lead, rest in heads:
         for marker in MARKERS:
             found = marker.shape.match(rest)
-            if found:
-                inner = rest[found.end() :] if marker.is_dropped else lead
-                return _statement(marker, inner, found[0], replaces=marker.is_dropped and marker.kind == "policy")
+            if found and not (marker.is_dropped and rest[found.end() :].strip(" .!") == ""):
+                return _statement(marker, rest[found.end() :] if marker.is_dropped else lead, found[0])
+    last = _AT_THE_END.search(bare)
+    if last and not _FIRST_PERSON.match(bare):
+        return _statement(Marker("policy", _AT_THE_END, is_dropped=True), bare[: last.start()] + ".", last[0])
+    return None
+
+
+def _proposed(bare: str) -> Statement | None:
     for marker in PROPOSALS:
         found = marker.shape.match(bare)
-        if found:
-            made = _statement(marker, bare, found[0])
-            return made._replace(is_proposal=True) if made else None
+        made = found and _statement(marker, bare, found[0])
+        if made:
+            return made._replace(is_proposal=True)
     return None
 
 
@@ -273,23 +305,24 @@ def _pointed_at(before: str) -> Statement | None:
     return made._replace(is_proposal=False) if made else _statement(Marker("fact", _REVERT), text, "add that")
 
 
-def _statement(marker: Marker, text: str, found: str, *, replaces: bool = False) -> Statement | None:
+def _statement(marker: Marker, text: str, found: str) -> Statement | None:
+    replaces = marker.is_dropped and marker.kind == "policy"
+    has_clause = _CLAUSE.match(text) is not None
     if marker.is_dropped:
-        again = _without_lead(text)
-        inner = next((one for one in MARKERS if one.shape.match(again) and not one.is_dropped), None)
-        text, marker = again if inner else text, inner or marker
-    text = re.sub(
-        r"(?:,? (?:please|pls|thanks|thank you|ok(?:ay)?|bitte|danke|merci))+(?=[.!?]*$)", "", text.strip(), flags=_I
-    )
+        text = _without_lead(text)
+        marker = next((one for one in MARKERS if one.shape.match(text) and not one.is_dropped), marker)
+    text = _TRAILING.sub("", text.strip())
     text = text.rstrip("?？ ") if marker.is_dropped else text
-    words = [word for word in re.findall(r"[\w'’-]+", text) if word.casefold() not in _POINTING]
+    words = [word for word in re.findall(r"[\w'’-]+", text) if not _POINTING.match(word)]
     least, most = _CJK if has_cjk(text) else _WORDS
     size = len(text) if has_cjk(text) else len(text.split())
     if not least <= size <= most or (len(words) < 2 and not has_cjk(text)):
         return None
-    return Statement(
-        marker.kind, text[:1].upper() + text[1:], " ".join(found.split()).strip(" ,:").casefold(), replaces=replaces
-    )
+    if _EMPTY.match(text) or (_POINTS.match(text) and not has_clause):
+        return None
+    name = " ".join(found.split()).strip(" ,:").casefold()
+    text = text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
+    return Statement(marker.kind, text, name, replaces=replaces)
 
 
 class Heard(NamedTuple):
@@ -301,17 +334,25 @@ class Heard(NamedTuple):
 
 
 def hear(events: Iterable[Event]) -> Iterator[Heard]:
-    """Yield the messages of people in a session, each with what it states.
+    """Yield the messages of people in a session, each with what it states; what only repeats the agent's words is not theirs.
 
     Example:
         >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
         >>> [(heard.event.role, heard.statements[0].kind) for heard in hear(events)]
         [('user', 'policy')]
     """
-    before: dict[str | None, str] = {}
+    before: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for event in events:
-        if event.type == "message" and event.role == "user" and event.content and event.injected != "whole":
-            yield Heard(event, *read_message(event.content, before.get(event.session, "")))
+        if event.type != "message" or not event.content or event.injected == "whole":
+            continue
+        if event.role == "assistant":
+            answers[event.session] = event.content
+        elif event.role == "user":
+            found, reason = read_message(event.content, before.get(event.session, ""))
+            echo = answers.get(event.session, "")
+            own = tuple(one for one in found if one.text[1:] not in echo)
+            yield Heard(event, own, reason if own == found else "the agent said it first")
             before[event.session] = last_sentence(event.content)
 
 

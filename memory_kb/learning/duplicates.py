@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Container
@@ -128,7 +129,7 @@ _NEGATIONS = frozenset(
 )
 _DIGIT = re.compile(r"\d")
 _SHORT_NOT = re.compile(r"n['\u2019]t\b")
-_CANDIDATES = 30
+_CANDIDATES = 60
 _FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -183,7 +184,7 @@ def find_twin(
         and entry.source not in outdated
         and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
     )
-    return next((Twin(entry, is_forgotten=True) for entry in forgotten if not _is_superseded(entry)), None)
+    return next((Twin(entry, is_forgotten=True) for entry in forgotten if not is_superseded(entry)), None)
 
 
 def likeness(one: str, other: str) -> float:
@@ -228,7 +229,7 @@ def _is_turning(word: str) -> bool:
     return word in _NEGATIONS or _DIGIT.search(word) is not None
 
 
-def _is_superseded(entry: StoredEntry) -> bool:
+def is_superseded(entry: StoredEntry) -> bool:
     """Tell whether another entry took its place: then what it says was outdated, not unwanted."""
     links = json.loads(entry.metadata or "{}").get("links")
     return isinstance(links, list) and any(
@@ -240,13 +241,13 @@ def _is_peoples(entry: StoredEntry) -> bool:
     return entry.source.rpartition("/")[2] == "MEMORY.md"
 
 
-def _similar(index: Index, draft: Draft, filters: Filters) -> list[StoredEntry]:
-    """Return the entries that share the most words with a draft."""
+def _similar(index: Index, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
+    """Return the entries that share the most words with a draft; those that share any where a twin is not wanted."""
     said = without_occasion(draft.text).strip()
     query = parse_words(said)
     if query.is_empty:
         return []
-    expression = _shared_words(said) or query.expression
+    expression = (None if is_any else _shared_words(said)) or query.expression
     found = index.chunks(candidate.key for candidate in index.match(expression, _WEIGHTS, filters, _CANDIDATES))
     places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
     entries = (
@@ -275,75 +276,83 @@ def _shared_words(text: str) -> str | None:
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
 
 
-#: From here on two statements have one subject; the kinds of which a newer one replaces an older one.
-_SAME_SUBJECT = 0.6
+#: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
+_OF_SHORTER, _OF_ALL = 0.8, 0.4
 _STATED = ("preference", "policy", "fact")
 _VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
+_ENDING = re.compile(r"(?<=\w{3})(?:e|es|s|ing|ed)+$")
+#: Words that do not belong to the subject of a statement.
+_MARKING = frozenset(
+    "always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd and "  # noqa: SIM905
+    "when whenever make sure ensure want like need them that with as also new going forward remember".split()
+)
 
 
-def find_older(index: Index, draft: Draft, place: Location, before: str) -> StoredEntry | None:
-    """Return the statement at the same place, made before a moment, that a new one replaces: one subject, another value."""
+def find_older(index: Index, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
+    """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
     here = Filters(
         kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
     )
-    found = [
-        (share, entry)
-        for entry in _similar(index, draft, here)
+    return tuple(
+        entry
+        for entry in _similar(index, draft, here, is_any=True)
         if entry.metadata
         and not _is_peoples(entry)
-        and not _is_superseded(entry)
+        and not is_superseded(entry)
         and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
         and str(known.get("created_at", ""))[:10] <= before[:10]
-        and (share := replaced_share(draft.text, index.contents(entry)))
-    ]
-    return max(found, key=itemgetter(0))[1] if found else None
+        and is_replaced(index.contents(entry), draft.text)
+    )
 
 
-def replaced_share(newer: str, older: str) -> float:
-    """Return how far two statements have one subject where they name different values for it, else 0.
+def is_stated(draft: Draft) -> bool:
+    """Tell whether a draft is a live statement of a person, which a newer one may replace."""
+    fields = dict(draft.fields)
+    return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in fields
+
+
+def is_replaced(older: str, newer: str) -> bool:
+    """Tell whether a newer statement says otherwise of the same subject.
 
     Example:
-        >>> replaced_share("Start all function names with 'fn_'.", "Always start function names with 'f_'.") > 0.6
+        >>> is_replaced("Always start function names with 'f_'.", "For function names, start them with 'fn_'.")
         True
-        >>> replaced_share("Start class names with 'fn_'.", "Never log the e-mail address.")
-        0.0
+        >>> is_replaced("Start function names with 'f_'.", "Start function argument names with 'a_'.")
+        False
     """
-    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (newer, older)]
-    subjects = [tokens(_VALUE.sub(" ", text)) - _MARKING for text in (newer, older)]
-    is_other = bool(values[0] and values[1] and values[0] != values[1])
-    is_turned = (
-        turning_words(_VALUE.sub(" ", newer)) != turning_words(_VALUE.sub(" ", older)) and values[0] == values[1]
+    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer)]
+    if all(values):
+        is_other = not values[0] & values[1] and len(values[0]) <= len(values[1])
+        return is_other and all(any(_is_same(one, two) for two in _clauses(newer)) for one in _clauses(older))
+    turning = [turning_words(_VALUE.sub(" ", text)) for text in (older, newer)]
+    return not any(values) and turning[0] != turning[1] and _is_same(_subject(older), _subject(newer))
+
+
+def _clauses(text: str) -> list[list[str]]:
+    """Return the words of a statement around each of its values; a further one shares the first word.
+
+    Example:
+        >>> _clauses("End methods with 'm' and functions with 'f'.")
+        [['end', 'method'], ['end', 'function'], ['end', 'method', 'function']]
+    """
+    pieces = [_subject(piece) for piece in _VALUE.split(text)]
+    *others, last = pieces[:-2], pieces[-2] + pieces[-1]
+    first, *rest = [*others[0], last]
+    return [first, *([*first[:1], *words] for words in rest), *([_subject(text)] if rest else [])]
+
+
+def _subject(text: str) -> list[str]:
+    words = _words(_VALUE.sub(" ", text))
+    return [_ENDING.sub("", word) for word in words if word not in _MARKING | _NEGATIONS]
+
+
+def _is_same(older: list[str], newer: list[str]) -> bool:
+    """Tell whether the words that two subjects share stand together in both, and are nearly all of the shorter one."""
+    shared = set(older) & set(newer)
+    fewest = min(len(set(words)) for words in (older, newer))
+    if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):
+        return False
+    return all(
+        any(is_in and shared <= set(run) for is_in, run in itertools.groupby(words, shared.__contains__))
+        for words in (older, newer)
     )
-    share = jaccard(*subjects)
-    return share if (is_other or is_turned) and share >= _SAME_SUBJECT else 0.0
-
-
-_MARKING = frozenset(
-    [
-        "always",
-        "never",
-        "all",
-        "any",
-        "every",
-        "the",
-        "a",
-        "an",
-        "we",
-        "you",
-        "your",
-        "our",
-        "from",
-        "now",
-        "on",
-        "not",
-        "do",
-        "don't",
-        "please",
-        "should",
-        "must",
-        "to",
-        "of",
-        "for",
-        "in",
-    ]
-)

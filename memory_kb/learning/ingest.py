@@ -6,13 +6,21 @@ import math
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.port import Index
-from memory_kb.learning.duplicates import comparable, find_older, find_twin, likeness
+from memory_kb.learning.duplicates import (
+    comparable,
+    find_older,
+    find_twin,
+    is_replaced,
+    is_stated,
+    is_superseded,
+    likeness,
+)
 from memory_kb.learning.new_entry import (
     TWIN_SIMILARITY,
     Draft,
@@ -116,6 +124,28 @@ class Intake(NamedTuple):
     changes: tuple[Change, ...]
 
 
+@dataclass(slots=True)
+class _New:
+    """An entry that is to be made, as long as a later offer may replace it."""
+
+    draft: Draft
+    entry_id: str
+    path: str
+    at: datetime
+    reason: str
+    place: Location
+
+    def add_link(self, to: str, relation: str) -> None:
+        fields = dict(self.draft.fields)
+        links = fields.get("links")
+        fields["links"] = [*(links if isinstance(links, list) else []), {"to": to, "relation": relation}]
+        self.draft = replace(self.draft, fields=tuple(fields.items()))
+
+    def retire(self, by: str) -> None:
+        self.add_link(by, "superseded_by")
+        self.draft = replace(self.draft, fields=(*self.draft.fields, ("status", "retired")))
+
+
 @dataclass(frozen=True, slots=True)
 class _Grounds:
     """What offers are held against."""
@@ -125,6 +155,7 @@ class _Grounds:
     now: datetime
     was_made: Callable[[str], bool]
     gate: Gate
+    new: list[_New] = field(default_factory=list)
 
     def memory(self, path: str, entry_id: str) -> Memory:
         return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
@@ -158,6 +189,7 @@ def plan_intake(
         taken.append(done)
         before.add(done)
         changes += [change for change in made if change]
+    changes += (plan_entry(one.draft, one.entry_id, one.path, one.at, one.reason) for one in grounds.new)
     return Intake(tuple(taken), tuple(changes))
 
 
@@ -181,7 +213,7 @@ def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, 
     twin = find_twin(index, draft, offer.place)
     if twin and twin.is_forgotten:
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
-    if twin:
+    if twin and not (offer.replaces and is_superseded(twin.entry)):
         memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
         change = plan_sighting(memory, offer.origin, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
@@ -207,20 +239,24 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
         draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
     if offer.origin is not None and offer.origin_field not in dict(draft.fields):
         draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
-    older = find_older(grounds.index, draft, offer.place, at.isoformat()) if offer.replaces else None
-    if older:
-        links: Value = [{"to": older.entry_id, "relation": "supersedes"}]
-        draft = replace(draft, fields=(*draft.fields, ("links", links)))
-    folder = grounds.folder_of(offer.place)
-    path = f"{folder}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
-    made = plan_entry(draft, offer.entry_id, path, at, offer.reason)
-    replaced = _plan_replaced(grounds.memory(older.source, older.entry_id), offer.entry_id) if older else None
-    return Taken(offer, offer.entry_id, path, "created"), (made, replaced)
+    path = f"{grounds.folder_of(offer.place)}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
+    made = _New(draft, offer.entry_id, path, at, offer.reason, offer.place)
+    replaced: list[Change | None] = []
+    if offer.replaces:
+        for entry in find_older(grounds.index, draft, offer.place, at.isoformat()):
+            made.add_link(entry.entry_id, "supersedes")
+            replaced.append(_plan_replaced(grounds.memory(entry.source, entry.entry_id), offer.entry_id))
+        for one in grounds.new:
+            if one.place == offer.place and is_stated(one.draft) and is_replaced(one.draft.text, draft.text):
+                made.add_link(one.entry_id, "supersedes")
+                one.retire(offer.entry_id)
+    grounds.new.append(made)
+    return Taken(offer, offer.entry_id, path, "created"), replaced
 
 
 def _plan_replaced(memory: Memory, by: str) -> Change | None:
     links: Value = with_link(memory, "superseded_by", by)
-    return plan_fields(memory, {"links": links}, "A newer statement says otherwise.")
+    return plan_fields(memory, {"status": "retired", "links": links}, "A newer statement says otherwise.")
 
 
 def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:

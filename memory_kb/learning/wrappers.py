@@ -76,7 +76,8 @@ _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 _DOCUMENT = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|from|subject)[ \t]*:"
     r"|[^\n]*\b(?:wrote|writes|said|says|replied|message|e-?mail|logs?|output|errors?|response|stack ?trace|transcript"
-    r"|issue|ticket|user story|acceptance criteria)\b[^\n:.]{0,40}:[ \t]*$)",
+    r"|issue|ticket|user story|acceptance criteria)\b[^\n:.]{0,40}:[ \t]*$"
+    r"|(?-i:(?:\d+[.)][ \t]+)?[A-Z][a-z]+(?:[ \t]+(?:[A-Z][a-z]+|to|of|and|for|the|in)){2,5}:)[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
 # Prompts that programs and people write for agents.
