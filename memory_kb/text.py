@@ -6,6 +6,7 @@ import codecs
 import fnmatch
 import functools
 import itertools
+import json
 import math
 import re
 from collections import Counter
@@ -35,8 +36,35 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WINDOWS = "memory-kb-windows-1252"
 
+#: A longer whole number is none that anybody counts with; Python refuses those of more than 4,300 digits.
+MOST_DIGITS = 4_000
+
 #: Characters per token, the estimate every budget is counted in.
 CHARS_PER_TOKEN = 4
+
+
+def load_json(text: str | bytes, **how: Any) -> Any:
+    """Return the value of some JSON; an integer with more digits than Python reads stays a text.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+
+    Example:
+        >>> load_json('{"a": 1}'), load_json("[" + "1" * 9_000 + "]") == ["1" * 9_000]
+        ({'a': 1}, True)
+    """
+    try:
+        return json.loads(text, **how)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError:
+        return json.loads(text, parse_int=read_integer, **how)
+
+
+def read_integer(digits: str) -> int | str:
+    """Return a whole number, or its digits where they are too many for one."""
+    return digits if len(digits) > MOST_DIGITS else int(digits)
 
 
 def short_id(entry_id: str) -> str:

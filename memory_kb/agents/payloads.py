@@ -11,6 +11,7 @@ from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
 from memory_kb.store.events import Event, text_of
 from memory_kb.store.session_log import check_id
+from memory_kb.text import load_json
 
 #: A longer input is not looked at.
 MAX_INPUT = 64_000_000
@@ -54,7 +55,7 @@ def read_call(agent: Agent, event: str, data: bytes) -> Call:
     if len(data) > MAX_INPUT:
         raise UsageError(f"what {agent.title} said at {event} is longer than {MAX_INPUT:,} bytes")
     try:
-        values = json.loads(data.decode("utf-8-sig", "replace")) if data.strip() else {}
+        values = load_json(data.decode("utf-8-sig", "replace")) if data.strip() else {}
     except (ValueError, RecursionError) as exc:
         raise UsageError(f"what {agent.title} said at {event} is not JSON: {exc}") from exc
     if not isinstance(values, dict):

@@ -15,16 +15,17 @@ from memory_kb.errors import UsageError
 from memory_kb.mcp.server import say
 from memory_kb.serving.host_check import Place, listen
 from memory_kb.serving.workers import Address, Lanes, Watcher
+from memory_kb.text import MOST_DIGITS, load_json
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_UNREADABLE = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{%d}" % MOST_DIGITS)
 
 
 def mend(line: bytes) -> str:
-    """Return a line as text; halves of surrogate pairs become question marks.
+    """Return a line as text; halves of surrogate pairs become question marks, numbers nobody can read become texts.
 
     Example:
         >>> mend(rb'{"text": "a\\ud800b \\ud83d\\ude00"}') == '{"text": "a?b \\U0001f600"}'
@@ -32,9 +33,9 @@ def mend(line: bytes) -> str:
         >>> mend(b"no json")
         'no json'
     """
-    if _SURROGATE.search(line):
+    if _UNREADABLE.search(line):
         try:
-            return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace").decode()
+            return json.dumps(load_json(line), ensure_ascii=False).encode("utf-8", "replace").decode()
         except (ValueError, RecursionError):
             pass
     return line.decode("utf-8", "replace")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from memory_kb.text import load_json
+
 #: Deeper than this nothing is looked for in a JSON value.
 _DEPTH = 40
 #: A text is not cut for the sake of fewer characters than the mark of a cut has.
@@ -205,7 +207,7 @@ def load_object(line: bytes | str) -> dict[str, Any]:
     """
     try:
         text = line if isinstance(line, str) else line.decode("utf-8", "replace")
-        found = json.loads(text, parse_constant=lambda _: None)
+        found = load_json(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

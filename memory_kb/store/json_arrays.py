@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from json import JSONDecodeError
 from typing import Any, NamedTuple
 
+from memory_kb.text import read_integer
+
 #: Characters of one object that are held at once.
 MAX_OBJECT = 64_000_000
 
@@ -146,6 +148,8 @@ def _decode(window: _Window, number: int, most: int) -> Element:
                 return Element(
                     number, wrong=f"not valid JSON after element {number - 1}" if number > 1 else "not valid JSON"
                 )
+        except ValueError:
+            decoder = json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
         except RecursionError:
             return Element(number, wrong=f"element {number} is nested too deeply")
         else:

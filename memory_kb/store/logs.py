@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from memory_kb.credentials import redact
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
 from memory_kb.store.events import format_time
+from memory_kb.text import load_json
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
@@ -65,7 +66,7 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
         ({'a': 1}, None, None)
     """
     try:
-        found = json.loads(line)
+        found = load_json(line)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
