@@ -624,9 +624,26 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class Retired(EntryView):
-    """An entry as it was before it was forgotten, and what was written for it."""
+    """An entry as it was before it was forgotten, what was written for it, and what else was purged of its text."""
 
     run: RunReport | None = None
+    purged: Purged | None = None
+
+
+class Purged(NamedTuple):
+    """Where the text of a purged entry was deleted beside the notes.
+
+    Attributes:
+        files: of machine folders that were rewritten or deleted.
+        runs: how many runs the journal lost; those cannot be undone.
+        left: what still contains the text or a part of it, in sentences.
+        git: what the history of git contains, and what to do about it, in sentences.
+    """
+
+    files: tuple[str, ...]
+    runs: int
+    left: tuple[str, ...]
+    git: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

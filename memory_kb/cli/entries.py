@@ -5,15 +5,28 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_kb.cli.app import shared_options
-from memory_kb.cli.output import Options, end_run, finish_run, print_json, print_preview, run_as_json, say, tell_id
+from memory_kb.cli.output import (
+    Options,
+    end_run,
+    finish_run,
+    one_line,
+    print_json,
+    print_preview,
+    run_as_json,
+    say,
+    tell_id,
+)
 from memory_kb.errors import UsageError
 from memory_kb.learning.entries import MAX_TEXT
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
+
+if TYPE_CHECKING:
+    from memory_kb.model import Purged
 
 
 @click.command("init")
@@ -132,29 +145,46 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
 @shared_options
 @click.argument("entry", metavar="ID")
 @click.option("--delete", is_flag=True, help="Take the text out of the file too; a tombstone stays.")
+@click.option("--purge", is_flag=True, help="Take it out of all notes, logs, sessions and caches too, for good.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def forget_verb(options: Options, /, entry: str, delete: bool, dry_run: bool) -> None:
+def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool, dry_run: bool) -> None:
     """Retire an entry.
 
-    It is no longer found and does not come back.
+    It is no longer found and does not come back. --purge says what the history of git still contains.
 
     \b
     memory-kb forget 69712e00
     memory-kb forget 69712e00 --delete
+    memory-kb forget 69712e00 --purge --dry-run
     """
     with options.open() as kb:
-        forgotten = kb.forget(entry, delete=delete, dry_run=dry_run)
+        forgotten = kb.forget(entry, delete=delete, purge=purge, dry_run=dry_run)
     assert forgotten.run
-    told = {"id": forgotten.id, "path": forgotten.path, "action": "deleted" if delete else "retired"}
+    action = "purged" if purge else "deleted" if delete else "retired"
+    told: dict[str, Any] = {"id": forgotten.id, "path": forgotten.path, "action": action}
+    if forgotten.purged:
+        told |= forgotten.purged._asdict()
     if not dry_run:
         end_run(forgotten.run)
     if options.as_json:
         print_json(told | run_as_json(forgotten.run, dry_run=True) if dry_run else told)
-    elif dry_run:
+        return
+    if dry_run:
         print_preview(forgotten.run)
     else:
-        click.echo(f"{told['action']} {forgotten.title}  {forgotten.path}")
+        click.echo(f"purged {tell_id(forgotten.id)}" if purge else f"{action} {forgotten.title}  {forgotten.path}")
+    if forgotten.purged:
+        _print_purged(forgotten.purged, "would clean" if dry_run else "cleaned")
+
+
+def _print_purged(purged: Purged, word: str) -> None:
+    for file in purged.files:
+        click.echo(f"{word} {one_line(file)}")
+    if purged.runs:
+        click.echo(f"{word} the journal: {purged.runs} run{'s' * (purged.runs > 1)} that can no longer be undone")
+    for sentence in (*purged.left, *purged.git):
+        say(f"left: {sentence}")
 
 
 @click.command("lsp")

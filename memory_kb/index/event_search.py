@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import VaultBusy
-from memory_kb.index.schema import BUSY_SECONDS, connect, is_damage, read_version, run_script
+from memory_kb.index.schema import BUSY_SECONDS, connect, is_damage, read_version, run_script, scrub
 from memory_kb.model import SessionHit, wrap
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, read_lines
@@ -520,6 +520,11 @@ class SessionIndex:
         )
         self.notices += notes
         return hits
+
+    def scrub(self) -> bool:
+        """Leave no byte of deleted events in the file; return whether that was done."""
+        self.sync()
+        return self._use(lambda connection: scrub(connection, "events_fts"))
 
     def seen(
         self, *, only_open: bool = False, agent: str | None = None, job: str | None = None

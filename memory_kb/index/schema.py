@@ -442,3 +442,15 @@ def is_damage(error: sqlite3.Error) -> bool:
     """
     text = str(error)
     return any(sign in text for sign in _DAMAGE)
+
+
+def scrub(connection: sqlite3.Connection, full_text: str) -> bool:
+    """Merge a full-text index into one piece and write the file anew; return whether that is all that is left.
+
+    It is not where another process still reads the write-ahead log. Rows without a key of their own may be renumbered.
+    """
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute(f"INSERT INTO {full_text} ({full_text}) VALUES ('optimize')")
+    connection.execute("VACUUM")
+    (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not is_busy

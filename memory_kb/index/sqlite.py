@@ -30,6 +30,7 @@ from memory_kb.index.schema import (
     is_frozen,
     open_database,
     run_script,
+    scrub,
 )
 from memory_kb.markdown.links import fits_tag
 from memory_kb.markdown.sections import PASSAGE, split_text
@@ -260,6 +261,13 @@ class SqliteIndex:
         except sqlite3.DatabaseError as exc:
             found.append(f"the full-text index does not agree with the chunks: {exc}")
         return tuple(found)
+
+    def scrub(self) -> bool:
+        """Leave no byte of deleted rows in the file, after which it may have to be rebuilt; return whether that was done.
+
+        The index lock is held.
+        """
+        return scrub(self._connection, "chunks_fts")
 
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
         inside = "path >= '~global/' AND path < '~global0'"

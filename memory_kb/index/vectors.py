@@ -169,6 +169,11 @@ class EmbeddingCache:
                     self._connection.executemany(_ADD, (row for row in _read_rows(other, order) if _is_whole(row)))
                     return
 
+    def discard(self, hashes: Iterable[str]) -> None:
+        """Delete the vectors of some texts, those of every model."""
+        with transaction(self._connection):
+            self._connection.executemany("DELETE FROM embedding_cache WHERE hash = ?", ((digest,) for digest in hashes))
+
     def touch(self, space: Space, hashes: Iterable[str]) -> None:
         """Note that vectors are of use today."""
         now = _now()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -9,11 +10,11 @@ from dataclasses import fields, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
-from memory_kb.markdown.document import first_heading, parse_document
+from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UnreadableInput, UsageError
+from memory_kb.markdown.document import first_heading
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import rewrite_targets
-from memory_kb.markdown.splice import Value, emit, refuse_broken, set_value, yaml_span
+from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_value, yaml_span
 from memory_kb.model import Entry, Region, Span, make_place
 from memory_kb.store.plan import Change, NoteText, move, write_file
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
@@ -148,27 +149,29 @@ class _NewNames(NamedTuple):
 
 def _rename_in_text(text: str, path: str, renaming: Renaming, names: _NewNames) -> str:
     """Return a file's text with the name exchanged, in the entry itself and in links to it."""
-    for number in range(len(parse_document(text, path).entries)):
-        # Spans shift with every change, the order of the entries does not.
-        entry = parse_document(text, path).entries[number]
-        is_own = path == renaming.path and entry.id == renaming.entry_id
-        if entry.fault is not None:
-            is_named = is_own and renaming.way != "file"
-            if (
-                is_named
-                or _in_body(text, entry, renaming, names.in_text, is_own=False)
-                != text[entry.body.start : entry.body.end]
-            ):
-                refuse_broken(entry, path)
-            continue
-        text = (
-            text[: entry.body.start]
-            + _in_body(text, entry, renaming, names.in_text, is_own=is_own)
-            + text[entry.body.end :]
-        )
-        if entry.has_frontmatter:
-            text = _in_fields(text, entry, renaming, names.in_fields, is_own=is_own)
-    return text
+    pieces: list[str] = []
+    last = 0
+    for entry in read_entries(text, path):
+        pieces += [text[last : entry.span.start], _rename_in_entry(text, entry, path, renaming, names)]
+        last = entry.span.end
+    return "".join(pieces) + text[last:]
+
+
+def _rename_in_entry(text: str, entry: Entry, path: str, renaming: Renaming, names: _NewNames) -> str:
+    """Return the text of one entry, frontmatter included, with the name exchanged."""
+    (start, end), (begin, over) = entry.span, entry.body
+    is_own = path == renaming.path and entry.id == renaming.entry_id
+    if entry.fault is not None:
+        is_named = is_own and renaming.way != "file"
+        if is_named or _in_body(text, entry, renaming, names.in_text, is_own=False) != text[begin:over]:
+            refuse_broken(entry, path)
+        return text[start:end]
+    body = _in_body(text, entry, renaming, names.in_text, is_own=is_own)
+    piece = text[start:begin] + body + text[over:end]
+    if entry.has_frontmatter:
+        alone = replace(entry, span=Span(0, len(piece)), body=Span(begin - start, begin - start + len(body)))
+        piece = _in_fields(piece, alone, renaming, names.in_fields, is_own=is_own)
+    return piece
 
 
 def _in_body(
@@ -406,11 +409,12 @@ class Entries:
         folders = dict.fromkeys(home / name for home in homes for name in sorted(names))
         return tuple(Region(f"{self._vault.show(folder)}/", str(folder), is_deep=True) for folder in folders)
 
-    def forget(self, wanted: str, *, delete: bool = False, dry_run: bool = False) -> Retired:
+    def forget(self, wanted: str, *, delete: bool = False, purge: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.
 
-        `delete` takes its text out of the file too. With `dry_run` nothing is written, and the
-        report's run tells what would be.
+        `delete` takes its text out of the file too, `purge` also out of other notes, the journal, the sessions, all
+        logs, caches and databases: that cannot be undone. With `dry_run` nothing is written, and the report's run
+        tells what would be.
 
         Raises:
             UnknownEntry: there is none.
@@ -420,6 +424,8 @@ class Entries:
         from memory_kb.model import Retired
 
         view = self._reading.show(wanted)
+        if purge:
+            return self._purge(view, dry_run=dry_run)
         with nullcontext() if dry_run else self._writer.lock(view.scope):
             note = self._writer.read(view.path)
             plan = (
@@ -429,6 +435,33 @@ class Entries:
             )
             run = self._run_one("forget", plan, dry_run=dry_run)
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
+
+    def _purge(self, view: EntryView, *, dry_run: bool) -> Retired:
+        from memory_kb.index.scrub import drop_vectors, scrub_all
+        from memory_kb.learning.purge import Parts, purge
+        from memory_kb.model import Retired
+
+        parts = Parts(
+            self._vault,
+            self._writer,
+            self._may_write,
+            functools.partial(drop_vectors, self._index),
+            functools.partial(scrub_all, self._index, self._vault.machine),
+        )
+        scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
+        with nullcontext() if dry_run else self._writer.lock(*scopes):
+            if not dry_run:
+                self._writer.recover_held()
+            run, purged = purge(view, parts, dry_run=dry_run)
+        kept = {field.name: getattr(view, field.name) for field in fields(view)}
+        return Retired(**kept, run=run, purged=purged)
+
+    def _may_write(self, path: str) -> bool:
+        try:
+            self._writer.writable(path)
+        except UnreadableInput:
+            return False
+        return True
 
     def _run_one(self, verb: str, change: Change, *, dry_run: bool, allow_secret: bool = False) -> RunReport:
         """Carry out a plan of one change, which has nothing to go on with when it fails."""
@@ -483,19 +516,19 @@ class Editing:
         Raises:
             UnknownEntry: there is none.
             AmbiguousId: there are several.
-            CannotSplice: its file holds the id twice.
+            CannotSplice: it is no longer there.
             UnreadableInput: the file cannot be read.
         """
-        from memory_kb.markdown.splice import find_entry
+        from memory_kb.markdown.splice import find_entries, find_entry
         from memory_kb.text import encode, hash_of
 
         view = self._reading.show(wanted)
         text = self._writer.read(view.path).text
-        entry = find_entry(text, view.path, view.id)
+        same = find_entries(text, view.path, view.id)
+        entry = min(same, key=lambda one: abs(one.line - view.line)) if same else find_entry(text, view.path, view.id)
         piece = text[entry.span.start : entry.span.end]
-        return Source(
-            view, entry, piece, hash_of(encode(piece)), str(self._vault.resolve(view.path)), explain_uneditable(piece)
-        )
+        why = "another entry of the file has the same id" if len(same) > 1 else explain_uneditable(piece)
+        return Source(view, entry, piece, hash_of(encode(piece)), str(self._vault.resolve(view.path)), why)
 
     def edit(self, wanted: str, text: str, was: str, *, dry_run: bool = False) -> RunReport:
         """Put another text in an entry's place, frontmatter included; the id must stay.

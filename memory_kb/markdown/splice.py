@@ -205,7 +205,7 @@ class Sheet:
 
     def __init__(self, path: str, data: bytes) -> None:
         text = decode(data)
-        entries = _read(text, path)
+        entries = read_entries(text, path)
         self.path = path
         self.newline = newline_of(text)
         self._lead = encode(text[: entries[0].span.start] if entries else text)
@@ -250,7 +250,7 @@ class Sheet:
         place = self._find(entry_id)
         if place + 1 < len(self._pieces):
             text = separated(text, self.newline)
-        if [entry.id for entry in _read(text, self.path)] != [entry_id]:
+        if [entry.id for entry in read_entries(text, self.path)] != [entry_id]:
             raise CannotSplice(f"{entry_id} in {self.path} would no longer be read as one entry")
         new = encode(text)
         splice = self._splice(place, new)
@@ -284,7 +284,7 @@ class Sheet:
             CannotSplice: it has other entries than it should.
         """
         data = self.data
-        if data != self._read and [entry.id for entry in _read(decode(data), self.path)] != self._ids:
+        if data != self._read and [entry.id for entry in read_entries(decode(data), self.path)] != self._ids:
             raise CannotSplice(f"{self.path} would no longer be read as the same entries")
 
 
@@ -362,7 +362,7 @@ def change_body(text: str, path: str, entry_id: str, body: str, newline: str) ->
         head += newline
     new = newline.join(body.strip("\r\n").splitlines()) if body.strip() else ""
     changed = f"{head}{lead}{new}{tail}"
-    if len(_read(changed, path)) != 1:
+    if len(read_entries(changed, path)) != 1:
         changed = f"{head}{lead}{_RULE_LINE.sub(' ---', new)}{tail}"
     return changed
 
@@ -390,11 +390,16 @@ def find_entry(text: str, path: str, entry_id: str) -> Entry:
     Raises:
         CannotSplice: it is not there, or the id is there twice.
     """
-    found = [entry for entry in _read(text, path) if entry.id == entry_id]
+    found = find_entries(text, path, entry_id)
     if len(found) != 1:
         _refuse_wide(encode(text[:2]), path)
         raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
     return found[0]
+
+
+def find_entries(text: str, path: str, entry_id: str) -> list[Entry]:
+    """Return the entries of a file that have an id, more than one where it is repeated."""
+    return [entry for entry in read_entries(text, path) if entry.id == entry_id]
 
 
 def _refuse_wide(start: bytes, path: str) -> None:
@@ -405,7 +410,8 @@ def _refuse_wide(start: bytes, path: str) -> None:
 
 # A file with one entry is read as a file, and at once again as the text of its entry.
 @functools.lru_cache(maxsize=1)
-def _read(text: str, path: str) -> tuple[Entry, ...]:
+def read_entries(text: str, path: str) -> tuple[Entry, ...]:
+    """Return the entries of a file; those of the last one that was read are kept."""
     return parse_document(text, path).entries
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -297,7 +297,19 @@ class DecisionLog:
         return read_creations(self.file, known)
 
     def trim(self, before: str) -> int:
-        """Forget the runs from before a moment, with the bytes that only they need; return how many.
+        """Drop the runs from before a moment; return how many.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        gone = {
+            line["run"] for line in jsonlines.read(self.file, b'"files"') if "files" in line and line["time"] < before
+        }
+        self.drop(gone)
+        return len(gone)
+
+    def drop(self, gone: Collection[str]) -> None:
+        """Drop some runs with the bytes that only they need.
 
         The ids of the entries that they made are kept: those do not come back by themselves. The
         vault's lock is held, and no run is unfinished.
@@ -305,11 +317,9 @@ class DecisionLog:
         Raises:
             OSError: it cannot be written.
         """
-        gone, made, needed = set[str](), set[str](), set[str]()
+        made, needed = set[str](), set[str]()
         kept: list[bytes] = []
         for raw, line in jsonlines.read_raw(self.file):
-            if "files" in line and line["time"] < before:
-                gone.add(line["run"])
             made.update(made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
@@ -319,7 +329,6 @@ class DecisionLog:
             for blob in (self._folder / "blobs").glob("*"):
                 if blob.name not in needed:
                     blob.unlink(missing_ok=True)
-        return len(gone)
 
     def undoings(self) -> Iterator[RunHead]:
         """Yield what the runs were that took others back, oldest first."""

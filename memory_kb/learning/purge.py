@@ -1,0 +1,314 @@
+"""Take the text of an entry out of everything: notes, journal, sessions, logs, caches.
+
+The entry's own text is what is looked for elsewhere, so it goes last: a purge that was killed is completed by the
+next one. What derives from the notes and cannot be searched is deleted, and made again when it is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import ChangedOnDisk, UnreadableInput
+from memory_kb.learning.new_entry import plan_erasure
+from memory_kb.learning.purged_text import PurgedText, read_purged_text
+from memory_kb.markdown.splice import find_entry
+from memory_kb.model import Purged, RunReport
+from memory_kb.plainfiles import open_plain, read_plain
+from memory_kb.store.files import read_note_text
+from memory_kb.store.git_command import ask_git, find_repository
+from memory_kb.store.journal import DecisionLog, RunRecord
+from memory_kb.store.plan import Change, NoteText, move, write_file
+from memory_kb.store.session_log import SessionFiles
+from memory_kb.store.writer import Writer
+from memory_kb.text import decode, encode
+from memory_kb.vault import MACHINE, Vault
+
+if TYPE_CHECKING:
+    from memory_kb.model import EntryView
+
+_DATABASES = (".memory.db", ".sessions.db")
+#: The databases in use, which SQLite cleans itself.
+_LIVE = frozenset(name + side for name in _DATABASES for side in ("", "-wal", "-shm", "-journal"))
+#: Folders of a machine folder that follow from notes, or from questions that can be asked again.
+_DERIVED = ("revisions", "answers", "tmp")
+#: A larger file is none that a person writes notes in.
+_MAX_BYTES = 50_000_000
+_GIT_SECONDS = 120
+#: So many commits or paths are named.
+_MOST_NAMED = 20
+_REASON = "It repeats a text that is purged."
+
+
+class Parts(NamedTuple):
+    """What a purge works on.
+
+    Attributes:
+        vault: the notes and their home.
+        writer: carries out plans, and has the journal of the runs.
+        can_write: whether a run may write to a path.
+        drop_vectors: deletes the cached vectors of texts for which a function says so.
+        scrub: brings both databases to what the files say, and leaves no bytes of before; returns what it could not do.
+    """
+
+    vault: Vault
+    writer: Writer
+    can_write: Callable[[str], bool]
+    drop_vectors: Callable[[Callable[[str], bool]], None]
+    scrub: Callable[[], tuple[str, ...]]
+
+
+def purge(entry: EntryView, parts: Parts, *, dry_run: bool = False) -> tuple[RunReport, Purged]:
+    """Erase an entry and every repetition of its text; return what was changed, and where it was deleted.
+
+    The vault's lock is held.
+
+    Raises:
+        ChangedOnDisk: somebody else wrote to a note meanwhile; the entry itself still has its text.
+        CannotSplice: the entry's file cannot be written to.
+    """
+    now = parts.vault.clock()
+    note = read_note_text(entry.path, parts.vault.resolve(entry.path))
+    found = find_entry(note.text, note.path, entry.id)
+    erasure = None if found.metadata.get("tombstone") else plan_erasure(note, entry.id, now)
+    text = read_purged_text(
+        "" if erasure is None else note.text[found.body.start : found.body.end],
+        "" if erasure is None else entry.title,
+        [_slug_of(entry)],
+    )
+    copies, left = _plan_copies(parts, text, note, (found.span.start, found.span.end))
+    reports = [parts.writer.run("forget", copies, dry_run=dry_run)]
+    if reports[0].conflicts:
+        raise ChangedOnDisk(reports[0].conflicts[0].path)
+    held = tuple(_ask_repositories(parts, entry, note.text[found.body.start : found.body.end] if erasure else ""))
+    files = list(_clean_machines(parts, text, dry_run=dry_run))
+    runs = _drop_runs(parts.writer.journal, text, entry.id, dry_run=dry_run)
+    if not dry_run:
+        parts.drop_vectors(text.is_in)
+    if erasure:
+        if copies and not dry_run:
+            note = read_note_text(entry.path, parts.vault.resolve(entry.path))
+            erasure = plan_erasure(note, entry.id, now)
+        reports.append(parts.writer.run("forget", [erasure], dry_run=dry_run))
+    if not dry_run:
+        reports += _rename(entry, parts)
+        _drop_runs(parts.writer.journal, text, entry.id, dry_run=False)
+        left += parts.scrub()
+    if erasure and text.whole is None:
+        left += ("the text is too short to be looked for in other files; only the entry itself is purged",)
+    return _join(reports), Purged(tuple(files), runs, tuple(left), held)
+
+
+def _slug_of(entry: EntryView) -> str:
+    """Return the words of a file's name that were made of the text."""
+    name = entry.path.rpartition("/")[2]
+    return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
+
+
+def _rename(entry: EntryView, parts: Parts) -> Iterator[RunReport]:
+    """Take the words of the text out of the name of the file that was made for it."""
+    if _slug_of(entry) not in ("", "purged"):
+        note = read_note_text(entry.path, parts.vault.resolve(entry.path))
+        to = f"{entry.path.rpartition('/')[0]}/purged-{entry.id[:8]}.md"
+        yield parts.writer.run("forget", [move(note, to, "Its name repeats the text that is purged.", entry.id)])
+
+
+def _join(reports: list[RunReport]) -> RunReport:
+    """Return several runs as one that cannot be undone, since the journal does not have them any more."""
+    return RunReport(
+        None,
+        "forget",
+        tuple(change for report in reports for change in report.changes),
+        tuple(conflict for report in reports for conflict in report.conflicts),
+        "".join(report.diff for report in reports),
+        tuple(notice for report in reports for notice in report.notices),
+    )
+
+
+# -- notes --------------------------------------------------------------------------------------
+
+
+def _plan_copies(
+    parts: Parts, text: PurgedText, own: NoteText, span: tuple[int, int]
+) -> tuple[list[Change], tuple[str, ...]]:
+    """Plan to take the text out of other notes, and out of the entry's own file around the entry.
+
+    Other notes lose the text where they have all of it, or a paragraph or credential of it. Return also what they keep.
+    """
+    plan: list[Change] = []
+    left: list[str] = []
+    for path, file in _files_of(parts.vault):
+        try:
+            data = own.data if path == own.path else file.read_bytes()
+        except OSError as exc:
+            left.append(f"{path} cannot be read: {exc.strerror}")
+            continue
+        if not text.may_be_in(data):
+            continue
+        if path == own.path:
+            pieces = (own.text[: span[0]], own.text[span[0] : span[1]], own.text[span[1] :])
+            ends = [text.cut_from(encode(piece), only_whole=True) for piece in pieces[::2]]
+            cut = ends[0] + encode(pieces[1]) + ends[1]
+        else:
+            cut = text.cut_from(data, only_whole=True)
+        if cut != data and parts.can_write(path):
+            plan.append(write_file(NoteText(path, data), decode(cut), _REASON))
+        elif cut != data:
+            left.append(f"{path} repeats the text, and is not a file that memory-kb writes")
+        elif path != own.path and text.is_in(decode(data)):
+            left.append(f"{path} repeats a sentence of the text")
+    return plan, tuple(left)
+
+
+def _files_of(vault: Vault) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a vault and its home that may repeat a text, by their path in output."""
+    seen: set[str] = set()
+    for root in vault.roots:
+        beside = sorted(root.folder.parent.glob("*.md")) if root.folder == vault.memory else ()
+        inside = _walk(root.folder, only_notes=vault.memory is None and root.folder == vault.folder)
+        for file in (*root.top_notes, *beside, *inside):
+            real = os.path.realpath(file)
+            if real not in seen and file.is_file() and not file.is_symlink() and file.stat().st_size <= _MAX_BYTES:
+                seen.add(real)
+                yield vault.show(file), file
+
+
+def _walk(folder: Path, *, only_notes: bool) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not only_notes or name.lower().endswith(".md"):
+                yield Path(place, name)
+
+
+# -- the journal --------------------------------------------------------------------------------
+
+
+def _drop_runs(journal: DecisionLog, text: PurgedText, entry_id: str, *, dry_run: bool) -> int:
+    """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
+    gone = {record.head.run for record in journal.runs() if _concerns(record, journal, text, entry_id)}
+    if gone and not dry_run:
+        journal.drop(gone)
+    return len(gone)
+
+
+def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_id: str) -> bool:
+    if any(decision.entry_id == entry_id for decision in record.decisions):
+        return True
+    if any(text.is_in(file.path) for file in record.head.files):
+        return True
+    for decision in record.decisions:
+        if text.is_in(decision.path) or text.is_in(decision.reason):
+            return True
+        with contextlib.suppress(UnreadableInput, KeyError, TypeError, ValueError):
+            for splice in journal.unpack(decision).splices:
+                if any(text.is_in(decode(data)) for data in (splice.before, splice.after)):
+                    return True
+    return False
+
+
+# -- machine folders ----------------------------------------------------------------------------
+
+
+def _clean_machines(parts: Parts, text: PurgedText, *, dry_run: bool) -> Iterator[str]:
+    """Take the text out of all machine folders, those that were set aside too; yield the files that change."""
+    beside = (parts.vault.memory or parts.vault.folder, parts.vault.home)
+    places = {place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir()} | {
+        parts.vault.machine
+    }
+    for place in sorted({Path(os.path.realpath(place)) for place in places}):
+        is_ours = os.path.realpath(parts.vault.machine) == str(place)
+        for name in _DERIVED:
+            if any(file.is_file() for file in (place / name).rglob("*")):
+                if not dry_run:
+                    shutil.rmtree(place / name, ignore_errors=True)
+                yield f"{place / name}{os.sep}"
+        for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
+            is_live = file == parts.writer.journal.file or (is_ours and file.name in _LIVE and file.parent == place)
+            is_derived = file.relative_to(place).parts[0] in _DERIVED
+            if not is_live and not is_derived and _clean_file(file, text, place, dry_run=dry_run):
+                yield str(file)
+
+
+def _clean_file(file: Path, text: PurgedText, machine: Path, *, dry_run: bool) -> bool:
+    """Take the text out of one file of a machine folder; tell whether it was there."""
+    if any(file.name.startswith(name) for name in _DATABASES):
+        # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
+        is_damaged = ".broken" in file.name or ".foreign" in file.name
+        is_there = is_damaged or text.may_be_in(file.read_bytes())
+        return is_there and _delete(file, dry_run=dry_run)
+    if file.parent.name == "vectors":
+        return False
+    if file.parent.name == "blobs":
+        data = file.read_bytes()
+        return text.is_in(decode(data)) and _delete(file, dry_run=dry_run)
+    with contextlib.ExitStack() as stack:
+        if not dry_run and file.parent == machine / "sessions" and file.suffix == ".jsonl":
+            stack.enter_context(SessionFiles(machine).writing(file.stem))
+        with read_plain(file) as stream:
+            is_there = any(text.cut_from_line(line) != line for line in stream)
+        if is_there and not dry_run:
+            _rewrite(file, text)
+        return is_there
+
+
+def _delete(file: Path, *, dry_run: bool) -> bool:
+    if not dry_run:
+        file.unlink(missing_ok=True)
+    return True
+
+
+def _rewrite(file: Path, text: PurgedText) -> None:
+    """Write a file anew line by line, complete or not at all."""
+    part = file.with_name(f"{file.name}.tmp")
+    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with os.fdopen(descriptor, "wb") as stream, read_plain(file) as old:
+        stream.writelines(map(text.cut_from_line, old))
+        stream.flush()
+        os.fsync(descriptor)
+    os.replace(part, file)
+
+
+# -- git ----------------------------------------------------------------------------------------
+
+
+def _ask_repositories(parts: Parts, entry: EntryView, body: str) -> Iterator[str]:
+    """Yield what the history of git still contains, and what to do about it."""
+    line = max(body.splitlines(), key=len, default="").strip()
+    tops = {find_repository(folder) for folder in (parts.vault.folder, parts.vault.home)}
+    for top in sorted(top for top in tops if top):
+        # Without the text, that of a purge which is completed, the history of the file is what is known.
+        chosen = ("-S", line) if line else ("--", f":(literal){os.path.relpath(parts.vault.resolve(entry.path), top)}")
+        asked = ["log", "--all", "--reflog", "-z", "--format=%x01%h", "--name-only", *chosen]
+        told = ask_git(top, parts.vault.environ, asked, _GIT_SECONDS)
+        if told is None:
+            yield f"git could not be asked whether the history of {top} contains the text"
+            continue
+        commits, paths = _read_log(told.decode("utf-8", "replace"))
+        if commits:
+            yield (
+                f"commits of {top} contain the text: {_some(commits)}, in {_some(paths)}; write it on a line of a file "
+                "outside and run `git filter-repo --replace-text FILE`, then `git push --force`; other clones keep it "
+                "until they are made anew"
+            )
+        elif (
+            line
+            and ask_git(top, parts.vault.environ, ["grep", "--cached", "-q", "-F", "-e", line], _GIT_SECONDS)
+            is not None
+        ):
+            yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
+
+
+def _read_log(told: str) -> tuple[list[str], list[str]]:
+    words = [word.strip("\n") for word in told.split("\0")]
+    commits = [word[1:] for word in words if word.startswith("\x01")]
+    return list(dict.fromkeys(commits)), sorted({word for word in words if word and not word.startswith("\x01")})
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
