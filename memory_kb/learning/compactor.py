@@ -102,6 +102,7 @@ class Compactor:
 
         classify, notice = self._classifier()
         found: list[tuple[Contradiction, ...]] = []
+        cut: list[str] = []
 
         taken_in = self._store.taken_in(since) if since else frozenset[str]()
 
@@ -110,7 +111,8 @@ class Compactor:
             return since is not None and (made is None or made >= since or memory.id in taken_in)
 
         def plan() -> tuple[Change, ...]:
-            found.append(find_contradictions(self._store.all(), classify, is_new if since else None))
+            cut.clear()
+            found.append(find_contradictions(self._store.all(), classify, is_new if since else None, cut.append))
             return plan_resolutions(found[-1])
 
         if resolve:
@@ -120,7 +122,7 @@ class Compactor:
             run = RunReport(None, "contradictions")
         if classify and classify.failure:
             notice = f"{explain_failure(classify.failure)}; the rule decided"
-        return ContradictionsReport(tuple(map(_view, found[0])), run, (notice,) if notice else ())
+        return ContradictionsReport(tuple(map(_view, found[0])), run, (*cut, *((notice,) if notice else ())))
 
     def _classifier(self) -> tuple[LlmClassifier | None, str]:
         """Return the language model as a classifier, or None and why there is none."""

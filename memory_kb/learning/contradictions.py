@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from memory_kb.errors import ProviderFailed
@@ -90,6 +91,8 @@ class LlmClassifier:
         return next((known for known in CAUSES if known == cause), None)
 
 
+#: The most similar pairs of one store that are compared; a vault that people wrote has far fewer.
+_MOST_PAIRS = 200_000
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
 #: The contradictions that a table tells one by one.
@@ -111,7 +114,10 @@ class Contradiction(NamedTuple):
 
 
 def find_contradictions(
-    memories: Sequence[Memory], classify: Classifier | None = None, is_new: Callable[[Memory], bool] | None = None
+    memories: Sequence[Memory],
+    classify: Classifier | None = None,
+    is_new: Callable[[Memory], bool] | None = None,
+    on_cut: Callable[[str], object] = len,
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
@@ -124,6 +130,7 @@ def find_contradictions(
         memories: the entries; those that no step may rewrite are left out.
         classify: who tells the cause; the pairs most alike are shown to it, and all with a signal.
         is_new: when given, only pairs of which one is new are looked at.
+        on_cut: receives a sentence where so many are alike that not all are compared.
     """
     mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and _may_be_weighed(memory)]
     stores: dict[object, list[Memory]] = {}
@@ -132,7 +139,10 @@ def find_contradictions(
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
     for store in stores.values():
-        pairs = sorted(_pairs(store, is_new))
+        pairs = list(islice(_pairs(store, is_new), _MOST_PAIRS + 1))
+        if len(pairs) > _MOST_PAIRS:
+            on_cut(f"too many entries are alike; only the first {_MOST_PAIRS:,} pairs were compared")
+        pairs = sorted(pairs[:_MOST_PAIRS])
         ages = list(map(_age, store)) if pairs else []
         for pair in pairs:
             older, newer = store[pair.one], store[pair.other]

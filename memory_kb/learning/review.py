@@ -476,7 +476,7 @@ class Review:
         return ReviewView(
             make_item(found, self._vault.today()),
             text[entry.span.start : entry.span.end],
-            self.approve(found.id, dry_run=True),
+            self.approve(wanted, dry_run=True),
         )
 
     def scan(self, *, dry_run: bool = False) -> ScanReport:

@@ -93,7 +93,7 @@ async def show_links(desk: Desk, request: Request) -> Response:
 async def show_exposure(desk: Desk, request: Request) -> Response:
     """Who was shown it, and what became of them."""
     wanted = read_wanted(request.query_params)
-    seen = await desk.study(lambda kb: kb.exposure(wanted.find(kb).view.id))
+    seen = await desk.study(lambda kb: kb.exposure(wanted.name(kb)))
     return desk.page(request, "exposure.html", seen=seen, wanted=wanted)
 
 

@@ -1,0 +1,110 @@
+"""Numbers nobody counts with, headers that lie, ids that are repeated, files of very many entries."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import Run, write_files
+from mcp_client import call, greet, process, receive, send
+from pages import start  # noqa: F401 - a fixture
+
+from memory_kb import KnowledgeBase
+
+if TYPE_CHECKING:
+    from pages import Start
+
+OpenKB = Callable[..., KnowledgeBase]
+HUGE = "1" * 100_000
+
+
+def test_a_hook_reads_a_number_of_any_length(folder: Path, run: Run) -> None:
+    said = f'{{"session_id": "s", "cwd": {json.dumps(str(folder))}, "prompt": "Deploy the walrus.", "n": {HUGE}}}'
+    done = run("hook", "prompt", "--vault", folder, stdin=said)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Deploy the walrus." in run("session", "replay", "s", "--json", "--vault", folder).stdout
+
+
+def test_events_and_imports_read_a_number_of_any_length(folder: Path, run: Run) -> None:
+    event = f'{{"role": "user", "content": "Feed the walrus.", "n": {HUGE}}}'
+    assert run("session", "append", "s", "--vault", folder, stdin=event).returncode == 0
+    args = f'{{"n": {HUGE}}}'
+    assert run("session", "append", "s", "--tool", "Bash", "--args", args, "--vault", folder).returncode == 0
+    assert HUGE in run("session", "replay", "s", "--json", "--vault", folder).stdout
+    write_files(folder, {"mem0.json": f'[{{"id": {HUGE}, "memory": "The walrus lives in the north.", "n": {HUGE}}}]'})
+    done = run("import", folder / "mem0.json", "--vault", folder)
+    assert (done.returncode, done.stdout) == (0, "1 memory: 1 created\n")
+
+
+def test_an_agent_that_sends_a_number_of_any_length_is_answered(folder: Path, home: Path) -> None:
+    asked = json.dumps(call(3, "memory_recall", query="walrus", limit=77)).replace("77", HUGE)
+    with process(folder, home) as server:
+        greet(server)
+        send(server, asked)
+        told = receive(server)
+    assert (told["id"], "limit must be a whole number" in told["result"]["content"][0]["text"]) == (3, True)
+
+
+@pytest.mark.parametrize("length", ["99999999999999", "9" * 5_000, "-1", "1e3", "0x10", "5, 6", ""])
+def test_a_length_that_cannot_be_is_refused_at_once(start: Start, length: str) -> None:  # noqa: F811
+    server = start({"a.md": "Text.\n"}, "--no-watch")
+    head = f"POST /review HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {length}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(4096).split(b" ")[1] in (b"400", b"413")
+    assert server.ask("/").status == 200
+
+
+def test_the_page_shows_entries_whose_id_is_repeated(start: Start) -> None:  # noqa: F811
+    server = start(
+        {
+            "memory/config.yaml": "",
+            "memory/learnings/both.md": "---\nid: same\n---\nOne walrus.\n\n---\nid: same\n---\nTwo walruses.\n",
+            "memory/review/a.md": "---\nid: p\nkind: rule\nstatus: proposed\n---\nThe first rule.\n",
+            "memory/review/b.md": "---\nid: p\nkind: rule\nstatus: proposed\n---\nThe second rule.\n",
+        },
+        "--no-watch",
+    )
+    choice = server.ask("/entry?id=same")
+    assert choice.status == 409
+    for line, text in ((1, "One walrus."), (6, "Two walruses.")):
+        place = f"at=memory%2Flearnings%2Fboth.md%3A{line}"
+        for page in ("/entry", "/entry/links", "/entry/exposure", "/entry/history"):
+            assert server.ask(f"{page}?id=same&{place}").status in (200, 404), page
+        assert text in server.ask(f"/entry?id=same&{place}").text
+        form = server.ask(f"/entry/edit?id=same&{place}")
+        assert (form.status, "the same id" in form.text) == (400, True)
+    for name, text in (("a", "The first rule."), ("b", "The second rule.")):
+        shown = server.ask(f"/review/item?id=p&at=memory%2Freview%2F{name}.md%3A1")
+        assert (shown.status, text in shown.text) == (200, True)
+
+
+def test_the_preview_of_a_long_file_says_what_changes(folder: Path, open_kb: OpenKB) -> None:
+    notes = "".join(f"---\nid: e{number}\n---\nSee [[e7]].\n\n" for number in range(4_000))
+    write_files(folder, {"memory/all.md": notes})
+    diff = open_kb(folder).rename("e7", "seven", dry_run=True).diff
+    assert (diff.count("\n+See [[seven]].\n"), diff.count("\n-See [[e7]].\n")) == (4_000, 4_000)
+    assert diff.count("\n+id: seven\n") == diff.count("\n-id: e7\n") == 1
+
+
+@pytest.mark.slow
+def test_sixty_thousand_entries_in_one_file(folder: Path, run: Run) -> None:
+    words = ("Always", "Never")
+    notes = "".join(
+        f"---\nid: e{number}\nkind: rule\n---\n{words[number % 2]} use tool{number // 20} here.\n\n"
+        for number in range(60_000)
+    )
+    write_files(folder, {"memory/all.md": notes})
+    run("index", "--vault", folder)
+    started = time.monotonic()
+    found = run("contradictions", "--vault", folder)
+    assert found.returncode == 0
+    assert "only the first 200,000 pairs were compared" in found.stderr
+    renamed = run("rename", "e5", "five", "--dry-run", "--vault", folder)
+    assert (renamed.returncode, "+id: five" in renamed.stdout) == (0, True)
+    assert time.monotonic() - started < 90
