@@ -46,8 +46,8 @@ def test_lambda_1_is_the_order_of_scores(pool: list[tuple[float, frozenset[str]]
 @settings(max_examples=100, deadline=None)
 def test_texts_without_words_are_no_twins(scores: list[float], mmr_lambda: float) -> None:
     order = mmr_order(scores, [frozenset()] * len(scores), mmr_lambda, len(scores))
-    spread = max(scores, default=0) - min(scores, default=0)
-    shown = [round(scores[place] / spread, 9) if spread > 1e-9 else 0 for place in order]
+    best = max(scores, default=0)
+    shown = [round(scores[place] / best, 9) if best else 0 for place in order]
     assert shown == sorted(shown, reverse=True)
 
 
@@ -58,10 +58,10 @@ def test_each_place_goes_to_the_most_relevant_and_new(
 ) -> None:
     order = order_of(pool, mmr_lambda)
     scores = [score for score, _ in pool]
-    spread = max(scores, default=0) - min(scores, default=0)
+    best = max(scores, default=0)
 
     def worth(place: int, shown: list[int]) -> float:
-        relevance = (scores[place] - min(scores)) / spread if spread else 1.0
+        relevance = scores[place] / best if best else 1.0
         return mmr_lambda * relevance - (1 - mmr_lambda) * max(
             jaccard(pool[place][1], pool[other][1]) for other in shown
         )

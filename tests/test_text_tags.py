@@ -73,7 +73,8 @@ def test_ranking_goes_by_the_tags_of_the_frontmatter(tmp_path: Path, home: Path)
     with KnowledgeBase.open(folder, home=home, environ={"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}) as kb:
         scores = {hit.id: hit.score for hit in kb.search("wombat").hits}
     assert scores["in-fields"] > scores["in-text"]
-    assert scores["in-text"] == pytest.approx(scores["in-words"])
+    # a passage's length is counted in characters, and the "#" is one
+    assert scores["in-text"] == pytest.approx(scores["in-words"], rel=1e-3)
 
 
 def test_they_are_completed_in_text_and_in_frontmatter(folder: Path, home: Path) -> None:

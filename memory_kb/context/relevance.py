@@ -12,7 +12,7 @@ from memory_kb.store.plan import Memory
 from memory_kb.text import fits_any
 
 #: A hit far behind the best one is left out, however many are wanted.
-_MIN_RELEVANCE = 0.25
+_MIN_RELEVANCE = 0.2
 #: Shared words must be half of the task's, or be worth half a word that stands in one note alone.
 _MIN_SHARE, _MIN_WORTH = 0.5, 0.5
 #: A passage this near in meaning fits without sharing a word.

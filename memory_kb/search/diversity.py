@@ -95,8 +95,8 @@ def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lam
     """Return the first `limit` hits to show.
 
     The best one comes first, then the best that says something new. Each next one maximises
-    `lambda * relevance - (1 - lambda) * similarity`, where relevance is the score min-max scaled
-    over the pool and similarity the largest Jaccard to those before it. The first is always the
+    `lambda * relevance - (1 - lambda) * similarity`, where relevance is the score's share of the
+    best and similarity the largest Jaccard to those before it. The first is always the
     best score, and the first k of the order do not depend on what comes after them.
 
     Example:
@@ -104,9 +104,8 @@ def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lam
         >>> mmr_order([1.0, 0.9, 0.8, 0.0], [twin, twin, other, other], 0.5, limit=3)
         [0, 2, 1]
     """
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    spread = high - low
-    relevance = [(score - low) / spread if spread else 1.0 for score in scores]
+    best_score = max(scores, default=0.0)
+    relevance = [score / best_score if best_score else 1.0 for score in scores]
     left = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     nearest = [0.0] * len(scores)
     order: list[int] = []
