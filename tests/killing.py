@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable
 
 #: The system calls that a run changes the disk by.
-CALLS = ("replace", "link", "unlink", "fsync", "open", "truncate", "mkdir", "rmdir", "chmod")
+CALLS = ("replace", "link", "unlink", "fsync", "open", "truncate", "ftruncate", "mkdir", "rmdir", "chmod", "write")
 KILLED = 77
 
 
 def kill_at(step: int, work: Callable[[], object]) -> bool:
-    """Do something in a process that dies just before its n-th system call of those above; tell whether it died."""
-    child = os.fork()
+    """Do something in a process that dies just before its n-th system call of those above; tell whether it died.
+
+    It dies in the middle of writing, not before it.
+    """
+    child, write = os.fork(), os.write
     if not child:
         count = 0
 
@@ -21,6 +24,8 @@ def kill_at(step: int, work: Callable[[], object]) -> bool:
                 nonlocal count
                 count += 1
                 if count == step:
+                    if call is write:
+                        write(given[0], given[1][: len(given[1]) // 2])  # type: ignore[arg-type, index]
                     os._exit(KILLED)
                 return call(*given, **named)
 

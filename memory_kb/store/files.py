@@ -96,6 +96,8 @@ def prune_folders(file: Path, levels: int) -> None:
 class Staged:
     """An edit whose new bytes stand in a file with a temporary name.
 
+    One that cannot be renamed without losing its other names or its owner is written in place:
+    `is_in_place` tells so, and a kill in the middle of that write leaves the file half-written.
     After `flush` they are on the disk, and all that a full disk or a locked folder can prevent has
     happened. After that, `commit` puts them in place; `discard` throws them away at any time. The
     lock of the scope's root must be held.
@@ -107,7 +109,7 @@ class Staged:
 
     def __init__(self, edit: FileEdit, scratch: Path | None = None) -> None:
         self.edit, self._scratch = edit, scratch
-        self._is_in_place = False
+        self.is_in_place = False
         self._is_discarded = False
         self._mode = 0o600
         self._missing = count_missing(edit.file) if edit.before is None else 0
@@ -132,8 +134,8 @@ class Staged:
         self._mode = held.st_mode & 0o7777
         if edit.after is not None:
             temporary = _write_temporary(self._target, edit.after, self._scratch)
-            self._is_in_place = held.st_nlink > 1 or not _copy_attributes(self._target, held, temporary)
-            if self._is_in_place:
+            self.is_in_place = held.st_nlink > 1 or not _copy_attributes(self._target, held, temporary)
+            if self.is_in_place:
                 try:
                     _check_writable(self._target)
                 except OSError:
@@ -205,12 +207,20 @@ class Staged:
         if self._temporary is None:
             self._target.unlink()
             return
-        if self._is_in_place:
-            _write_in_place(self._target, self.edit.after or b"")
+        if self.is_in_place:
+            self._write_in_place()
         else:
             os.replace(self._temporary, self._target)
         _remove_temporary(self._temporary)
         self._temporary = None
+
+    def _write_in_place(self) -> None:
+        try:
+            _write_in_place(self._target, self.edit.after or b"")
+        except OSError:
+            with contextlib.suppress(OSError):
+                _write_in_place(self._target, self.edit.before or b"")
+            raise
 
 
 def discard(staged: Collection[Staged]) -> None:
@@ -361,11 +371,15 @@ def _copy_attributes(file: Path, held: os.stat_result, temporary: str) -> bool:
 def _write_in_place(file: Path, data: bytes) -> None:
     """Write over a file that has several names, or an owner that a new one cannot be given."""
     flags = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(file, flags), "wb") as stream:
-        stream.write(data)
-        stream.truncate()
-        stream.flush()
-        os.fsync(stream.fileno())
+    descriptor = os.open(file, flags)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.ftruncate(descriptor, len(data))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _umask() -> int:

@@ -84,6 +84,8 @@ _INLINE = 4_096
 #: The end of the log that is read to see whether the last run came to its end.
 _TAIL = 65_536
 _NAME = "decisions.jsonl"
+#: How the names of blobs end that are the old bytes of whole files.
+_OLD = ".old"
 _SIDES = ("before", "after")
 
 
@@ -101,7 +103,8 @@ class Decision(NamedTuple):
 class FileRecord(NamedTuple):
     """A file of a run: its hashes before and after, None for no file.
 
-    Files with the same `unit` are written together or not at all.
+    Files with the same `unit` are written together or not at all. Of a file that is written in
+    place, the log keeps all the old bytes until the run ends.
     """
 
     path: str
@@ -110,6 +113,12 @@ class FileRecord(NamedTuple):
     mode: int | None = None
     made: int = 0
     unit: int = 0
+    is_in_place: bool = False
+
+    @property
+    def logged(self) -> Mapping[str, Any]:
+        """The record as the log has it; older versions know no file that is written in place."""
+        return {name: value for name, value in self._asdict().items() if value or name != "is_in_place"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,7 @@ class DecisionLog:
                 "occasion": head.occasion,
             }
             lines: list[Mapping[str, Any]] = [
-                first | {"changes": len(decisions), "files": [file._asdict() for file in head.files]}
+                first | {"changes": len(decisions), "files": [file.logged for file in head.files]}
             ]
             for number, one in enumerate(decisions, 1):
                 what = {
@@ -231,6 +240,11 @@ class DecisionLog:
         with contextlib.suppress(OSError):
             os.truncate(self.file, start)
 
+    def strike_out(self, start: int) -> None:
+        """Take the last run out of the log, with the old bytes that were kept for it."""
+        self.drop_kept()
+        self.withdraw(start)
+
     @property
     def size(self) -> int:
         """The bytes of the log."""
@@ -258,6 +272,35 @@ class DecisionLog:
             return data.decode()
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(data).decode()}
+
+    def keep(self, data: bytes) -> None:
+        """Store the old bytes of a file that is about to be written in place, forced to the disk.
+
+        Raises:
+            UnreadableInput: they cannot be written.
+        """
+        try:
+            blob = make_folder(self._folder / "blobs") / f"{hash_of(data)}{_OLD}"
+        except OSError as exc:
+            raise UnreadableInput(f"the log {self.file} cannot be written: {exc.strerror}") from exc
+        # One that a killed run left may be of any size.
+        blob.unlink(missing_ok=True)
+        apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600), self.scratch)
+
+    def kept(self, file: FileRecord) -> bytes | None:
+        """Return the old bytes of a file that was to be written in place, None where they are gone or changed."""
+        try:
+            with read_plain(self._folder / "blobs" / f"{file.before}{_OLD}") as stream:
+                data = stream.read()
+        except OSError:
+            return None
+        return data if hash_of(data) == file.before else None
+
+    def drop_kept(self) -> None:
+        """Delete the old bytes of files that were written in place; all of them are on the disk."""
+        for blob in (self._folder / "blobs").glob(f"*{_OLD}"):
+            with contextlib.suppress(OSError):
+                blob.unlink()
 
     def unpack(self, decision: LoggedDecision) -> Decision:
         """Return a decision with its bytes.

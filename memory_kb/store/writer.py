@@ -86,7 +86,6 @@ def carry_out(run: Run, log: DecisionLog) -> tuple[str, ...]:
         UnreadableInput: a file or the log cannot be written; everything is as it was.
     """
     numbers = {path: number for number, unit in enumerate(run.units) for path in unit}
-    records = tuple(_record(edit, numbers[edit.path]) for edit in run.edits)
     gone: set[int] = set()
     staged: list[Staged] = []
     sweep_scratch(log.scratch, (edit.file.parent for edit in run.edits))
@@ -97,21 +96,28 @@ def carry_out(run: Run, log: DecisionLog) -> tuple[str, ...]:
             except ChangedOnDisk:
                 gone.add(numbers[edit.path])
         flush_all(staged)
+        in_place = {one.edit.path: one.edit.before for one in staged if one.is_in_place}
+        for data in in_place.values():
+            log.keep(data or b"")
+        records = tuple(_record(edit, numbers[edit.path], is_in_place=edit.path in in_place) for edit in run.edits)
         start = log.begin(RunHead(run.run, run.time, run.verb, records, run.undoes, run.occasion), run.decisions)
-        _commit_all(staged, numbers, gone, lambda: log.withdraw(start))
+        _commit_all(staged, numbers, gone, lambda: log.strike_out(start))
     finally:
         discard(staged)
     left = tuple(edit.path for edit in run.edits if numbers[edit.path] in gone)
     if len(left) == len(run.edits):
-        log.withdraw(start)
+        log.strike_out(start)
     else:
+        if in_place:
+            log.drop_kept()
         log.end(run.run, left)
     return left
 
 
-def _record(edit: FileEdit, unit: int) -> FileRecord:
+def _record(edit: FileEdit, unit: int, *, is_in_place: bool) -> FileRecord:
     before, after = (data if data is None else hash_of(data) for data in (edit.before, edit.after))
-    return FileRecord(edit.path, before, after, edit.mode, edit.prune if edit.before is None else 0, unit)
+    made = edit.prune if edit.before is None else 0
+    return FileRecord(edit.path, before, after, edit.mode, made, unit, is_in_place)
 
 
 def _order(edit: FileEdit) -> int:
@@ -137,7 +143,7 @@ def _commit_all(
             gone.add(number)
             _revert(committed)
         except UnreadableInput as exc:
-            if _revert([*done, *committed]):
+            if _revert([*done, *committed]) and not any(map(_is_torn, mine)):
                 withdraw()
                 raise UnreadableInput(f"{exc}; everything is as it was", exc.hint) from exc
             raise UnreadableInput(
@@ -147,6 +153,11 @@ def _commit_all(
         else:
             done += committed
     sync_folders(done)
+
+
+def _is_torn(one: Staged) -> bool:
+    """Tell whether a write in place failed half-way, and so did putting the old bytes back."""
+    return one.is_in_place and read_if_there(one.edit.path, one.edit.file) != one.edit.before
 
 
 def _revert(edits: Sequence[FileEdit]) -> bool:
@@ -173,16 +184,51 @@ def recover(log: DecisionLog, resolve: Resolve) -> Recovered | None:
     if not record.is_ours:
         log.end(record.head.run, tuple(file.path for file in record.head.files), "not ours")
         return Recovered(f"{name} is unfinished and was not written by this machine; nothing of it was done")
+    for file in record.head.files:
+        if file.is_in_place:
+            _mend(file, record, log, resolve)
     if not record.is_whole or all(_state(file, resolve) == "before" for file in record.head.files):
         for file in record.head.files:
             with contextlib.suppress(UnreadableInput):
                 prune_folders(resolve(file.path), file.made)
-        log.withdraw(record.start)
+        log.strike_out(record.start)
         return Recovered(f"{name} was killed before it wrote anything; it is struck out")
     left = tuple(path for unit in _units_of(record) for path in _finish_unit(unit, record, log, resolve))
+    log.drop_kept()
     log.end(record.head.run, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
     return Recovered(f"{name} was killed while it wrote; it is completed{rest}", left)
+
+
+def _mend(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolve) -> None:
+    """Go on with a write in place that was killed in the middle, be it of the new bytes or of the old ones.
+
+    Either way the file stays a beginning of the one and the rest of the other, should this be killed too.
+    """
+    before = log.kept(file)
+    if before is None or _state(file, resolve) != "other":
+        return
+    with contextlib.suppress(ChangedOnDisk, UnreadableInput):
+        place = resolve(file.path)
+        found, after = read_if_there(file.path, place), _splice(before, file, record, log, is_forward=True)
+        if found is None or after is None:
+            return
+        for old, new in ((before, after), (after, before)):
+            if is_half_written(found, old, new):
+                apply(FileEdit(file.path, place, found, new, file.mode), log.scratch)
+                return
+
+
+def is_half_written(found: bytes, old: bytes, new: bytes) -> bool:
+    """Tell whether bytes are what a file holds while new ones are written over old ones.
+
+    Example:
+        >>> [is_half_written(found, b"old text", b"new") for found in (b"ned text", b"new text", b"mine")]
+        [True, True, False]
+    """
+    shorter = min(len(found), len(new))
+    written = next((at for at in range(shorter) if found[at] != new[at]), shorter)
+    return found[written:] == old[written:]
 
 
 def _units_of(record: RunRecord) -> list[list[FileRecord]]:
@@ -227,16 +273,25 @@ def replayed(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Res
     """
     path, place = file.path, resolve(file.path)
     held = read_if_there(path, place)
-    decisions = [log.unpack(one) for one in record.decisions if path in (one.path, one.to)]
-    splices = [splice for one in decisions for splice in one.splices if splice.path == path]
-    data = held or b""
+    after = _splice(held or b"", file, record, log, is_forward=is_forward)
+    return make_edit(path, place, held, after, mode=file.mode, prune=0 if is_forward else file.made)
+
+
+def _splice(data: bytes, file: FileRecord, record: RunRecord, log: DecisionLog, *, is_forward: bool) -> bytes | None:
+    """Return the bytes of a file after a run, given those before it, or the other way round; None for no file.
+
+    Raises:
+        UnreadableInput: the log no longer has the bytes.
+    """
+    decisions = [log.unpack(one) for one in record.decisions if file.path in (one.path, one.to)]
+    splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]
     for splice in splices if is_forward else map(invert, reversed(splices)):
         data = data[: splice.at] + splice.after + data[splice.at + len(splice.before) :]
     wanted = file.after if is_forward else file.before
     after = None if wanted is None else data
     if (after if after is None else hash_of(after)) != wanted:
-        raise UnreadableInput(f"the log no longer tells what {path} was")
-    return make_edit(path, place, held, after, mode=file.mode, prune=0 if is_forward else file.made)
+        raise UnreadableInput(f"the log no longer tells what {file.path} was")
+    return after
 
 
 def invert(splice: Splice) -> Splice:
