@@ -20,7 +20,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from support import entry
 
-from memory_kb.mcp.transports import Offer, Service
+from memory_kb.mcp.transports import ServedTools, ToolService
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -61,7 +61,7 @@ async def stdio(
 @asynccontextmanager
 async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIterator[Client]:
     """Speak to a server in this process, which is there at once; it ends as the others do."""
-    service = Service(Offer(str(folder), str(home), profile, is_watching=False))
+    service = ToolService(ServedTools(str(folder), str(home), profile, is_watching=False))
     try:
         async with Client(service.make_server()) as client:
             yield client

@@ -16,7 +16,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.cli.git import ci_as_json
-from memory_kb.git.ci import MOST, CiReport, Observation, QueryChange, as_markdown, compare, escape, split_problems
+from memory_kb.git.ci import MOST, CiReport, QueryChange, RevisionView, as_markdown, compare, escape, split_problems
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import Outcome, summarize
 from memory_kb.store.queries import StandingQuery, parse_queries, write_queries
@@ -240,7 +240,7 @@ def test_the_sample_workflow_reads_and_names_no_machine() -> None:
 def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
     nasty = "a | b\n# c <img src=x> @team `code` [x](y) ```"
     query = StandingQuery(nasty, ("x",))
-    empty = Observation("main", "0" * 40)
+    empty = RevisionView("main", "0" * 40)
     report = CiReport(
         empty,
         empty,
@@ -256,7 +256,7 @@ def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
 
 def test_a_report_is_never_too_long_for_a_comment() -> None:
     problems = tuple(Problem(f"memory/{number}.md", 1, "x" * 300) for number in range(2_000))
-    report = compare(Observation("a", "1"), Observation("b", "2", problems=problems), "memory/queries.yaml")
+    report = compare(RevisionView("a", "1"), RevisionView("b", "2", problems=problems), "memory/queries.yaml")
     assert len(report.findings) == 2_000
     assert len(as_markdown(report)) <= MOST + 100
     assert "and 1950 more" in as_markdown(report)

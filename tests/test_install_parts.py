@@ -13,7 +13,7 @@ from installing import CODEX_CONFIG
 from memory_kb.agents import jsonc
 from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents import toml_tables as tomltables
-from memory_kb.agents.agent import Item, Member, Part
+from memory_kb.agents.agent import ListItem, Member, Part
 from memory_kb.agents.install import put_in, take_out
 from memory_kb.errors import CannotSplice
 
@@ -27,7 +27,7 @@ VALUES = st.recursive(
 )
 DOCUMENTS = st.dictionaries(st.sampled_from(["a", "b", "hooks", "mcpServers", "// x"]), VALUES, max_size=4)
 SERVER = Member(("mcpServers", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
-HOOK = Item(("hooks", "Stop"), {"command": "memory-kb hook stop"})
+HOOK = ListItem(("hooks", "Stop"), {"command": "memory-kb hook stop"})
 PARTS: list[Part] = [SERVER, HOOK]
 
 

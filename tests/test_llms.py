@@ -17,7 +17,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.base import Llm, OfflineLlm
 from memory_kb.providers.http import Calls
-from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply, find_mistake, strict
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, find_mistake, strict
 from memory_kb.providers.openai import open_client, openai_llm, service_of
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -241,11 +241,11 @@ def test_an_answer_comes_in_time_or_not_at_all(llm: Llm, fake: FakeProvider) -> 
 
 
 def test_an_answer_that_was_cut_off_is_no_answer(log: SpendLog, fake: FakeProvider) -> None:
-    def ask(_client: object, _question: Question) -> Reply:
+    def ask(_client: object, _question: FormRequest) -> Reply:
         return Reply(json.dumps(FILLED), Usage(1, 1), is_cut=True)
 
     calls = Calls(service_of(fake.base_url, None, "llm"))
-    llm = RemoteLlm(Model("openai", "m", is_free=True), calls, log, lambda: open_client(fake.base_url, None), ask)
+    llm = RemoteLlm(LlmModel("openai", "m", is_free=True), calls, log, lambda: open_client(fake.base_url, None), ask)
     assert "longer than 8000 tokens" in str(failure_of(llm))
 
 

@@ -24,7 +24,7 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.serving.host_check import Place, read_place
+from memory_kb.serving.host_check import Listen, read_place
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -185,7 +185,7 @@ def _post(address: str, headers: Mapping[str, str]) -> int:
 def test_elsewhere_takes_a_token_and_places_are_read_or_refused(project: Path, home: Path, run: Run) -> None:
     refused = run("--vault", project, "mcp", "--http", "0.0.0.0:0")
     assert refused.returncode == 2 and "--token" in refused.stderr
-    assert read_place("[::1]:90") == Place("::1", 90) and read_place("10.0.0.1").is_loopback is False
+    assert read_place("[::1]:90") == Listen("::1", 90) and read_place("10.0.0.1").is_loopback is False
     for text in ("127.0.0.1:port", "127.0.0.1:99999"):
         with pytest.raises(UsageError, match="no place"):
             read_place(text)

@@ -16,7 +16,7 @@ from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.gemini import GeminiEmbedder
-from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Refusal, Service, quote, read_refusal
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Provider, Refusal, quote, read_refusal
 from memory_kb.providers.openai import OpenAIEmbedder, _rows_of
 
 
@@ -296,4 +296,4 @@ def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, cl
 
 def test_what_no_package_should_raise_is_told_too() -> None:
     assert read_refusal(RuntimeError("odd"), 0.0) == Refusal("other", None, "odd")
-    assert KEY not in repr(Service("x", KEY, "", ""))
+    assert KEY not in repr(Provider("x", KEY, "", ""))

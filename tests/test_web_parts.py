@@ -11,7 +11,7 @@ from conftest import NOW, REPOSITORY
 from memory_kb.settings import Ranking
 from memory_kb.web.charts import Aged, draw_curve
 from memory_kb.web.highlight import excerpt, mark
-from memory_kb.web.render import Place, render
+from memory_kb.web.render import LinkBase, render
 
 
 def _palettes() -> list[dict[str, str]]:
@@ -74,7 +74,7 @@ def test_colours_can_be_told_apart(palette: dict[str, str]) -> None:
     ],
 )
 def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
-    made = render(text, Place("memory/learnings/a.md"))
+    made = render(text, LinkBase("memory/learnings/a.md"))
     assert stays in made and goes not in made
 
 
@@ -90,7 +90,7 @@ def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
     ],
 )
 def test_rendering_comes_to_an_end(text: str) -> None:
-    assert render(text, Place("a.md"))
+    assert render(text, LinkBase("a.md"))
 
 
 @pytest.mark.parametrize(

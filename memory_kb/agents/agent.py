@@ -76,7 +76,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListItem:
     """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
 
     path: tuple[str, ...]
@@ -92,14 +92,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkedLines:
     """Our marked lines in a Markdown file."""
 
     word: str
     lines: str
 
 
-Part = Member | Item | Table | Block
+Part = Member | ListItem | Table | MarkedLines
 
 
 @dataclass(frozen=True, slots=True)

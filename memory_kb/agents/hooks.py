@@ -17,7 +17,7 @@ from memory_kb.store.logs import log_shown
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
-    from memory_kb.agents.payloads import Call
+    from memory_kb.agents.payloads import HookCall
     from memory_kb.context.gather import Material
     from memory_kb.context.service import Context, Contexts
     from memory_kb.learning.citations import Standing
@@ -61,7 +61,7 @@ class Hooks:
         self._contexts = contexts
         self._store = store
 
-    def hook(self, event: str, call: Call, agent: Agent) -> HookAnswer:
+    def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
         """Log what an agent tells, and give it what it should know now.
 
         `session-start` gives the context of what CONTINUITY.md, or the branch, says is being done;
@@ -95,7 +95,7 @@ class Hooks:
             context = "\n".join(filter(None, (context, self._tell_waiting())))
         return HookAnswer(format_answer(agent, event, context), over)
 
-    def _ask_to_remember(self, call: Call, agent: Agent) -> str:
+    def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
         from memory_kb.learning.ask_agent import ASKED, QUESTION, is_headless, should_ask
 
@@ -127,7 +127,7 @@ class Hooks:
 
         return self._sessions.files.folder / HOOKED / session
 
-    def _log_call(self, event: str, call: Call, agent: Agent) -> bool:
+    def _log_call(self, event: str, call: HookCall, agent: Agent) -> bool:
         """Append what happened to the session; tell whether it was there already, seconds ago.
 
         Two configurations of one agent, a person's and a project's, both call us.
@@ -176,7 +176,7 @@ class Hooks:
             name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS
         )[:5]
 
-    def _context_for(self, event: str, call: Call, agent: Agent) -> str:
+    def _context_for(self, event: str, call: HookCall, agent: Agent) -> str:
         from memory_kb.context.gather import Wanted
         from memory_kb.context.service import build_fresh_context
 
@@ -240,7 +240,7 @@ class Hooks:
             str(one) for line in lines if line and line.get("session") == session for one in line.get("ids") or ()
         )
 
-    def _current_task(self, call: Call) -> str:
+    def _current_task(self, call: HookCall) -> str:
         """Return what is being done, as CONTINUITY.md says, else the branch, else the name of the project."""
         try:
             data = (self._vault.scope_folder("project") / "CONTINUITY.md").read_bytes()

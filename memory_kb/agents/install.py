@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 from memory_kb.agents import jsonc
 from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents import toml_tables as tomltables
-from memory_kb.agents.agent import SERVER, Agent, AgentFile, Block, Hook, Item, Member, Part, Table
+from memory_kb.agents.agent import SERVER, Agent, AgentFile, Hook, ListItem, MarkedLines, Member, Part, Table
 from memory_kb.agents.jsonc import Insertion
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
@@ -40,7 +40,7 @@ _OWN = re.compile(r"""(?:memory-kb|mkb|memory_kb)(?:\.exe)?["']?\s+hook\s""")
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Installed:
     """What was put into a file, so that it can be taken out byte for byte.
 
     Attributes:
@@ -81,7 +81,9 @@ class _Work:
     put: tuple[tuple[str, ...], ...] = ()
 
 
-def put_in(name: str, data: bytes | None, parts: Sequence[Part], old: Trace | None = None) -> tuple[bytes, Trace]:
+def put_in(
+    name: str, data: bytes | None, parts: Sequence[Part], old: Installed | None = None
+) -> tuple[bytes, Installed]:
     """Return a file with our parts in it, and the trace of that; one that has them stays as it is.
 
     So does a server of our name that somebody wrote by hand; `find_left` tells of it.
@@ -100,11 +102,11 @@ def put_in(name: str, data: bytes | None, parts: Sequence[Part], old: Trace | No
         work = _put(name, work, part, old)
     after = encode(work.text)
     if data is not None and after == data:
-        return after, replace(old or Trace(hash_of(after), ""), put=work.put)
+        return after, replace(old or Installed(hash_of(after), ""), put=work.put)
     spans = tuple((one.at, len(one.text)) for one in work.spans)
     if old is None or data is None or old.before == hash_of(data):
         origin = None if data is None else hash_of(data)
-        return after, Trace(hash_of(after), origin if work.is_exact else "", spans, work.made, put=work.put)
+        return after, Installed(hash_of(after), origin if work.is_exact else "", spans, work.made, put=work.put)
     made = tuple(dict.fromkeys((*old.made, *work.made)))
     if old.after == hash_of(data) and work.is_exact:
         return after, replace(old, after=hash_of(after), spans=old.spans + spans, made=made, put=work.put)
@@ -113,7 +115,7 @@ def put_in(name: str, data: bytes | None, parts: Sequence[Part], old: Trace | No
     )
 
 
-def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Trace | None) -> bytes | None:
+def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Installed | None) -> bytes | None:
     """Return a file without our parts; None when it was made for them and holds nothing else.
 
     That is what was before, byte for byte, if nobody wrote to it since; else all but our own parts.
@@ -140,7 +142,7 @@ def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Trace | None)
     return None if is_made and _is_empty(name, text, parts) else encode(text)
 
 
-def find_left(name: str, data: bytes | None, parts: Sequence[Part], trace: Trace | None = None) -> bool:
+def find_left(name: str, data: bytes | None, parts: Sequence[Part], trace: Installed | None = None) -> bool:
     """Tell whether a file has a server of our name that is not ours, after `put_in` with its trace or after `take_out`.
 
     Example:
@@ -176,8 +178,8 @@ def _decode(name: str, data: bytes | None) -> str:
         raise CannotSplice(f"{name}:{line}: this is not UTF-8") from exc
 
 
-def _put(name: str, work: _Work, part: Part, old: Trace | None) -> _Work:
-    if isinstance(part, Block):
+def _put(name: str, work: _Work, part: Part, old: Installed | None) -> _Work:
+    if isinstance(part, MarkedLines):
         return _after(work, *blocks.put(name, work.text, part.word, part.lines))
     if _is_server(part):
         found = _held(name, work.text, part)
@@ -194,7 +196,7 @@ def _put(name: str, work: _Work, part: Part, old: Trace | None) -> _Work:
     value = jsonc.parse(name, work.text)
     made = tuple(path for path in _containers(part) if jsonc.get(value, path) is None)
     at: jsonc.Path = part.path
-    if isinstance(part, Item):
+    if isinstance(part, ListItem):
         own = list(_own_places(jsonc.get(value, part.path)))
         if len(own) == 1 and len(own[0]) == 1 and jsonc.same(jsonc.get(value, (*part.path, *own[0])), part.value):
             return work
@@ -217,8 +219,8 @@ def _after(work: _Work, text: str, spans: tuple[Insertion, ...]) -> _Work:
     )
 
 
-def _containers(part: Member | Item) -> Iterable[tuple[str, ...]]:
-    last = len(part.path) + isinstance(part, Item)
+def _containers(part: Member | ListItem) -> Iterable[tuple[str, ...]]:
+    last = len(part.path) + isinstance(part, ListItem)
     return [part.path[:length] for length in range(1, last)]
 
 
@@ -240,8 +242,8 @@ def _is_own(item: Any) -> bool:
     return isinstance(command, str) and _OWN.search(command) is not None
 
 
-def _take(name: str, text: str, part: Part, trace: Trace | None) -> str:
-    if isinstance(part, Block):
+def _take(name: str, text: str, part: Part, trace: Installed | None) -> str:
+    if isinstance(part, MarkedLines):
         return blocks.take_out(name, text, part.word)
     if _is_server(part):
         found = _held(name, text, part)
@@ -251,7 +253,7 @@ def _take(name: str, text: str, part: Part, trace: Trace | None) -> str:
         return (
             tomltables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
         )
-    if isinstance(part, Item):
+    if isinstance(part, ListItem):
         for place in reversed(list(_own_places(jsonc.get(jsonc.parse(name, text), part.path)))):
             text = jsonc.remove(name, text, (*part.path, *place))
     return text
@@ -265,7 +267,7 @@ def _is_empty(name: str, text: str, parts: Sequence[Part]) -> bool:
     """Tell whether nothing but defaults of ours is left."""
     if not text.strip():
         return True
-    if jsonc.mask(text) != text or not any(isinstance(part, Member | Item) for part in parts):
+    if jsonc.mask(text) != text or not any(isinstance(part, Member | ListItem) for part in parts):
         return False
     defaults = {part.path[0]: part.value for part in parts if isinstance(part, Member) and part.is_default}
     left = jsonc.parse(name, text)
@@ -326,7 +328,7 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
             *_hooks(agent, setup),
         )
     if rules:
-        found[(rules,)] = (Block(WORD, _LINES),)
+        found[(rules,)] = (MarkedLines(WORD, _LINES),)
     return tuple(AgentFile(names, parts) for names, parts in found.items())
 
 
@@ -357,12 +359,12 @@ def _server(agent: Agent, setup: Setup) -> Part:
     return Member(path, shapes[agent.kind])
 
 
-def _hooks(agent: Agent, setup: Setup) -> Iterator[Item]:
+def _hooks(agent: Agent, setup: Setup) -> Iterator[ListItem]:
     for hook in agent.hooks:
         limit = {} if hook.timeout is None else {"timeout": hook.timeout}
         call = {"command": hook_command(agent, hook, setup)} | limit
         value: dict[str, Any] = call if agent.is_flat else {"hooks": [{"type": "command"} | call]}
-        yield Item(("hooks", hook.name), value)
+        yield ListItem(("hooks", hook.name), value)
 
 
 def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
@@ -457,7 +459,7 @@ class Traces:
     def __init__(self, machine: Path) -> None:
         self.file = machine / _NAME
 
-    def read(self) -> dict[str, Trace]:
+    def read(self) -> dict[str, Installed]:
         """Return what was installed, by file."""
         try:
             found = json.loads(self.file.read_bytes())
@@ -465,7 +467,7 @@ class Traces:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return {}
 
-    def write(self, traces: Mapping[str, Trace]) -> None:
+    def write(self, traces: Mapping[str, Installed]) -> None:
         """Replace the record.
 
         Raises:
@@ -481,8 +483,8 @@ class Traces:
         os.replace(part, self.file)
 
 
-def _make(value: Mapping[str, Any]) -> Trace:
-    return Trace(
+def _make(value: Mapping[str, Any]) -> Installed:
+    return Installed(
         str(value["after"]),
         None if value["before"] is None else str(value["before"]),
         tuple((int(at), int(length)) for at, length in value["spans"]),
@@ -768,7 +770,7 @@ class Agents:
 
         return Traces(self._vault.home / MACHINE if scope == "user" else self._vault.machine)
 
-    def _keep(self, traces: Traces, scope: str, known: dict[str, Trace]) -> None:
+    def _keep(self, traces: Traces, scope: str, known: dict[str, Installed]) -> None:
         """Write the record of what is installed, where something is new in it."""
         if known == traces.read():
             return

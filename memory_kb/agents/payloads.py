@@ -20,7 +20,7 @@ _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
 
 
-class Call(NamedTuple):
+class HookCall(NamedTuple):
     """What a hook is told.
 
     Attributes:
@@ -40,7 +40,7 @@ class Call(NamedTuple):
     can_be_asked: bool = True
 
 
-def read_call(agent: Agent, event: str, data: bytes) -> Call:
+def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
     """Return what an agent tells about an event.
 
     Raises:
@@ -71,7 +71,7 @@ def read_call(agent: Agent, event: str, data: bytes) -> Call:
     roots = values.get("workspace_roots")
     places = [values.get("cwd"), *(roots if isinstance(roots, list) else ())]
     prompt = text_of(values.get("prompt")).strip() if event == "prompt" else ""
-    return Call(
+    return HookCall(
         None if named is None else name_session(agent, named),
         tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
         prompt,

@@ -286,9 +286,9 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, profile: 
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the MCP server needs the SDK, which is not installed", 'run: pip install "memory-kb[mcp]"')
-    from memory_kb.mcp.transports import Offer
+    from memory_kb.mcp.transports import ServedTools
 
-    offer = Offer(options.vault, options.home, profile, not no_watch)
+    offer = ServedTools(options.vault, options.home, profile, not no_watch)
     if http is None:
         from memory_kb.mcp.transports import serve_stdio
 
@@ -332,11 +332,13 @@ def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_
             f"the page needs {', '.join(missing)}, and not all of that is installed",
             'run: pip install "memory-kb[web]"',
         )
-    from memory_kb.serving.host_check import Place
-    from memory_kb.web.app import Offer, serve
+    from memory_kb.serving.host_check import Listen
+    from memory_kb.web.app import ServedPages, serve
 
     return serve(
-        Offer(options.vault, options.home, Place(host.strip("[]"), port), token or None, is_opening, not no_watch)
+        ServedPages(
+            options.vault, options.home, Listen(host.strip("[]"), port), token or None, is_opening, not no_watch
+        )
     )
 
 

@@ -13,7 +13,7 @@ from memory_kb.model import SCOPES
 
 if TYPE_CHECKING:
     from memory_kb.learning.playbook import Rule
-    from memory_kb.learning.playbook_file import Imported
+    from memory_kb.learning.playbook_file import RuleImported
     from memory_kb.model import RunReport
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
@@ -158,7 +158,7 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
     return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
 
 
-def _tell_imported(one: Imported, source: str) -> None:
+def _tell_imported(one: RuleImported, source: str) -> None:
     if one.message:
         say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
 

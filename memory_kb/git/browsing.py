@@ -41,7 +41,7 @@ class ChangeMade(NamedTuple):
     occasion: str | None = None
 
 
-class Past(NamedTuple):
+class PastStep(NamedTuple):
     """Something that became of an entry: by a run of ours, or in a commit, with its difference to the one before."""
 
     time: str
@@ -50,7 +50,7 @@ class Past(NamedTuple):
     diff: str = ""
 
 
-def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple[Past, ...]:
+def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple[PastStep, ...]:
     """Return changes and versions in one list, newest first; both come so.
 
     Example:
@@ -59,9 +59,9 @@ def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple
         [True]
     """
     older = [*(version.text or "" for version in versions[1:]), ""]
-    found = [Past(one.time, made=one) for one in made]
+    found = [PastStep(one.time, made=one) for one in made]
     found += [
-        Past(one.time, version=one, diff=_difference(before, one.text or ""))
+        PastStep(one.time, version=one, diff=_difference(before, one.text or ""))
         for one, before in zip(versions, older, strict=False)
     ]
     return tuple(sorted(found, key=lambda one: _moment(one.time), reverse=True))
@@ -156,7 +156,7 @@ class Browsing:
         )  # fmt: skip
         return tuple(found)
 
-    def past_of(self, wanted: str) -> tuple[Past, ...]:
+    def past_of(self, wanted: str) -> tuple[PastStep, ...]:
         """Return what runs changed in an entry and the commits that did, in one list, newest first.
 
         Raises:

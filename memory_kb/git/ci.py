@@ -101,7 +101,7 @@ class ToldContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class RevisionView:
     """One revision looked at.
 
     Attributes:
@@ -172,8 +172,8 @@ class CiReport:
         notices: what else should be known.
     """
 
-    base: Observation
-    head: Observation
+    base: RevisionView
+    head: RevisionView
     rows: tuple[Row, Row]
     queries: tuple[QueryChange, ...] = ()
     contexts: tuple[ContextChange, ...] = ()
@@ -188,7 +188,7 @@ class CiReport:
         return not self.findings
 
 
-def compare(base: Observation, head: Observation, path: str, asking: Asking | None = None) -> CiReport:
+def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | None = None) -> CiReport:
     """Hold two revisions against each other.
 
     Args:
@@ -691,14 +691,14 @@ class Evaluation:
 
     def observe(
         self, name: str, revision: str, asked: Sequence[StandingQuery], told: Sequence[StandingQuery]
-    ) -> Observation:
+    ) -> RevisionView:
         """Return all that is compared of this vault."""
         from memory_kb.search.candidates import Request
 
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
         contexts = {one.task or one.question: self._told(one) for one in told}
         problems, titles = self._index.read(self._examine)
-        return Observation(name, revision, outcomes, contexts, problems, titles)
+        return RevisionView(name, revision, outcomes, contexts, problems, titles)
 
     def _told(self, query: StandingQuery) -> ToldContext:
 

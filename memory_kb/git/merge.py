@@ -39,7 +39,7 @@ class FileMerge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EntryText:
     """An entry as text: its frontmatter between its rules, its body, and the blank lines behind."""
 
     id: str | None
@@ -58,15 +58,15 @@ class Piece:
 
 
 _Numbers = tuple[int | None, int | None, int | None]
-_Test = Callable[[int, Piece, int, Piece], bool]
+_Test = Callable[[int, EntryText, int, EntryText], bool]
 
 
 class _Trio(NamedTuple):
     """One entry in the three files, None where it is not."""
 
-    base: Piece | None
-    ours: Piece | None
-    theirs: Piece | None
+    base: EntryText | None
+    ours: EntryText | None
+    theirs: EntryText | None
 
 
 class _Part(NamedTuple):
@@ -154,11 +154,11 @@ def _lead(text: str, path: str) -> str:
     return text[: entries[0].span.start] if entries else ""
 
 
-def _cut(text: str, path: str) -> list[Piece]:
+def _cut(text: str, path: str) -> list[EntryText]:
     return [_cut_entry(text, entry) for entry in parse_document(text, path).entries]
 
 
-def _cut_entry(text: str, entry: Entry) -> Piece:
+def _cut_entry(text: str, entry: Entry) -> EntryText:
     opening, block, closing = "", None, ""
     if entry.has_frontmatter:
         span = yaml_span(text, entry)
@@ -170,7 +170,7 @@ def _cut_entry(text: str, entry: Entry) -> Piece:
     body = text[entry.body.start : entry.body.end]
     bare = body.rstrip()
     title = entry.title or first_heading(bare) or ""
-    return Piece(
+    return EntryText(
         entry.id if entry.has_own_id else None,
         title,
         opening,
@@ -189,7 +189,7 @@ class _Merger:
         promised: the ids that the result must be read to have.
     """
 
-    def __init__(self, files: Sequence[Sequence[Piece]], texts: Texts) -> None:
+    def __init__(self, files: Sequence[Sequence[EntryText]], texts: Texts) -> None:
         self._base, self._ours, self._theirs = files
         self._texts = texts
         self._notices: list[str] = []
@@ -255,7 +255,9 @@ class _Merger:
         else:
             yield from self._settle_removal(base, ours, theirs, newline)
 
-    def _settle_removal(self, base: Piece, ours: Piece | None, theirs: Piece | None, newline: str) -> Iterator[_Part]:
+    def _settle_removal(
+        self, base: EntryText, ours: EntryText | None, theirs: EntryText | None, newline: str
+    ) -> Iterator[_Part]:
         """Take out what one side took out, unless the other has written in it since."""
         (left,) = (side for side in (ours, theirs) if side)
         if left.text == base.text:
@@ -270,7 +272,7 @@ class _Merger:
         text = self._texts.oppose(*(f"{side.text}{newline}" if side else "" for side in (ours, theirs)))
         yield _Part(text, "")
 
-    def _merge_both(self, base: Piece | None, ours: Piece, theirs: Piece, newline: str) -> _Part:
+    def _merge_both(self, base: EntryText | None, ours: EntryText, theirs: EntryText, newline: str) -> _Part:
         tail = _choose(base.tail if base else ours.tail, ours.tail, theirs.tail)
         if theirs.text == (base or ours).text:
             return _Part(ours.text, tail, ours.id)
@@ -285,7 +287,7 @@ class _Merger:
             return _Part(head + body.text, tail, None if conflicts else _id_of(head))
         return _Part(head + body.text.removesuffix(newline), tail, None if conflicts else _id_of(head))
 
-    def _merge_heads(self, base: Piece | None, ours: Piece, theirs: Piece) -> TextMerge:
+    def _merge_heads(self, base: EntryText | None, ours: EntryText, theirs: EntryText) -> TextMerge:
         """Merge opening rule, frontmatter and closing rule."""
         old_block = base.block if base else None
         if ours.block is None or theirs.block is None:
@@ -328,7 +330,7 @@ def _inverse(numbers: Mapping[int, int]) -> dict[int, int]:
     return {number: place for place, number in numbers.items()}
 
 
-def _match(base: Sequence[Piece], side: Sequence[Piece]) -> dict[int, int]:
+def _match(base: Sequence[EntryText], side: Sequence[EntryText]) -> dict[int, int]:
     """Return which entry of a side is which of the base, by their numbers."""
     found: dict[int, int] = {}
     left = dict(enumerate(side))
@@ -354,7 +356,7 @@ def _match(base: Sequence[Piece], side: Sequence[Piece]) -> dict[int, int]:
     return found
 
 
-def _link_ids(base: Mapping[int, Piece], left: dict[int, Piece], found: dict[int, int]) -> None:
+def _link_ids(base: Mapping[int, EntryText], left: dict[int, EntryText], found: dict[int, int]) -> None:
     """Link the entries with the same id; where it stands twice, those with the same text first."""
     for with_text in (True, False):
         wanted: dict[tuple[str | None, str], list[int]] = {}
@@ -369,7 +371,7 @@ def _link_ids(base: Mapping[int, Piece], left: dict[int, Piece], found: dict[int
                 del left[found[place]]
 
 
-def _match_new(ours: Sequence[tuple[int, Piece]], theirs: Sequence[tuple[int, Piece]]) -> dict[int, int]:
+def _match_new(ours: Sequence[tuple[int, EntryText]], theirs: Sequence[tuple[int, EntryText]]) -> dict[int, int]:
     """Return which entries both sides made: the same id, the same words, or a text before all entries."""
     found: dict[int, int] = {}
     left = dict(theirs)

@@ -310,14 +310,14 @@ SETTINGS = "config.yaml"
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 
 
-class Past(NamedTuple):
+class LaidOut(NamedTuple):
     """A vault as it was: its notes, and the folder of its index."""
 
     vault: Vault
     machine: Path
 
 
-def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> Past:
+def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> LaidOut:
     """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again.
 
     Raises:
@@ -339,10 +339,10 @@ def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) 
     prune(machine, keep=place)
     notes = place / "notes"
     inside = notes / "memory" if vault.memory else None
-    return Past(replace(vault, folder=notes, memory=inside, machine=place / "machine"), place / "machine")
+    return LaidOut(replace(vault, folder=notes, memory=inside, machine=place / "machine"), place / "machine")
 
 
-def settings_file(repository: Repository, revision: str, vault: Vault, past: Past) -> Path:
+def settings_file(repository: Repository, revision: str, vault: Vault, past: LaidOut) -> Path:
     """Return a file with the settings that stood in a revision; where there were none, there is no such file.
 
     Raises:

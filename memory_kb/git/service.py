@@ -32,7 +32,7 @@ _MOST_LINES = 60
 _GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "taken back")
 
 
-class Told(NamedTuple):
+class EntryName(NamedTuple):
     """An entry as a message names it."""
 
     kind: str
@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitMade:
     """A commit that was made, or would be.
 
     Attributes:
@@ -61,19 +61,19 @@ class CommitReport:
     """The commits of one call, one for each repository that has something to commit."""
 
     runs: tuple[str, ...]
-    commits: tuple[Commit, ...] = ()
+    commits: tuple[CommitMade, ...] = ()
     notices: tuple[str, ...] = ()
 
 
 class _Line(NamedTuple):
     group: str
-    entry: Told
+    entry: EntryName
     path: str
     reasons: tuple[str, ...]
 
 
 #: Tells what an entry is called, by the file that it stands in and its id.
-Teller = Callable[[str, "str | None"], Told]
+Teller = Callable[[str, "str | None"], EntryName]
 
 
 def compose_message(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller, subject: str | None = None) -> str:
@@ -128,7 +128,7 @@ def _gather(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller) -> I
         group = next(name for name in _GROUPS if name in groups)
         reasons = tuple(dict.fromkeys(_one_line(one.reason) for _, one in done if one.reason))
         entry = tell(path, last.entry_id)
-        yield _Line(group, Told(entry.kind, _one_line(entry.title)), _one_line(path), reasons)
+        yield _Line(group, EntryName(entry.kind, _one_line(entry.title)), _one_line(path), reasons)
 
 
 def _group(one: LoggedDecision) -> str:
@@ -206,7 +206,7 @@ class Git:
         runs = runs if session is not None else runs[-1:]
         if not runs:
             return CommitReport((), notices=("no run has written anything yet",))
-        commits: list[Commit] = []
+        commits: list[CommitMade] = []
         notices: list[str] = []
         for repository, paths in self._repositories(runs, notices):
             made = self._commit_in(repository, runs, paths, message, notices, dry_run=dry_run)
@@ -259,7 +259,7 @@ class Git:
         notices: list[str],
         *,
         dry_run: bool,
-    ) -> Commit | None:
+    ) -> CommitMade | None:
 
         word = repository.half_done()
         if word:
@@ -287,7 +287,7 @@ class Git:
                     f"hooks of {skipped} were not run: only this repository's own configuration names them (core.hooksPath)"
                 )
             commit = repository.commit(files, [name for name in files if changed[name] == "??"], message)
-        return Commit(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
+        return CommitMade(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
 
     def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
         """Tell whether a file is no longer what the last of some runs made of it."""
@@ -298,7 +298,7 @@ class Git:
         last = [file.after for run in runs for file in run.files if file.path == path][-1]
         return (None if data is None else hash_of(data)) != last
 
-    def _tell(self, path: str, entry_id: str | None) -> Told:
+    def _tell(self, path: str, entry_id: str | None) -> EntryName:
         """Return what an entry is called in a message."""
         from memory_kb.markdown.document import display_title, parse_document
         from memory_kb.store.files import read_if_there
@@ -315,8 +315,10 @@ class Git:
             entries[0] if entry_id is None and len(entries) == 1 else None,
         )
         if one is None:
-            return Told("entry" if entry_id else "file", entry_id or name)
-        return Told(one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1))
+            return EntryName("entry" if entry_id else "file", entry_id or name)
+        return EntryName(
+            one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1)
+        )
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
         """Return an entry as the commits left it, the newest first, through renames and moves.

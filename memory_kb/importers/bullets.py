@@ -18,7 +18,7 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 
 
-class Item(NamedTuple):
+class Bullet(NamedTuple):
     """A bullet with all that belongs to it, or a paragraph.
 
     `headings` are those above it, the outermost first.
@@ -33,7 +33,7 @@ class Item(NamedTuple):
 class Outline(NamedTuple):
     """The items of a text, and the lines of the blocks in it that memory-kb keeps itself."""
 
-    items: tuple[Item, ...]
+    items: tuple[Bullet, ...]
     ours: tuple[int, ...]
 
 
@@ -65,14 +65,14 @@ class _Open(NamedTuple):
     is_bullet: bool
 
 
-def _items(text: str) -> Iterator[Item]:
+def _items(text: str) -> Iterator[Bullet]:
     headings: list[tuple[int, str]] = []
     current: _Open | None = None
     fence, blank = "", False
 
-    def close() -> Iterator[Item]:
+    def close() -> Iterator[Bullet]:
         if current and any(line.strip() for line in current.lines):
-            yield Item(
+            yield Bullet(
                 "\n".join(current.lines).strip(), current.line, tuple(name for _, name in headings), current.is_bullet
             )
 
@@ -174,7 +174,7 @@ def read_agents_md(file: TextFile) -> Iterator[Piece]:
             yield _piece(file, item, globs)
 
 
-def _refuse(file: TextFile, item: Item) -> Piece:
+def _refuse(file: TextFile, item: Bullet) -> Piece:
     if _IMPORT.match(item.text.strip()):
         return left_out(
             "import", file.path, item.line, f"names another file, {item.text.strip()}; import that by itself"
@@ -182,7 +182,7 @@ def _refuse(file: TextFile, item: Item) -> Piece:
     return left_out("paragraph", file.path, item.line, "a paragraph, not a rule in a list")
 
 
-def _piece(file: TextFile, item: Item, globs: tuple[str, ...]) -> Piece:
+def _piece(file: TextFile, item: Bullet, globs: tuple[str, ...]) -> Piece:
     kind, heading = _kind(item), _telling(item.headings)
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = (tag_of(heading),) if heading and tag_of(heading) else ()
@@ -190,7 +190,7 @@ def _piece(file: TextFile, item: Item, globs: tuple[str, ...]) -> Piece:
     return Piece("bullet", file.path, item.line, f"{file.path}/{' '.join(item.text.casefold().split())}", draft)
 
 
-def _kind(item: Item) -> str:
+def _kind(item: Bullet) -> str:
     """Return the kind of a bullet, by its own words and those of the headings above it."""
     above = " / ".join(item.headings[-2:])
     if _STRICT.search(item.text):

@@ -13,7 +13,7 @@ from memory_kb.store.events import Event, normal_time, text_of
 _MOST_NODES = 100_000
 
 
-class Conversation(NamedTuple):
+class ExportedChat(NamedTuple):
     """A conversation of an export: what it is called there, and its events in their order."""
 
     session: str
@@ -35,7 +35,7 @@ def kind_of(record: object) -> str | None:
     return "chatgpt-export" if isinstance(record.get("mapping"), dict) else None
 
 
-def read(record: Mapping[str, Any]) -> Conversation | None:
+def read(record: Mapping[str, Any]) -> ExportedChat | None:
     """Return a conversation of either export; None where it holds nothing that is said.
 
     Example:
@@ -53,10 +53,10 @@ def read(record: Mapping[str, Any]) -> Conversation | None:
     events = tuple(_claude_events(record) if is_claude else _chatgpt_events(record))
     if not name or not events:
         return None
-    return Conversation(f"{'claude' if is_claude else 'chatgpt'}-{name}", title, events)
+    return ExportedChat(f"{'claude' if is_claude else 'chatgpt'}-{name}", title, events)
 
 
-def found_of(talk: Conversation) -> Iterator[Found]:
+def found_of(talk: ExportedChat) -> Iterator[Found]:
     """Yield the events of a conversation as a transcript's reader does, with its beginning."""
     yield Found(
         talk.session,

@@ -281,7 +281,7 @@ _RELATIONS = {
 }
 
 
-class Observation(NamedTuple):
+class NotedFact(NamedTuple):
     """A categorised fact of a note, with the line it stands on."""
 
     category: str
@@ -297,11 +297,11 @@ class Relation(NamedTuple):
     target: str
 
 
-class Reading(NamedTuple):
+class NoteParts(NamedTuple):
     """The text of a note taken apart: what is left of it, its observations and relations."""
 
     rest: str
-    observations: tuple[Observation, ...]
+    observations: tuple[NotedFact, ...]
     relations: tuple[Relation, ...]
 
 
@@ -318,7 +318,7 @@ def looks_like(text: str) -> bool:
     )
 
 
-def take_apart(body: str, line: int = 1) -> Reading:
+def take_apart(body: str, line: int = 1) -> NoteParts:
     """Return the observations and relations of a text, and what is left.
 
     Lines of relations stay in the text too, where their links and their words are found.
@@ -331,7 +331,7 @@ def take_apart(body: str, line: int = 1) -> Reading:
         ((Relation(word='requires', target='Grinder'),), 'Pros.\\n- requires [[Grinder]]\\n- [ ] buy beans\\n')
     """
     rest: list[str] = []
-    observations: list[Observation] = []
+    observations: list[NotedFact] = []
     relations: list[Relation] = []
     fence = ""
     for number, text in enumerate(body.split("\n"), line):
@@ -347,10 +347,10 @@ def take_apart(body: str, line: int = 1) -> Reading:
         if related:
             word = related["one"] or related["double"] or related["single"] or "links_to"
             relations.append(Relation(word.strip(), related["target"].strip()))
-    return Reading("\n".join(rest), tuple(observations), tuple(relations))
+    return NoteParts("\n".join(rest), tuple(observations), tuple(relations))
 
 
-def _read_observation(line: str, number: int) -> Observation | None:
+def _read_observation(line: str, number: int) -> NotedFact | None:
     found = _OBSERVATION.match(line)
     if found and found["category"].strip() not in _TODO:
         category, text = found["category"].strip(), found["text"]
@@ -360,7 +360,7 @@ def _read_observation(line: str, number: int) -> Observation | None:
         return None
     tags = tuple(dict.fromkeys(tag.rstrip("/-") for tag in _TAG.findall(text)))
     said = " ".join(_TAG.sub("", text).split()) if tags else text.strip()
-    return Observation(category, said, tags, number) if said else None
+    return NotedFact(category, said, tags, number) if said else None
 
 
 def read_basic_memory(files: Sequence[TextFile]) -> Iterator[Piece]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers.conversations import Conversation
+from memory_kb.importers.conversations import ExportedChat
 from memory_kb.importers.notes import Piece, dated_fields
 from memory_kb.learning.capture import hear, make_offer
 from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
@@ -21,7 +21,7 @@ from memory_kb.model import Location, RunReport, make_place
 from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
-    from memory_kb.importers.conversations import Conversation
+    from memory_kb.importers.conversations import ExportedChat
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Intake
@@ -152,7 +152,7 @@ def _keyed(key: str, place: Location) -> str:
     return key if place == Location() else f"{key}@{place.scope}/{place.job or ''}/{place.task or ''}"
 
 
-def offer_statements(talk: Conversation, place: Location, format: str, passed: Tally) -> list[Offer]:
+def offer_statements(talk: ExportedChat, place: Location, format: str, passed: Tally) -> list[Offer]:
     """Return what people state in a conversation; messages that state nothing are counted in `passed`.
 
     Most messages of most conversations hold no marker.
@@ -397,7 +397,7 @@ def _read_memories(source: Path) -> Iterator[Piece]:
             )
 
 
-def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[Conversation]:
+def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[ExportedChat]:
     """Yield the conversations of an export one by one; what is none is told in `passed`."""
     from memory_kb.importers import conversations
     from memory_kb.importers.notes import left_out

@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.model import EVERYTHING, Location
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date
+
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.model import Filters, StoredMemory
-    from memory_kb.store.plan import Memory
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.ingest import Gate, Intake, Offer
+    from memory_kb.model import Filters, RunReport, StoredMemory
+    from memory_kb.store.journal import Creations
+    from memory_kb.store.plan import Change, Memory
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+    Planner = Callable[[Sequence[Memory]], Sequence[Change]]
 
 
 #: Of more changed files than this all is read again; so many different filters are remembered.
@@ -90,21 +100,6 @@ def _make(stored: Iterable[StoredMemory]) -> CachedEntries:
 
     found = tuple(stored)
     return CachedEntries(found, tuple(map(make_memory, found)))
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import date
-
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.ingest import Gate, Intake, Offer
-    from memory_kb.model import Filters, RunReport
-    from memory_kb.store.journal import Creations
-    from memory_kb.store.plan import Change, Memory
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
-
-    Planner = Callable[[Sequence[Memory]], Sequence[Change]]
 
 
 class EntryStore:

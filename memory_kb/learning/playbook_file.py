@@ -52,7 +52,7 @@ class Ruling(NamedTuple):
     draft: Draft
 
 
-class Imported(NamedTuple):
+class RuleImported(NamedTuple):
     """What became of a rule of a file: `created`, `known`, `forgotten` or `refused`, and why."""
 
     id: str
@@ -63,10 +63,10 @@ class Imported(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ImportReport:
+class RulesImported:
     """What an import brought in; `problems` are the parts of the file that are no rules."""
 
-    rules: tuple[Imported, ...]
+    rules: tuple[RuleImported, ...]
     problems: tuple[Problem, ...]
     run: RunReport
 
@@ -246,45 +246,45 @@ class Room(NamedTuple):
 
 def plan_import(
     rulings: Sequence[Ruling], index: Index, room: Room, now: datetime
-) -> tuple[list[Imported], list[Change]]:
+) -> tuple[list[RuleImported], list[Change]]:
     """Plan to bring rules in, each under its own id; what is there stays as it is.
 
     A rule whose id or text is known at the place is passed over, and so is one that was retired or
     rejected there. Nothing is reinforced by it: a file may be imported as often as one likes.
     """
-    done: list[Imported] = []
+    done: list[RuleImported] = []
     changes: list[Change] = []
     taken, seen = set(room.taken), set[str]()
     for ruling in rulings:
         entry_id = ruling.id or str(uuid.uuid5(_NAMESPACE, ruling.draft.text))
         told = _look_up(ruling, entry_id, index, room.place)
         if told is None and entry_id in seen:
-            told = Imported(entry_id, "", "refused", ruling.line, f"the id {entry_id} stands twice in the file")
+            told = RuleImported(entry_id, "", "refused", ruling.line, f"the id {entry_id} stands twice in the file")
         if told is None:
             slug, end = slugify(ruling.draft.title or ruling.draft.text), slugify(entry_id)[:8].strip("-")
             path = free_path(f"{room.folder}{KINDS[ruling.draft.kind].folder}/{slug}-{end}.md", taken)
             taken.add(path)
-            told = Imported(entry_id, path, "created", ruling.line)
-            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "Imported."))
+            told = RuleImported(entry_id, path, "created", ruling.line)
+            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "RuleImported."))
         seen.add(entry_id)
         done.append(told)
     return done, changes
 
 
-def _look_up(ruling: Ruling, entry_id: str, index: Index, place: Location) -> Imported | None:
+def _look_up(ruling: Ruling, entry_id: str, index: Index, place: Location) -> RuleImported | None:
     """Return why a rule is not to be made, or None."""
     try:
         draft = check_draft(ruling.draft)
     except UsageError as exc:
-        return Imported(entry_id, "", "refused", ruling.line, str(exc))
+        return RuleImported(entry_id, "", "refused", ruling.line, str(exc))
     for entry in index.entries_with_id(entry_id):
         if entry.entry_id == entry_id and entry.scope == place.scope:
-            return Imported(entry_id, entry.source, "known", ruling.line)
+            return RuleImported(entry_id, entry.source, "known", ruling.line)
     twin = find_twin(index, replace(draft, fields=()), place)
     if twin is None:
         return None
     said = "the same was forgotten before" if twin.is_forgotten else f"{twin.entry.entry_id} says the same"
-    return Imported(entry_id, twin.entry.source, "forgotten" if twin.is_forgotten else "known", ruling.line, said)
+    return RuleImported(entry_id, twin.entry.source, "forgotten" if twin.is_forgotten else "known", ruling.line, said)
 
 
 def export_rules(memories: Iterable[Memory]) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.playbook import Rule, Selection
-    from memory_kb.learning.playbook_file import Imported, ImportReport
+    from memory_kb.learning.playbook_file import RuleImported, RulesImported
     from memory_kb.model import Filters, RunReport
     from memory_kb.providers.models import Models
     from memory_kb.store.plan import Memory
@@ -210,7 +210,7 @@ class Rules:
         job: str | None = None,
         task: str | None = None,
         dry_run: bool = False,
-    ) -> ImportReport:
+    ) -> RulesImported:
         """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
 
         What is known stays as it is, so importing a file again changes nothing.
@@ -219,7 +219,7 @@ class Rules:
             UnreadableInput: the file cannot be read, or holds no list of rules.
             UsageError: the place makes no sense.
         """
-        from memory_kb.learning.playbook_file import ImportReport, Room, parse_rules, plan_import
+        from memory_kb.learning.playbook_file import Room, RulesImported, parse_rules, plan_import
 
         place = make_place(scope, job, task)
         if place.job and not self._vault.memory:
@@ -234,13 +234,13 @@ class Rules:
         folder = self._vault.folder_of(place)
         with self._store.planning(dry_run=dry_run):
 
-            def plan(index: SqliteIndex) -> tuple[Sequence[Imported], Sequence[Change]]:
+            def plan(index: SqliteIndex) -> tuple[Sequence[RuleImported], Sequence[Change]]:
                 taken = frozenset(entry.source for entry in index.entries(EVERYTHING))
                 return plan_import(file.rules, index, Room(place, folder, taken), self._vault.clock())
 
             done, changes = self._index.read(plan)
             run = self._writer.run("rules import", changes, dry_run=dry_run)
-        return ImportReport(tuple(done), file.problems, run)
+        return RulesImported(tuple(done), file.problems, run)
 
     def export(self, **filters: Unpack[FilterWords]) -> str:
         """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""

@@ -120,14 +120,14 @@ def _about(said: Diagnostic) -> str:
 _MANY_LINES = 5_000
 
 
-class Place(NamedTuple):
+class Document(NamedTuple):
     """How an editor knows a file: its address, and its version where it is open."""
 
     uri: str
     version: int | None = None
 
 
-PlaceOf = Callable[[str], Place]
+PlaceOf = Callable[[str], Document]
 
 
 def make_workspace_edit(
@@ -148,16 +148,16 @@ def make_workspace_edit(
     return WorkspaceEdit(document_changes=changes)
 
 
-def _operations(file: FileOutcome, place: Place) -> Iterator[TextDocumentEdit | CreateFile | DeleteFile]:
+def _operations(file: FileOutcome, place: Document) -> Iterator[TextDocumentEdit | CreateFile | DeleteFile]:
     if file.after is None:
         yield DeleteFile(uri=place.uri)
     else:
         yield CreateFile(uri=place.uri, options=CreateFileOptions(overwrite=False, ignore_if_exists=False))
         start = Position(0, 0)
-        yield _edit(Place(place.uri), [TextEdit(Range(start, start), _text(file.after))])
+        yield _edit(Document(place.uri), [TextEdit(Range(start, start), _text(file.after))])
 
 
-def _edit(place: Place, edits: Sequence[TextEdit]) -> TextDocumentEdit:
+def _edit(place: Document, edits: Sequence[TextEdit]) -> TextDocumentEdit:
     return TextDocumentEdit(OptionalVersionedTextDocumentIdentifier(uri=place.uri, version=place.version), list(edits))
 
 

@@ -19,7 +19,7 @@ from memory_kb.learning.drafting import Named
 from memory_kb.lsp.actions import make_workspace_edit, offer_actions, tell_field, tell_standing, to_diagnostic
 from memory_kb.lsp.completion import complete
 from memory_kb.lsp.places import Page, Subject, blocks, find_spot, find_subject, list_symbols
-from memory_kb.lsp.workspace import Desk
+from memory_kb.lsp.workspace import Workspace
 from memory_kb.store.render_changes import Composition
 from memory_kb.vault import locate
 
@@ -42,7 +42,7 @@ class NoteServer(LanguageServer):
 
     def __init__(self, vault: str | None, home: str | None) -> None:
         super().__init__("memory-kb", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
-        self.desk = Desk(vault, home, _say)
+        self.desk = Workspace(vault, home, _say)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._published: set[str] = set()
@@ -370,7 +370,7 @@ def _keep_notes(server: NoteServer) -> None:
         server.forget(params.text_document.uri)
 
 
-def _enter(root: str | None, desk: Desk) -> None:
+def _enter(root: str | None, desk: Workspace) -> None:
     """Stand in the folder that an editor has open, as a person stands somewhere who calls a command."""
     if root and desk.address.vault is None and os.path.isdir(root):
         os.chdir(root)

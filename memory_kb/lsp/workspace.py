@@ -16,12 +16,12 @@ from lsprotocol.types import Location, Position, Range, SymbolInformation, Symbo
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.listing import EMPTY, Catalog, Told, lay_over, name_entries, tell_unsaved
 from memory_kb.kb import KnowledgeBase
-from memory_kb.lsp.actions import Place
+from memory_kb.lsp.actions import Document
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions
 from memory_kb.markdown.scanner import find_anchor
 from memory_kb.model import StoredEntry
-from memory_kb.serving.workers import Address, Lane, Watcher
+from memory_kb.serving.workers import Address, Lane, VaultWatcher
 from memory_kb.store.walk import would_take
 from memory_kb.vault import Vault
 
@@ -32,7 +32,7 @@ _GRACE_SECONDS = 1.0
 _MAX_TEXT = 5_000_000
 
 
-class Desk:
+class Workspace:
     """What one editor works on.
 
     All that needs the knowledge base is done in a thread of its own, one thing after the other;
@@ -51,7 +51,7 @@ class Desk:
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
         self._lane = Lane(self.address, "memory-kb lsp")
-        self._watcher = Watcher(self.address, say)
+        self._watcher = VaultWatcher(self.address, say)
         self._say = say
 
     async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
@@ -145,13 +145,13 @@ class Desk:
                 return self.vault.show(file)
         return None
 
-    def place_of(self, path: str) -> Place:
+    def place_of(self, path: str) -> Document:
         """Return how the editor knows a file."""
         page = self.open_page(path)
         if page:
-            return Place(page.uri, page.version)
+            return Document(page.uri, page.version)
         assert self.vault
-        return Place(self.vault.resolve(path).as_uri())
+        return Document(self.vault.resolve(path).as_uri())
 
     def open_page(self, path: str) -> Page | None:
         """Return a note that the editor has open."""

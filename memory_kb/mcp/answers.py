@@ -26,7 +26,7 @@ MAX_WHOLE = 40_000
 _USUAL = ("active", "compacted")
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """An answer of a tool; `text` is framed already where it quotes entries."""
 
     text: str
@@ -62,17 +62,17 @@ def tell_id(entry_id: str) -> str:
     return as_line(short_id(entry_id), 80)
 
 
-def quote(head: str, blocks: Iterable[str], data: Mapping[str, Any]) -> Answer:
+def quote(head: str, blocks: Iterable[str], data: Mapping[str, Any]) -> ToolAnswer:
     """Return an answer that quotes entries."""
-    return Answer(frame("\n\n".join((head, *blocks))), {**data, "text": True})
+    return ToolAnswer(frame("\n\n".join((head, *blocks))), {**data, "text": True})
 
 
-def tell_search(result: SearchResult, asked: str) -> Answer:
+def tell_search(result: SearchResult, asked: str) -> ToolAnswer:
     """Return the hits of a search."""
     data = {"hits": [_hit_values(hit) for hit in result.hits], "mode": result.mode, "degraded": list(result.degraded)}
     notes = "".join(f"\nNote: {as_line(reason)}" for reason in result.degraded)
     if not result.hits:
-        return Answer(f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}", data)
+        return ToolAnswer(f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}", data)
     return quote(f"{len(result.hits)} found, best first.{notes}", map(_tell_hit, result.hits), data)
 
 
@@ -90,7 +90,7 @@ def _head(title: str, entry_id: str, kind: str, status: str, place: str) -> str:
     return f"### {as_line(title, 120)} ({', '.join(marks)})"
 
 
-def tell_entry(view: EntryView, max_chars: int = 0) -> Answer:
+def tell_entry(view: EntryView, max_chars: int = 0) -> ToolAnswer:
     """Return one entry whole, with its frontmatter."""
     limit = min(max_chars or MAX_WHOLE, MAX_WHOLE)
     text, cut = cut_text(view.text or "", limit)
@@ -99,7 +99,7 @@ def tell_entry(view: EntryView, max_chars: int = 0) -> Answer:
     return quote(f"The entry as it stands in {as_line(view.path, 200)}.{cut}", [f"{head}\n{as_block(text)}"], data)
 
 
-def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> Answer:
+def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> ToolAnswer:
     """Return several entries whole, in the order in which they were asked for, as far as they fit."""
     left = min(max_chars or MAX_WHOLE, MAX_WHOLE)
     blocks, values = [], list[dict[str, Any]]()
@@ -138,17 +138,17 @@ def entry_values(view: EntryView) -> dict[str, Any]:
     return {name: getattr(view, name) for name in names}
 
 
-def tell_list(views: Sequence[EntryView], limit: int) -> Answer:
+def tell_list(views: Sequence[EntryView], limit: int) -> ToolAnswer:
     """Return entries in a line each."""
     data = {"entries": [entry_values(view) for view in views[:limit]], "total": len(views)}
     if not views:
-        return Answer("There are none.", data)
+        return ToolAnswer("There are none.", data)
     rest = f" The first {limit} of {len(views):,}." if len(views) > limit else ""
     lines = "\n".join(f"- {tell_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
     return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines], data)
 
 
-def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> Answer:
+def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> ToolAnswer:
     """Return where something went, and why a person has to approve it first."""
     place = f"{tell_id(learned.id)} ({as_line(learned.path, 200)})"
     said = {
@@ -164,10 +164,10 @@ def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "")
     if learned.is_waiting:
         why = f"With {waits_for}" if waits_for else "From an unverified source"
         text += f" {why} it is not in use before a person approves it."
-    return Answer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
+    return ToolAnswer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
 
 
-def tell_run(run: RunReport, done: str, nothing: str) -> Answer:
+def tell_run(run: RunReport, done: str, nothing: str) -> ToolAnswer:
     """Return what a run changed, or would."""
     data = {
         "run": run.run,
@@ -183,15 +183,15 @@ def tell_run(run: RunReport, done: str, nothing: str) -> Answer:
     return with_diff(f"{head}{undo}{changes}{left}", run.diff, data)
 
 
-def with_diff(text: str, diff: str, data: Mapping[str, Any]) -> Answer:
+def with_diff(text: str, diff: str, data: Mapping[str, Any]) -> ToolAnswer:
     """Return an answer with a preview of what would be written, where there is one."""
     if not diff:
-        return Answer(text, data)
+        return ToolAnswer(text, data)
     shown, cut = cut_text(diff, MAX_WHOLE)
     return quote(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)], data)
 
 
-def tell_stats(stats: Stats) -> Answer:
+def tell_stats(stats: Stats) -> ToolAnswer:
     """Return how much the vault holds."""
     rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
     told = "".join(
@@ -199,10 +199,12 @@ def tell_stats(stats: Stats) -> Answer:
         for name, counts in rows.items()
         if counts
     )
-    return Answer(f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}", plain(stats))
+    return ToolAnswer(
+        f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}", plain(stats)
+    )
 
 
-def tell_steps(steps: Sequence[StepReport]) -> Answer:
+def tell_steps(steps: Sequence[StepReport]) -> ToolAnswer:
     """Return what each step of a consolidation came to."""
     lines = "\n".join(
         f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps

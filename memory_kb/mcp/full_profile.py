@@ -8,7 +8,7 @@ from typing import Any
 from memory_kb.context.framing import as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
-from memory_kb.mcp.answers import Answer
+from memory_kb.mcp.answers import ToolAnswer
 from memory_kb.mcp.arguments import Argument
 from memory_kb.mcp.tools import DEFAULT_TOOLS, Caller, Given, Tool, recall_sessions
 from memory_kb.model import SessionWritten
@@ -19,14 +19,14 @@ _ID = Argument("id", description="An id or its beginning.", is_required=True)
 _HANDED = ("done", "artifacts", "needs_testing", "known_issues", "patterns")
 
 
-def _list(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _list(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     names = ("kind", "type", "scope", "tag", "status", "job", "task")
     return answers.tell_list(
         kb.list(**{name: given[name] for name in names if given.get(name)}), max(1, min(500, given.get("limit", 50)))
     )
 
 
-def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     gone = kb.forget(given["id"], delete=given.get("delete", False), dry_run=given.get("dry_run", False))
     text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
     data = answers.entry_values(gone) | {"run": gone.run.run if gone.run else None}
@@ -35,29 +35,29 @@ def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     )
 
 
-def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return answers.tell_run(
         kb.undo(given.get("run"), dry_run=given.get("dry_run", False)), "Taken back.", "There is nothing to take back."
     )
 
 
-def _status(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
+def _status(kb: KnowledgeBase, _: Given, __: Caller) -> ToolAnswer:
     status = kb.status()
     problems = [{"path": one.path, "line": one.line, "message": one.message} for one in status.problems[:50]]
     data = {"files": status.files, "generation": status.generation, "pending": status.pending, "problems": problems}
     told = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
-    return Answer(
+    return ToolAnswer(
         f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}", data
     )
 
 
-def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     answer = kb.why_not(given["query"], given["id"])
     details = "".join(f"\n- {as_line(line, 300)}" for line in answer.details)
-    return Answer(f"{answer.step}: {as_line(answer.reason, 600)}{details}", answers.plain(answer))
+    return ToolAnswer(f"{answer.step}: {as_line(answer.reason, 600)}{details}", answers.plain(answer))
 
 
-def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
     names = ("id", "kind", "text", "confidence", "maturity", "score")
     lists = {"rules": chosen.rules, "anti_patterns": chosen.anti_patterns}
@@ -72,22 +72,22 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     return (
         answers.quote("Rules and pitfalls, best first.", [lines], data)
         if rules
-        else Answer("No rule fits these labels.", data)
+        else ToolAnswer("No rule fits these labels.", data)
     )
 
 
-def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     run = kb.rules.feedback(
         given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False)
     )
     return answers.tell_run(run, "Counted.", "Nothing changed.")
 
 
-def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return answers.tell_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
 
-def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
+def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> ToolAnswer:
     items = kb.review.list()
     names = ("id", "kind", "status", "title", "path", "flags", "proposes", "of", "reason", "approving", "rejecting")
     data = {"items": [{name: getattr(one, name) for name in names} for one in items[:100]], "total": len(items)}
@@ -98,33 +98,33 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
     return (
         answers.quote(f"{len(items)} wait for a judgment.", [lines], data)
         if items
-        else Answer("Nothing waits for a judgment.", data)
+        else ToolAnswer("Nothing waits for a judgment.", data)
     )
 
 
-def _review_approve(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _review_approve(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return answers.tell_run(
         kb.review.approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before."
     )
 
 
-def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     run = kb.review.reject(*given["ids"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
     return answers.tell_run(run, "Rejected.", "They were rejected before.")
 
 
-def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     chosen = {name: given[name] for name in (*_HANDED, "job", "task_id") if given.get(name)}
     made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **chosen)
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
     told = f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{notes}"
-    return Answer(told, _handoff_values(made.handoff) | {"action": made.action})
+    return ToolAnswer(told, _handoff_values(made.handoff) | {"action": made.action})
 
 
-def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
-        return Answer("There is no handoff.", {"id": None})
+        return ToolAnswer("There is no handoff.", {"id": None})
     lists = {
         "Done": handoff.done,
         "Artifacts": handoff.artifacts,
@@ -145,17 +145,17 @@ def _handoff_values(handoff: Any) -> dict[str, Any]:
     return {name: getattr(handoff, name) for name in names} | {"patterns": handoff.relevant_patterns}
 
 
-def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
-    return Answer(
+    return ToolAnswer(
         f"{made.ledger.id}: {made.action}.{notes}",
         {"id": made.ledger.id, "action": made.action, **made.ledger.as_mapping},
     )
 
 
-def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
     told = (
         {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
@@ -170,24 +170,24 @@ def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines], values)
 
 
-def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     report = kb.capture([given["text"]])
     data = {"messages": [answers.plain(one) for one in report.messages]}
-    return Answer(
+    return ToolAnswer(
         "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep.",
         data,
     )
 
 
-def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     name, agent = given.get("event"), given.get("agent") or caller.agent
     role = None if name else given.get("role", "assistant")
     event = Event(type="event" if name else "message", event=name, role=role, content=given["text"], agent=agent)
     written = kb.sessions.append([event], session=given.get("session") or caller.session)
-    return Answer(f"{written.action}: event {written.seq} of session {written.session}.", _written_values(written))
+    return ToolAnswer(f"{written.action}: event {written.seq} of session {written.session}.", _written_values(written))
 
 
-def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     written = kb.sessions.end(
         given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary")
     )
@@ -201,14 +201,14 @@ def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
         lines.append(
             f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left."
         )
-    return Answer("\n".join(lines), {**_written_values(written), **steps.data})
+    return ToolAnswer("\n".join(lines), {**_written_values(written), **steps.data})
 
 
 def _written_values(written: SessionWritten) -> dict[str, Any]:
     return {"session": written.session, "action": written.action, "seq": written.seq, "redacted": written.redacted}
 
 
-def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return recall_sessions(kb, given)
 
 

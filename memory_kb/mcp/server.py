@@ -19,7 +19,7 @@ from memory_kb import __version__
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
-from memory_kb.mcp.answers import Answer, explain
+from memory_kb.mcp.answers import ToolAnswer, explain
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, Given, Tool
@@ -175,7 +175,7 @@ class _Desk:
         caller = self._caller(context)
         try:
             given = read_arguments(tool.arguments, params.arguments or {})
-            answer: Answer = await _do(lane, lambda kb: tool.call(kb, given, caller))
+            answer: ToolAnswer = await _do(lane, lambda kb: tool.call(kb, given, caller))
         except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told to the model
             return types.CallToolResult(content=[_text(_explain(exc, lane))], is_error=True)
         return types.CallToolResult(content=[_text(answer.text)], structured_content=answer.values)

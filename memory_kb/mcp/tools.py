@@ -11,7 +11,7 @@ from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.agent_claims import EXPLICIT, Claim, judge_claim, typed_lately
 from memory_kb.mcp import answers
-from memory_kb.mcp.answers import Answer
+from memory_kb.mcp.answers import ToolAnswer
 from memory_kb.mcp.arguments import Argument
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, Learned, SearchResult
 from memory_kb.text import CHARS_PER_TOKEN, count_tokens
@@ -66,7 +66,7 @@ def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]
     return {name: words for name, words in found.items() if words}
 
 
-def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
+def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> ToolAnswer:
     """Return what is asked for: entries by their ids, the hits of a query, or a list.
 
     Raises:
@@ -96,7 +96,7 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
     return answers.tell_list(kb.list(**filters), limit)
 
 
-def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
+def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> ToolAnswer:
     """Return past sessions that fit a query, each with its best event."""
     filters: dict[str, Any] = {
         name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")
@@ -109,11 +109,11 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> Answer:
         for hit in found.hits
     )
     if not found.hits:
-        return Answer("No session fits.", data)
+        return ToolAnswer("No session fits.", data)
     return answers.quote(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines], data)
 
 
-def _fit(result: SearchResult, asked: str, tokens: int) -> Answer:
+def _fit(result: SearchResult, asked: str, tokens: int) -> ToolAnswer:
     """Return the hits that fit into a budget with all that stands around them, the first in any case."""
     count = len(result.hits)
     answer = answers.tell_search(result, asked)
@@ -123,7 +123,7 @@ def _fit(result: SearchResult, asked: str, tokens: int) -> Answer:
     return answer
 
 
-def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> Answer:
+def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> ToolAnswer:
     """Return entries whole, as far as they fit; what cannot be found is told beside the others."""
     most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
     if len(named) == 1:
@@ -165,13 +165,13 @@ class Tool(NamedTuple):
     name: str
     description: str
     arguments: tuple[Argument, ...]
-    call: Callable[[KnowledgeBase, Given, Caller], Answer]
+    call: Callable[[KnowledgeBase, Given, Caller], ToolAnswer]
     is_reading: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
 
 
-def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     level, glob = split_scope(given.get("scope"))
     names = ("title", "priority", "source", "job", "task")
     chosen = {name: given[name] for name in names if given.get(name)}
@@ -203,11 +203,11 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     return answers.tell_learned(learned, waits_for=trust.waits_for)
 
 
-def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return recall(kb, given)
 
 
-def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     agent = given.get("agent") or caller.agent
     names = ("labels", "type", "files", "job", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
@@ -223,11 +223,11 @@ def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
         "degraded": context.degraded,
     }
     if not context.text:
-        return Answer("Nothing is known that has to do with this.", data)
-    return Answer(context.text, {**data, "text": True})
+        return ToolAnswer("Nothing is known that has to do with this.", data)
+    return ToolAnswer(context.text, {**data, "text": True})
 
 
-def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     names = ("outcome", "job", "task")
     chosen = {name: given[name] for name in names if given.get(name)}
     learned = kb.episode(
@@ -240,25 +240,25 @@ def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     return answers.tell_learned(learned, what="Recorded")
 
 
-def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     done = kb.procedure(given["name"], given["steps"], given.get("context"), tags=given.get("tags"))
     return _tell_skill(done)
 
 
-def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     names = ("template", "steps", "tags")
     chosen = {name: given[name] for name in names if given.get(name)}
     return _tell_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **chosen))
 
 
-def _tell_skill(done: Any) -> Answer:
+def _tell_skill(done: Any) -> ToolAnswer:
     data = {"id": done.id, "name": done.name, "path": done.path, "action": done.action}
-    return Answer(
+    return ToolAnswer(
         f"Skill {as_line(done.name, 120)}: {done.action} ({answers.tell_id(done.id)}, {as_line(done.path, 200)}).", data
     )
 
 
-def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     found = kb.skills.search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     names = ("id", "name", "description", "tags", "success_count", "failure_count", "path")
     data = {
@@ -266,7 +266,7 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
         "degraded": found.degraded,
     }
     if not found.skills:
-        return Answer("No skill fits. create_skill keeps one.", data)
+        return ToolAnswer("No skill fits. create_skill keeps one.", data)
     blocks = [
         f"### {as_line(one.name, 120)} ({answers.tell_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
         f"{as_block(answers.cut_text(one.text, MAX_CHARS)[0])}"
@@ -275,7 +275,7 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
     return answers.quote(f"{len(blocks)} skills, in the order to try them.", blocks, data)
 
 
-def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
+def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     agent, names = given.get("agent") or caller.agent, ("used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
     report = kb.outcome(
@@ -293,16 +293,16 @@ def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> Answer:
     lines = "".join(
         f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
     )
-    return Answer(
+    return ToolAnswer(
         f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}", data
     )
 
 
-def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> Answer:
+def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> ToolAnswer:
     return answers.tell_stats(kb.stats())
 
 
-def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> Answer:
+def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return answers.tell_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from memory_kb.errors import UsageError
 from memory_kb.mcp.server import say
-from memory_kb.serving.host_check import Place, listen
-from memory_kb.serving.workers import Address, Lanes, Watcher
+from memory_kb.serving.host_check import Listen, listen
+from memory_kb.serving.workers import Address, Lanes, VaultWatcher
 from memory_kb.text import MOST_DIGITS, load_json
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ _SESSION = "MEMORY_KB_SESSION"
 _GRACE_SECONDS = 1.5
 
 
-class Offer(NamedTuple):
+class ServedTools(NamedTuple):
     """What is served, and how: the vault, which tools, and whether to keep its index up to date."""
 
     vault: str | None = None
@@ -95,14 +95,14 @@ class Offer(NamedTuple):
     is_watching: bool = True
 
 
-class Service:
+class ToolService:
     """A server with its lanes and its watcher, from the first request to the end.
 
     What is shown is written down under the session of `MEMORY_KB_SESSION`; a server outside any
     has one of its own, which it counts when it ends.
     """
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: ServedTools) -> None:
         self.offer = offer
         environ = dict(os.environ)
         self._is_own_session = not environ.get(_SESSION)
@@ -113,7 +113,7 @@ class Service:
         )
         address = Address(vault, home, environ)
         self._lanes = Lanes(address)
-        self._watcher = Watcher(address, say)
+        self._watcher = VaultWatcher(address, say)
 
     def make_server(self) -> Server[Any]:
         """Return the SDK's server for this service; this loads the SDK."""
@@ -139,14 +139,14 @@ _CTRL_C = 130
 _LOOK_SECONDS = 2.0
 
 
-def serve_stdio(offer: Offer) -> int:
+def serve_stdio(offer: ServedTools) -> int:
     """Serve one client until it closes its end, dies, or tells us to end; return the exit code."""
     import anyio
 
-    return anyio.run(_serve, Service(offer))
+    return anyio.run(_serve, ToolService(offer))
 
 
-async def _serve(service: Service) -> int:
+async def _serve(service: ToolService) -> int:
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -165,7 +165,7 @@ async def _serve(service: Service) -> int:
     return 0
 
 
-async def _leave_on_signal(service: Service) -> None:
+async def _leave_on_signal(service: ToolService) -> None:
     import anyio
 
     codes = {signal.SIGTERM: 0, signal.SIGINT: _CTRL_C}
@@ -176,13 +176,13 @@ async def _leave_on_signal(service: Service) -> None:
             await _leave(service, codes[number])
 
 
-async def _leave_when(event: Any, service: Service) -> None:
+async def _leave_when(event: Any, service: ToolService) -> None:
     await event.wait()
     say("the process that started it has ended")
     await _leave(service, 0)
 
 
-async def _leave(service: Service, code: int) -> None:
+async def _leave(service: ToolService, code: int) -> None:
     """End the process; nothing that still waits, such as for standard input, is to keep it."""
     import anyio
 
@@ -212,7 +212,7 @@ _PATH = "/mcp"
 _MAX_BODY = 32 * 1024 * 1024
 
 
-def serve_http(offer: Offer, place: Place, token: str | None) -> int:
+def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
     """Serve any number of clients until told to end; return the exit code.
 
     Raises:
@@ -228,8 +228,8 @@ def serve_http(offer: Offer, place: Place, token: str | None) -> int:
 
     from memory_kb.serving.host_check import Gate
 
-    service = Service(offer)
-    bound = Place(place.host, listening.getsockname()[1])
+    service = ToolService(offer)
+    bound = Listen(place.host, listening.getsockname()[1])
     app = service.make_server().streamable_http_app(
         streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Llm
-from memory_kb.providers.http import Calls, Service, Timing, is_loopback, open_line, place_of
-from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
+from memory_kb.providers.http import Calls, Provider, Timing, is_loopback, open_line, place_of
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def anthropic_llm(
         )
     name = model or USUAL_MODEL
 
-    def ask(client: anthropic.Anthropic, question: Question) -> Reply:
+    def ask(client: anthropic.Anthropic, question: FormRequest) -> Reply:
         answer: Any = client.messages.create(
             model=name,
             max_tokens=OUTPUT_TOKENS,
@@ -47,7 +47,7 @@ def anthropic_llm(
         known = None if usage is None else Usage(usage.input_tokens, usage.output_tokens)
         return Reply(text, known, getattr(answer, "stop_reason", None) == "max_tokens")
 
-    service = Service(
+    service = Provider(
         "Anthropic" if base_url is None else f"the server at {place_of(base_url)}",
         key,
         "check ANTHROPIC_API_KEY",
@@ -55,7 +55,7 @@ def anthropic_llm(
     )
     is_free = is_loopback(base_url)
     return RemoteLlm(
-        Model("anthropic", name, is_free),
+        LlmModel("anthropic", name, is_free),
         Calls(service, timing),
         log,
         lambda: _open_client(base_url or USUAL_ADDRESS, key),
@@ -63,7 +63,7 @@ def anthropic_llm(
     )
 
 
-def _format_of(question: Question) -> dict[str, Any]:
+def _format_of(question: FormRequest) -> dict[str, Any]:
     if question.level != "schema":
         return {}
     import anthropic

@@ -14,13 +14,13 @@ from memory_kb.providers.http import (
     Calls,
     Connection,
     Pace,
-    Service,
+    Provider,
     Timing,
     is_loopback,
     open_line,
     place_of,
 )
-from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ _TOKENS_PER_TEXT = 2_048
 _TASKS: dict[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
 
 
-def service_of(base_url: str | None, key: str, setting: str) -> Service:
+def service_of(base_url: str | None, key: str, setting: str) -> Provider:
     """Return who is asked; `setting` is the group of settings that chose it."""
     name = "Gemini" if base_url is None else f"the server at {place_of(base_url)}"
-    return Service(
+    return Provider(
         name, key, "check GOOGLE_API_KEY or GEMINI_API_KEY", f"set {setting}.model to a model your key may use"
     )
 
@@ -175,7 +175,7 @@ def gemini_llm(
     """Return a model of Gemini, or of the server at `base_url`."""
     name = (model or USUAL_LLM).removeprefix("models/")
 
-    def ask(client: genai.Client, question: Question) -> Reply:
+    def ask(client: genai.Client, question: FormRequest) -> Reply:
         from google.genai.types import AutomaticFunctionCallingConfig, FinishReason, GenerateContentConfig, HttpOptions
 
         answer = client.models.generate_content(
@@ -207,7 +207,7 @@ def gemini_llm(
 
     is_free = is_loopback(base_url)
     return RemoteLlm(
-        Model("gemini", name, is_free),
+        LlmModel("gemini", name, is_free),
         Calls(service_of(base_url, key, "llm"), timing),
         log,
         lambda: open_client(base_url, key),

@@ -146,7 +146,7 @@ _NO_QUOTA = re.compile(r"insufficient_quota|billing|credit balance|PerDay|\"quot
 _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
 
 
-class Service(NamedTuple):
+class Provider(NamedTuple):
     """Who is asked, in words for messages, and what mends which failure.
 
     `key` is here to be cut out of messages; it is never shown.
@@ -318,7 +318,7 @@ def quote(said: str, key: str) -> str:
     return shorten(text, _QUOTED_CHARACTERS)
 
 
-def failure(service: Service, refusal: Refusal, tries: int = 1) -> ProviderFailed:
+def failure(service: Provider, refusal: Refusal, tries: int = 1) -> ProviderFailed:
     """Put a refusal into a sentence that says what to do."""
     status = f" ({refusal.status})" if refusal.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""
@@ -388,7 +388,7 @@ class Calls:
     refused key ends all calls until `close`.
     """
 
-    def __init__(self, service: Service, timing: Timing | None = None) -> None:
+    def __init__(self, service: Provider, timing: Timing | None = None) -> None:
         self.service = service
         self._timing = timing or Timing()
         self._lock = threading.Lock()

@@ -47,7 +47,7 @@ class Window(NamedTuple):
     skipped: int
 
 
-class Model:
+class OnnxModel:
     """A tokenizer and an ONNX session.
 
     Raises:

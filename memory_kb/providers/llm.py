@@ -178,7 +178,7 @@ _RETRIES = 2
 _LONGEST_WAIT = 10.0
 
 
-class Question(NamedTuple):
+class FormRequest(NamedTuple):
     """One request for a form.
 
     `level` says how the schema is enforced: by the provider ("schema"), as any JSON object
@@ -199,7 +199,7 @@ class Reply(NamedTuple):
     is_cut: bool = False
 
 
-class Model(NamedTuple):
+class LlmModel(NamedTuple):
     """A model, and whether asking it costs nothing."""
 
     provider: str
@@ -239,11 +239,11 @@ class RemoteLlm(Generic[C]):
 
     def __init__(
         self,
-        model: Model,
+        model: LlmModel,
         calls: Calls,
         log: SpendLog,
         open_client: Callable[[], tuple[C, httpx2.Client]],
-        ask: Callable[[C, Question], Reply],
+        ask: Callable[[C, FormRequest], Reply],
         levels: tuple[str, ...] = ("schema", "text"),
     ) -> None:
         self._model = model
@@ -274,7 +274,7 @@ class RemoteLlm(Generic[C]):
         for level in self._levels:
             words = prompt if level == "schema" else with_schema(prompt, schema)
             try:
-                reply = self._ask_once(client, Question(words, schema, level, 0.0), pace, deadline)
+                reply = self._ask_once(client, FormRequest(words, schema, level, 0.0), pace, deadline)
             except Refused as refused:
                 if level == self._levels[-1] or refused.refusal.kind == "long":
                     raise self._calls.note_failure(refused.refusal) from None
@@ -285,7 +285,7 @@ class RemoteLlm(Generic[C]):
             return reply.text
         raise AssertionError
 
-    def _ask_once(self, client: C, question: Question, pace: Pace, deadline: float | None) -> Reply:
+    def _ask_once(self, client: C, question: FormRequest, pace: Pace, deadline: float | None) -> Reply:
         expected = Usage(estimate_tokens(question.prompt) + estimate_tokens(json.dumps(question.schema)), OUTPUT_TOKENS)
         self._log.check(self._price(expected))
         is_open = False

@@ -19,7 +19,7 @@ from memory_kb.providers.model_config import find_fingerprint, find_name, find_o
 
 if TYPE_CHECKING:
     from memory_kb.providers.base import Vectors
-    from memory_kb.providers.inference import Model
+    from memory_kb.providers.inference import OnnxModel
 
 _TEXTS, _TOKENS = 64, 16_384
 
@@ -44,7 +44,7 @@ class LocalEmbedder:
             )
         self._dimension = dimensions or self._config.dimension
         self._lock = threading.Lock()
-        self._model: Model | None = None
+        self._model: OnnxModel | None = None
 
     @functools.cached_property
     def space(self) -> Space:
@@ -63,13 +63,13 @@ class LocalEmbedder:
         prompts = self._config.prompts
         return self._load().embed(texts, prompts.query if purpose == "query" else prompts.document, self._dimension)
 
-    def _load(self) -> Model:
+    def _load(self) -> OnnxModel:
         """Return the model in memory; a query need not wait for a batch that is under way."""
         with self._lock:
             if self._model is None:
-                from memory_kb.providers.inference import Model
+                from memory_kb.providers.inference import OnnxModel
 
-                self._model = Model(self._config)
+                self._model = OnnxModel(self._config)
             return self._model
 
     def close(self) -> None:

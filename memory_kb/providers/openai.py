@@ -14,14 +14,14 @@ from memory_kb.providers.http import (
     Calls,
     Connection,
     Pace,
+    Provider,
     Refused,
-    Service,
     Timing,
     is_loopback,
     open_line,
     place_of,
 )
-from memory_kb.providers.llm import OUTPUT_TOKENS, Model, Question, RemoteLlm, Reply, strict
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, strict
 from memory_kb.providers.spending import SpendLog, Usage
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ _TOKENS_PER_TEXT = 8_191
 _NO_KEY = "none"
 
 
-def service_of(base_url: str | None, key: str | None, setting: str) -> Service:
+def service_of(base_url: str | None, key: str | None, setting: str) -> Provider:
     """Return who is asked; `setting` is the group of settings that chose it."""
     if base_url is None:
-        return Service("OpenAI", key or "", "check OPENAI_API_KEY", f"set {setting}.model to a model your key may use")
-    return Service(
+        return Provider("OpenAI", key or "", "check OPENAI_API_KEY", f"set {setting}.model to a model your key may use")
+    return Provider(
         f"the server at {place_of(base_url)}",
         key or "",
         "set OPENAI_API_KEY to the key that server expects",
@@ -185,7 +185,7 @@ def openai_llm(
     # A server on this machine costs nothing, and may have less room than that.
     limits = {} if is_loopback(base_url) else {limit: OUTPUT_TOKENS}
 
-    def ask(client: openai.OpenAI, question: Question) -> Reply:
+    def ask(client: openai.OpenAI, question: FormRequest) -> Reply:
         options: dict[str, Any] = {**limits, **_format_of(question)}
         answer: Any = client.chat.completions.create(
             model=name, messages=[{"role": "user", "content": question.prompt}], timeout=question.seconds, **options
@@ -193,7 +193,7 @@ def openai_llm(
         return _reply_of(answer)
 
     return RemoteLlm(
-        Model("openai", name, is_free=is_loopback(base_url)),
+        LlmModel("openai", name, is_free=is_loopback(base_url)),
         Calls(service_of(base_url, key, "llm"), timing),
         log,
         lambda: open_client(base_url, key),
@@ -202,7 +202,7 @@ def openai_llm(
     )
 
 
-def _format_of(question: Question) -> dict[str, Any]:
+def _format_of(question: FormRequest) -> dict[str, Any]:
     if question.level == "schema":
         return {
             "response_format": {

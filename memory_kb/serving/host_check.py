@@ -78,7 +78,7 @@ class Gate:
         return name in _LOOPBACK or name == self._host or (bool(name) and self._host in _ANYWHERE)
 
 
-class Place(NamedTuple):
+class Listen(NamedTuple):
     """Where to listen; port 0 is any that is free."""
 
     host: str
@@ -95,7 +95,7 @@ class Place(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def read_place(text: str) -> Place:
+def read_place(text: str) -> Listen:
     """Return the place that HOST:PORT names; either may be left out.
 
     Raises:
@@ -110,10 +110,10 @@ def read_place(text: str) -> Place:
         host, port = ("", text.strip()) if text.strip().isdecimal() else (text.strip(), "8765")
     if not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"{text!r} is no place to listen at", "write HOST:PORT, such as 127.0.0.1:8765")
-    return Place(host.strip("[]") or "127.0.0.1", int(port))
+    return Listen(host.strip("[]") or "127.0.0.1", int(port))
 
 
-def listen(place: Place) -> socket.socket:
+def listen(place: Listen) -> socket.socket:
     """Begin to listen at a place.
 
     Raises:
@@ -127,7 +127,7 @@ def listen(place: Place) -> socket.socket:
         ) from exc
 
 
-def _bind(place: Place) -> socket.socket:
+def _bind(place: Listen) -> socket.socket:
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

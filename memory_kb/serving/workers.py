@@ -145,7 +145,7 @@ _LOOK_SECONDS = 2.0
 _PAUSE_SECONDS = 0.5
 
 
-class Watcher:
+class VaultWatcher:
     """A watch over a vault in a thread of its own, by one server at a time."""
 
     def __init__(

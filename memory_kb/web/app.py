@@ -14,14 +14,14 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from memory_kb.errors import UsageError
-from memory_kb.serving.host_check import Place, listen
-from memory_kb.serving.workers import Address, Watcher
+from memory_kb.serving.host_check import Listen, listen
+from memory_kb.serving.workers import Address, VaultWatcher
 from memory_kb.web import entries, sessions
 from memory_kb.web import overview as graphs
 from memory_kb.web import overview as health
 from memory_kb.web import review as deciding
 from memory_kb.web import search as searching
-from memory_kb.web.site import STATIC, Desk, Handler
+from memory_kb.web.site import STATIC, Handler, Site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -58,7 +58,7 @@ _FORMS: dict[str, Handler] = {
 _ASSETS = {file.name: file for file in STATIC.iterdir() if file.suffix in (".css", ".js", ".svg", ".txt")}
 
 
-def make_app(desk: Desk) -> Starlette:
+def make_app(desk: Site) -> Starlette:
     """Return the application, without what stands before it."""
 
     async def send_asset(request: Request) -> Response:
@@ -109,18 +109,18 @@ STYLE_HASHES = (
 )
 
 
-class Offer(NamedTuple):
+class ServedPages(NamedTuple):
     """What is served, and how."""
 
     vault: str | None
     home: str | None
-    place: Place
+    place: Listen
     token: str | None = None
     is_opening: bool = False
     is_watching: bool = True
 
 
-def serve(offer: Offer) -> int:
+def serve(offer: ServedPages) -> int:
     """Serve the page until told to end; return the exit code.
 
     Raises:
@@ -146,11 +146,11 @@ def serve(offer: Offer) -> int:
     import uvicorn
 
     from memory_kb.web.auth import Door
-    from memory_kb.web.site import Desk, House
+    from memory_kb.web.site import House, Site
 
-    bound = Place(offer.place.host, listening.getsockname()[1])
-    desk = Desk(address, House(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None))
-    watcher = Watcher(address, _say, lambda _: desk.live.look())
+    bound = Listen(offer.place.host, listening.getsockname()[1])
+    desk = Site(address, House(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None))
+    watcher = VaultWatcher(address, _say, lambda _: desk.live.look())
 
     class Server(uvicorn.Server):
         """Ends the streams when it is told to end, so that nothing keeps it."""

@@ -18,8 +18,8 @@ from memory_kb.learning.entries import Source
 from memory_kb.model import RunReport
 from memory_kb.settings import Ranking
 from memory_kb.web.charts import Aged, Curve, draw_curve
-from memory_kb.web.render import MAX_CHARACTERS, Place, render
-from memory_kb.web.site import BadForm, Desk, Parameters, one, see_other
+from memory_kb.web.render import MAX_CHARACTERS, LinkBase, render
+from memory_kb.web.site import BadForm, Parameters, Site, one, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LONGEST_FORM = 1_000_000
 
 
-class Wanted(NamedTuple):
+class EntryAddress(NamedTuple):
     """An entry as an address names it: `at` is its place, where its id alone does not tell."""
 
     id: str
@@ -56,12 +56,12 @@ class Wanted(NamedTuple):
         return self.id
 
 
-def read_wanted(parameters: Parameters) -> Wanted:
+def read_wanted(parameters: Parameters) -> EntryAddress:
     """Return the entry that an address or a form names."""
-    return Wanted(one(parameters, "id", 1_000), one(parameters, "at", 1_000))
+    return EntryAddress(one(parameters, "id", 1_000), one(parameters, "at", 1_000))
 
 
-async def show_entry(desk: Desk, request: Request) -> Response:
+async def show_entry(desk: Site, request: Request) -> Response:
     """An entry as it reads."""
     wanted = read_wanted(request.query_params)
 
@@ -76,41 +76,41 @@ async def show_entry(desk: Desk, request: Request) -> Response:
         names = links.names
         leads = lambda name: name.casefold() in names  # noqa: E731
     is_plain = len(source.body) > MAX_CHARACTERS
-    body = None if is_plain else Markup(render(_without_title(source), Place(source.view.path, leads)))  # noqa: S704 - the renderer escapes
+    body = None if is_plain else Markup(render(_without_title(source), LinkBase(source.view.path, leads)))  # noqa: S704 - the renderer escapes
     return desk.page(
         request, "entry.html", source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
         said=one(request.query_params, "said"), run=one(request.query_params, "run"),
     )  # fmt: skip
 
 
-async def show_links(desk: Desk, request: Request) -> Response:
+async def show_links(desk: Site, request: Request) -> Response:
     """What it links to, and what links to it."""
     wanted = read_wanted(request.query_params)
     report = await desk.study(lambda kb: kb.links(wanted.name(kb)))
     return desk.page(request, "links.html", report=report, wanted=wanted)
 
 
-async def show_exposure(desk: Desk, request: Request) -> Response:
+async def show_exposure(desk: Site, request: Request) -> Response:
     """Who was shown it, and what became of them."""
     wanted = read_wanted(request.query_params)
     seen = await desk.study(lambda kb: kb.exposure(wanted.name(kb)))
     return desk.page(request, "exposure.html", seen=seen, wanted=wanted)
 
 
-async def show_changes(desk: Desk, request: Request) -> Response:
+async def show_changes(desk: Site, request: Request) -> Response:
     """What runs changed in it, and what git knows of that."""
     wanted = read_wanted(request.query_params)
     past = await desk.study(lambda kb: kb.past_of(wanted.name(kb)))
     return desk.page(request, "changes.html", past=past, wanted=wanted)
 
 
-async def show_hash(desk: Desk, request: Request) -> Response:
+async def show_hash(desk: Site, request: Request) -> Response:
     """The hash of an entry as it is, for a page that edits it."""
     wanted = read_wanted(request.query_params)
     return JSONResponse({"hash": (await desk.read(wanted.find)).hash})
 
 
-async def show_form(desk: Desk, request: Request) -> Response:
+async def show_form(desk: Site, request: Request) -> Response:
     """A form with the text of an entry."""
     wanted = read_wanted(request.query_params)
     source = await desk.read(wanted.find)
@@ -119,7 +119,7 @@ async def show_form(desk: Desk, request: Request) -> Response:
     return _draw_form(desk, request, wanted, source, source.text)
 
 
-async def save(desk: Desk, request: Request) -> Response:
+async def save(desk: Site, request: Request) -> Response:
     """Write what the form says, if the entry is still what the form was made from."""
     try:
         fields = await desk.form(request)
@@ -141,7 +141,7 @@ async def save(desk: Desk, request: Request) -> Response:
     return see_other(_say(wanted, "saved" if run.changes else "same", run))
 
 
-async def _give_back(desk: Desk, request: Request, fields: Parameters, problem: str) -> Response:
+async def _give_back(desk: Site, request: Request, fields: Parameters, problem: str) -> Response:
     """Draw the form with what was typed, beside what stands in the file if that is another now."""
     wanted, text = read_wanted(fields), one(fields, "text", _LONGEST_FORM)
     source = await desk.read(wanted.find)
@@ -158,9 +158,9 @@ async def _give_back(desk: Desk, request: Request, fields: Parameters, problem: 
 
 
 def _draw_form(
-    desk: Desk,
+    desk: Site,
     request: Request,
-    wanted: Wanted,
+    wanted: EntryAddress,
     source: Source,
     text: str,
     *,
@@ -189,7 +189,7 @@ def _draw_form(
     )
 
 
-async def forget(desk: Desk, request: Request) -> Response:
+async def forget(desk: Site, request: Request) -> Response:
     """Retire an entry."""
     fields = await desk.form(request)
     wanted = read_wanted(fields)
@@ -197,7 +197,7 @@ async def forget(desk: Desk, request: Request) -> Response:
     return see_other(_say(wanted, "retired" if retired.run and retired.run.changes else "same", retired.run))
 
 
-async def undo(desk: Desk, request: Request) -> Response:
+async def undo(desk: Site, request: Request) -> Response:
     """Take a run back."""
     fields = await desk.form(request)
     run, back = one(fields, "run"), one(fields, "back", 2_000)
@@ -219,7 +219,7 @@ async def undo(desk: Desk, request: Request) -> Response:
     return see_other(to)
 
 
-async def open_editor(desk: Desk, request: Request) -> Response:
+async def open_editor(desk: Site, request: Request) -> Response:
     """Open the file of an entry with the command that whoever started the server set."""
     fields = await desk.form(request)
     if not desk.house.editor or not desk.house.is_local:
@@ -249,7 +249,7 @@ def start_editor(command: str, file: str, line: int) -> None:
     threading.Thread(target=started.wait, name="memory-kb editor", daemon=True).start()
 
 
-def _say(wanted: Wanted, said: str, run: RunReport | None) -> str:
+def _say(wanted: EntryAddress, said: str, run: RunReport | None) -> str:
     pairs = {"id": wanted.id, "at": wanted.at, "said": said, "run": (run.run if run else None) or ""}
     return f"/entry?{urlencode({name: value for name, value in pairs.items() if value})}"
 

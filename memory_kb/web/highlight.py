@@ -18,7 +18,7 @@ _LONGEST_ENDING = 7
 _MOST_WORDS = 20_000
 
 
-class Piece(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of text, and whether the query asked for it."""
 
     text: str
@@ -31,7 +31,7 @@ class _Wanted(NamedTuple):
     runs: tuple[str, ...]
 
 
-def mark(text: str, query: str) -> tuple[Piece, ...]:
+def mark(text: str, query: str) -> tuple[Stretch, ...]:
     """Return a text cut at the words that the query asked for.
 
     Example:
@@ -41,7 +41,7 @@ def mark(text: str, query: str) -> tuple[Piece, ...]:
     return tuple(_cut(text, list(_find(text, _read(query)))))
 
 
-def excerpt(text: str, query: str, width: int = 300) -> tuple[Piece, ...]:
+def excerpt(text: str, query: str, width: int = 300) -> tuple[Stretch, ...]:
     """Return the stretch of a text, on one line, that shows the most different words of a query.
 
     Example:
@@ -60,7 +60,7 @@ def excerpt(text: str, query: str, width: int = 300) -> tuple[Piece, ...]:
         start = min(line.find(" ", start) + 1 or start, start + width // 4)
     inside = [(begin - start, stop - start) for begin, stop in spans if start <= begin and stop <= end]
     pieces = list(_cut(line[start:end], inside))
-    return (*([Piece("… ", False)] if start else []), *pieces, *([Piece(" …", False)] if end < len(line) else []))
+    return (*([Stretch("… ", False)] if start else []), *pieces, *([Stretch(" …", False)] if end < len(line) else []))
 
 
 def _choose(line: str, spans: list[tuple[int, int]], width: int) -> int:
@@ -110,15 +110,15 @@ def _fits(word: str, wanted: _Wanted) -> bool:
     return _stem(word) in wanted.stems
 
 
-def _cut(text: str, spans: list[tuple[int, int]]) -> Iterator[Piece]:
+def _cut(text: str, spans: list[tuple[int, int]]) -> Iterator[Stretch]:
     done = 0
     for begin, end in spans:
         if begin > done:
-            yield Piece(text[done:begin], False)
-        yield Piece(text[begin:end], True)
+            yield Stretch(text[done:begin], False)
+        yield Stretch(text[begin:end], True)
         done = end
     if done < len(text):
-        yield Piece(text[done:], False)
+        yield Stretch(text[done:], False)
 
 
 def _stem(word: str) -> str:

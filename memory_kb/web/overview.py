@@ -12,7 +12,7 @@ from memory_kb.index.listing import LinkMap, take_around, take_busiest
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import KINDS, SCOPES, Problem, RunView, Stats, Status
 from memory_kb.web.charts import entry_address
-from memory_kb.web.site import Asked, Desk, Parameters, one, read_asked
+from memory_kb.web.site import PageQuery, Parameters, Site, one, read_asked
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,7 +32,7 @@ class Health(NamedTuple):
     warnings: tuple[str, ...]
 
 
-async def show_health(desk: Desk, request: Request) -> Response:
+async def show_health(desk: Site, request: Request) -> Response:
     """How fresh the index is, what it holds, what was done and what it cost."""
 
     def look(kb: KnowledgeBase) -> Health:
@@ -41,7 +41,7 @@ async def show_health(desk: Desk, request: Request) -> Response:
     return desk.page(request, "health.html", health=await desk.study(look), said=one(request.query_params, "said"))
 
 
-async def show_findings(desk: Desk, request: Request) -> Response:
+async def show_findings(desk: Site, request: Request) -> Response:
     """What is to be mended; with `deep`, the index is held against the notes too, which takes longer."""
 
     def look(kb: KnowledgeBase) -> tuple[Problem, ...]:
@@ -62,14 +62,14 @@ _MOST = 120
 _STEPS = 2
 
 
-async def show_graph(desk: Desk, request: Request) -> Response:
+async def show_graph(desk: Site, request: Request) -> Response:
     """What hangs together with what: around one entry, or where most links meet."""
     asked, center = read_asked(request.query_params), one(request.query_params, "id", 1_000)
     links = await _choose(desk, asked, request.query_params)
     return desk.page(request, "graph.html", asked=asked, links=links, center=center, kinds=tuple(KINDS), scopes=SCOPES)
 
 
-async def send_graph(desk: Desk, request: Request) -> Response:
+async def send_graph(desk: Site, request: Request) -> Response:
     """The same as data, for whoever draws it."""
     links = await _choose(desk, read_asked(request.query_params), request.query_params)
     nodes = [
@@ -87,7 +87,7 @@ async def send_graph(desk: Desk, request: Request) -> Response:
     )
 
 
-async def _choose(desk: Desk, asked: Asked, parameters: Parameters) -> LinkMap:
+async def _choose(desk: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
     links = await desk.keep("names", lambda kb: kb.link_map())
     wanted, at = one(parameters, "id", 1_000), one(parameters, "at", 1_000)
     if wanted:

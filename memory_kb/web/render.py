@@ -28,7 +28,7 @@ _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 MAX_CHARACTERS = 400_000
 
 
-class Place(NamedTuple):
+class LinkBase(NamedTuple):
     """Where a text stands, and what links in it may lead to.
 
     `leads` tells whether there is an entry of that name; None where it is not known.
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     leads: Callable[[str], bool] | None = None
 
 
-def render(text: str, place: Place) -> str:
+def render(text: str, place: LinkBase) -> str:
     """Return the HTML of a note; raw HTML stands there as text, pictures as links, headings one level lower.
 
     Example:

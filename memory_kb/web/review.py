@@ -10,8 +10,8 @@ from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.review import ReviewItem, ReviewView
 from memory_kb.web.entries import read_wanted
-from memory_kb.web.render import Place, render
-from memory_kb.web.site import PAGE_SIZE, Desk, one, read_asked, see_other
+from memory_kb.web.render import LinkBase, render
+from memory_kb.web.site import PAGE_SIZE, Site, one, read_asked, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,7 +25,7 @@ class Waiting(NamedTuple):
     total: int
 
 
-async def show_review(desk: Desk, request: Request) -> Response:
+async def show_review(desk: Site, request: Request) -> Response:
     """What waits for a judgment."""
     asked = read_asked(request.query_params)
     items = await desk.keep("review", lambda kb: kb.review.list())
@@ -36,7 +36,7 @@ async def show_review(desk: Desk, request: Request) -> Response:
     )  # fmt: skip
 
 
-async def show_item(desk: Desk, request: Request) -> Response:
+async def show_item(desk: Site, request: Request) -> Response:
     """One that waits, with its text and what each judgment would write."""
     wanted = read_wanted(request.query_params)
 
@@ -46,13 +46,13 @@ async def show_item(desk: Desk, request: Request) -> Response:
 
     view, rejection = await desk.study(look)
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
-    body = Markup(render(text, Place(view.item.path)))  # noqa: S704 - the renderer escapes
+    body = Markup(render(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
     return desk.page(
         request, "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted
     )
 
 
-async def judge(desk: Desk, request: Request) -> Response:
+async def judge(desk: Site, request: Request) -> Response:
     """Approve or reject one that waits."""
     fields = await desk.form(request)
     wanted, judgment, reason = read_wanted(fields), one(fields, "judgment"), one(fields, "reason", 1_000).strip()

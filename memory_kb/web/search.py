@@ -9,8 +9,8 @@ from memory_kb.index.listing import Browsed
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import KINDS, SCOPES, STATUSES, Hit, SearchResult
 from memory_kb.web.charts import entry_address
-from memory_kb.web.highlight import Piece, excerpt, mark
-from memory_kb.web.site import PAGE_SIZE, Asked, Desk, one, read_asked, see_other
+from memory_kb.web.highlight import Stretch, excerpt, mark
+from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_asked, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -23,22 +23,22 @@ _HEADING = re.compile(r"^#{1,6} +", re.MULTILINE)
 _CHOICES: dict[str, Any] = {"kinds": tuple(KINDS), "scopes": SCOPES, "statuses": STATUSES}
 
 
-class Found(NamedTuple):
+class ShownHit(NamedTuple):
     """A hit with the stretch of its text that shows why."""
 
     hit: Hit
-    title: tuple[Piece, ...]
-    excerpt: tuple[Piece, ...]
+    title: tuple[Stretch, ...]
+    excerpt: tuple[Stretch, ...]
 
 
-class Answer(NamedTuple):
+class SearchPage(NamedTuple):
     """What a search gave, ready to be drawn."""
 
-    found: tuple[Found, ...]
+    found: tuple[ShownHit, ...]
     result: SearchResult
 
 
-async def show_search(desk: Desk, request: Request) -> Response:
+async def show_search(desk: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
     asked = read_asked(request.query_params)
     answer = (
@@ -50,7 +50,7 @@ async def show_search(desk: Desk, request: Request) -> Response:
     return desk.page(request, "search.html", asked=asked, answer=answer, newest=newest, **_CHOICES)
 
 
-async def show_results(desk: Desk, request: Request) -> Response:
+async def show_results(desk: Site, request: Request) -> Response:
     """The part of that page that changes while somebody types: words alone, no model is asked."""
     asked = read_asked(request.query_params)
     if "hx-request" not in request.headers:
@@ -71,7 +71,7 @@ async def show_results(desk: Desk, request: Request) -> Response:
     )
 
 
-async def show_browse(desk: Desk, request: Request) -> Response:
+async def show_browse(desk: Site, request: Request) -> Response:
     """Entries a page at a time."""
     asked = read_asked(request.query_params)
     offset = (asked.page - 1) * PAGE_SIZE
@@ -87,25 +87,25 @@ async def show_browse(desk: Desk, request: Request) -> Response:
     )
 
 
-async def go(desk: Desk, request: Request) -> Response:
+async def go(desk: Site, request: Request) -> Response:
     """Follow a link by the name that it gives its target."""
     name = one(request.query_params, "to")
     links = await desk.keep("names", lambda kb: kb.link_map())
     key = links.names.get(name.casefold())
     if key is None:
-        return see_other(Asked(query=name).address("/"))
+        return see_other(PageQuery(query=name).address("/"))
     node = links.nodes[key]
     return see_other(entry_address(node.id, node.path, node.line))
 
 
-async def _find_newest(desk: Desk, asked: Asked) -> Browsed:
+async def _find_newest(desk: Site, asked: PageQuery) -> Browsed:
     def look(kb: KnowledgeBase) -> Browsed:
         return kb.browse(limit=_NEWEST, **asked.filters)
 
     return await (desk.read(look) if asked.is_filtered else desk.keep("newest", look, is_quick=True))
 
 
-def _search(kb: KnowledgeBase, asked: Asked, limit: int, *, is_typing: bool) -> Answer:
+def _search(kb: KnowledgeBase, asked: PageQuery, limit: int, *, is_typing: bool) -> SearchPage:
     result = kb.search(
         asked.query,
         limit=limit,
@@ -114,8 +114,10 @@ def _search(kb: KnowledgeBase, asked: Asked, limit: int, *, is_typing: bool) -> 
         is_typing=is_typing,
         **asked.filters,
     )
-    found = (Found(hit, mark(hit.title, asked.query), excerpt(_without_title(hit), asked.query)) for hit in result.hits)
-    return Answer(tuple(found), result)
+    found = (
+        ShownHit(hit, mark(hit.title, asked.query), excerpt(_without_title(hit), asked.query)) for hit in result.hits
+    )
+    return SearchPage(tuple(found), result)
 
 
 def _read_limit(request: Request) -> int:

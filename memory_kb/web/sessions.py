@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.kb import KnowledgeBase
 from memory_kb.store.events import Event
-from memory_kb.web.highlight import Piece
-from memory_kb.web.site import PAGE_SIZE, Desk, one, read_asked
+from memory_kb.web.highlight import Stretch
+from memory_kb.web.site import PAGE_SIZE, Site, one, read_asked
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,7 +26,7 @@ class Replay(NamedTuple):
     has_more: bool
 
 
-async def show_sessions(desk: Desk, request: Request) -> Response:
+async def show_sessions(desk: Site, request: Request) -> Response:
     """The sessions, or the events of any that fit a query."""
     asked = read_asked(request.query_params)
     hits = (
@@ -41,7 +41,7 @@ async def show_sessions(desk: Desk, request: Request) -> Response:
     )  # fmt: skip
 
 
-async def show_session(desk: Desk, request: Request) -> Response:
+async def show_session(desk: Site, request: Request) -> Response:
     """One session, event by event."""
     asked, session = read_asked(request.query_params), one(request.query_params, "session")
     replay = await desk.study(lambda kb: _replay(kb, session, (asked.page - 1) * _EVENTS))
@@ -53,7 +53,7 @@ def _replay(kb: KnowledgeBase, session: str, first: int) -> Replay:
     return Replay(events[:_EVENTS], len(events) > _EVENTS)
 
 
-def read_snippet(text: str) -> tuple[Piece, ...]:
+def read_snippet(text: str) -> tuple[Stretch, ...]:
     """Return a snippet of the session search cut at what it marks.
 
     Example:
@@ -64,7 +64,7 @@ def read_snippet(text: str) -> tuple[Piece, ...]:
     for number, part in enumerate(text.split(">>>")):
         hit, found, rest = part.partition("<<<")
         if number and found:
-            pieces += [Piece(hit, True), Piece(rest, False)]
+            pieces += [Stretch(hit, True), Stretch(rest, False)]
         else:
-            pieces.append(Piece(part, False))
+            pieces.append(Stretch(part, False))
     return tuple(piece for piece in pieces if piece.text)

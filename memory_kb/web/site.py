@@ -49,7 +49,7 @@ class Parameters(Protocol):
         """Return all values of a name."""
 
 
-class Asked(NamedTuple):
+class PageQuery(NamedTuple):
     """A search or a list as the address asks for it.
 
     `since` is a day as written; `page` counts from 1.
@@ -103,7 +103,7 @@ class Asked(NamedTuple):
         return f"{path}?{urlencode(kept)}" if kept else path
 
 
-def read_asked(parameters: Parameters) -> Asked:
+def read_asked(parameters: Parameters) -> PageQuery:
     """Return what the parameters of an address ask for.
 
     Example:
@@ -112,7 +112,7 @@ def read_asked(parameters: Parameters) -> Asked:
         ('rule',)
     """
     page = one(parameters, "page")
-    return Asked(
+    return PageQuery(
         query=one(parameters, "q", _MAX_QUERY),
         kind=_several(parameters.getlist("kind")),
         scope=_several(parameters.getlist("scope")),
@@ -146,7 +146,7 @@ def _several(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(word[:_MAX_WORD]) for word in words if word))[:_MAX_WORDS]
 
 
-class Fields:
+class FormFields:
     """The fields of a form, read like the parameters of an address."""
 
     def __init__(self, values: Mapping[str, list[str]]) -> None:
@@ -158,7 +158,7 @@ class Fields:
 
 
 _T = TypeVar("_T")
-Handler = Callable[["Desk", Request], Awaitable[Response]]
+Handler = Callable[["Site", Request], Awaitable[Response]]
 _FOLDER = Path(__file__).parent
 STATIC = _FOLDER / "static"
 _STATUS: dict[type[MemoryKBError], int] = {
@@ -187,12 +187,12 @@ class House(NamedTuple):
 class BadForm(Exception):
     """A form that did not come from a page of this server as it runs now; `fields` is what it says."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: FormFields) -> None:
         super().__init__("a form without the mark of this page")
         self.fields = fields
 
 
-class Desk:
+class Site:
     """What all handlers share."""
 
     def __init__(self, address: Address, house: House) -> None:
@@ -265,14 +265,14 @@ class Desk:
         **values: Any,
     ) -> Response:
         """Draw a page, or only its part where the page itself asks for that."""
-        values.setdefault("asked", Asked())
+        values.setdefault("asked", PageQuery())
         is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
         text = self._drawing.get_template(template).render(
             request=request, mark=self._mark, is_part=is_part, here=_here(request), **values
         )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
-    async def form(self, request: Request) -> Fields:
+    async def form(self, request: Request) -> FormFields:
         """Return the fields of a form that came from one of our pages.
 
         Raises:
@@ -290,7 +290,7 @@ class Desk:
             )
         except (ValueError, ClientDisconnect):
             raise UsageError("that is more than a form of this page holds") from None
-        fields = Fields(values)
+        fields = FormFields(values)
         if not hmac.compare_digest((fields.getlist("mark") or [""])[-1].encode(), self._mark.encode()):
             raise BadForm(fields)
         return fields
