@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.listing import Places, count_stems, links_of, name_entries, stem_of
+from memory_kb.index.listing import (
+    Places,
+    find_rivals,
+    group_stems,
+    links_of,
+    name_entries,
+    resolve,
+    say_rivals,
+)
 from memory_kb.index.rows import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
-from memory_kb.markdown.links import find_wikilinks
+from memory_kb.markdown.links import find_links
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, FileStat, Problem, StoredEntry
 from memory_kb.settings import Settings
@@ -101,17 +111,14 @@ def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     entries = list(index.entries(EVERYTHING))
     places = Places(vault)
     yield from _duplicate_ids(entries, places)
-    names = name_entries(entries)
-    linking, stems = index.linking_contents(), count_stems(entries)
+    files = Linked(name_entries(entries), group_stems(entries))
+    linking = index.linking_contents()
     for entry in entries:
-        yield from _missing_places(vault, entry, linking.get((entry.source, entry.entry_id), ""), names, stems, places)
-        text = linking.get((entry.source, entry.entry_id), "") if vault.memory else ""
-        for relation, target in links_of(entry, text):
-            if target.casefold() not in names:
-                is_wikilink = relation == "mentions"
-                kind = "the wikilink" if is_wikilink else f"the {relation} link"
-                line = places.of_link(entry, target) if is_wikilink else places.of_field(entry, target)
-                yield Problem(entry.source, line, f"{kind} to {target!r} leads to no entry")
+        for relation, target in links_of(entry, ""):
+            if resolve(files.names, target, entry.source) is None:
+                message = f"the {relation} link to {target!r} leads to no entry"
+                yield Problem(entry.source, places.of_field(entry, target), message)
+        yield from _text_links(vault, entry, linking.get((entry.source, entry.entry_id), ""), files, places)
     for source, line, part, title, content in index.all_contents():
         yield from _secrets(source, line, title if part == 0 else "", content)
         yield from _conflicts(source, line, content)
@@ -125,29 +132,47 @@ def _secrets(source: str, line: int, title: str, content: str) -> Iterator[Probl
             yield Problem(source, line + max(0, number - 2), describe_secret(found))
 
 
-def _missing_places(
-    vault: Vault,
-    entry: StoredEntry,
-    text: str,
-    names: Mapping[str, StoredEntry],
-    stems: Mapping[str, int],
-    places: Places,
-) -> Iterator[Problem]:
-    """Yield a problem for every link to a heading or block that its note does not have.
+class Linked(NamedTuple):
+    """What links may lead to: the entries by their names, and the paths of files by theirs."""
 
-    Where several files are called the same, another may be meant than the one we take.
+    names: Mapping[str, StoredEntry]
+    stems: Mapping[str, Sequence[str]]
+
+
+def _text_links(vault: Vault, entry: StoredEntry, text: str, files: Linked, places: Places) -> Iterator[Problem]:
+    """Yield a problem for every link of a text that leads nowhere, may mean several files, or names no part of its note.
+
+    In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
     """
-    for link in find_wikilinks(text):
-        target = names.get(link.target.casefold())
-        if link.anchor and target and not link.is_attachment and stems[stem_of(target.source)] == 1:
-            try:
-                whole, _ = decode(read_note_text(target.source, vault.resolve(target.source)).data)
-            except (MemoryKBError, OSError):
-                continue
-            if find_anchor(whole, link.anchor) is None:
-                yield Problem(
-                    entry.source, places.of_link(entry, link.target, link.anchor), say_missing(link.target, link.anchor)
-                )
+    links = {(link.target, link.anchor): link for link in find_links(text) if not link.is_attachment}
+    missing = set()
+    for (target, anchor), link in links.items():
+        found = resolve(files.names, target, entry.source)
+        if found is None:
+            is_checked = vault.memory is not None if link.is_wikilink else not is_file(vault, entry.source, target)
+            if is_checked and target not in missing:
+                missing.add(target)
+                message = f"the {link.kind} to {target!r} leads to no {'entry' if link.is_wikilink else 'file'}"
+                yield Problem(entry.source, places.of_link(entry, target), message)
+        elif rivals := find_rivals(files.stems, target, entry.source, found):
+            yield Problem(entry.source, places.of_link(entry, target), say_rivals(target, found, rivals))
+        elif anchor and _lacks(vault, found.source, anchor):
+            message = say_missing(target, anchor, link.kind)
+            yield Problem(entry.source, places.of_link(entry, target, anchor), message)
+
+
+def is_file(vault: Vault, source: str, target: str) -> bool:
+    """Tell whether a relative link leads to a file that is no note of ours, or out of the vault."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target.lstrip("/")))
+    return path.startswith("..") or os.path.lexists(vault.resolve(path))
+
+
+def _lacks(vault: Vault, path: str, anchor: str) -> bool:
+    try:
+        text, _ = decode(read_note_text(path, vault.resolve(path)).data)
+    except (MemoryKBError, OSError):
+        return False
+    return find_anchor(text, anchor) is None
 
 
 def _conflicts(source: str, line: int, content: str) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.markdown.fields import Complaint, read_fields
-from memory_kb.markdown.links import find_wikilinks
+from memory_kb.markdown.links import find_links
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span
 from memory_kb.store.plan import Memory
@@ -50,6 +50,8 @@ class Ground:
         twin: gives the entry that says the same as one of these, and whether that was forgotten.
         claims: what is to be said of an entry's claims.
         rule_tokens: the budget of all rules that are put before an agent.
+        unclear: says that a name may mean several files, None where it means one.
+        is_file: tells whether the path of a link leads to a file that is no note.
         lacks: says that the note which a target leads to lacks a heading or block, None where it has it.
         checks_wikilinks: whether links in text lead to entries; elsewhere they may be anything.
     """
@@ -60,7 +62,9 @@ class Ground:
     claims: Callable[[Memory], Iterable[str]]
     rule_tokens: int
     checks_wikilinks: bool
-    lacks: Callable[[str, str], str | None] = lambda _target, _anchor: None
+    unclear: Callable[[str], str | None] = lambda _target: None
+    is_file: Callable[[str], bool] = lambda _target: False
+    lacks: Callable[[str, str, str], str | None] = lambda _target, _anchor, _kind: None
 
 
 def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
@@ -144,15 +148,16 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
         if to is not None and not ground.leads(to):
             said = f"the {link.get('relation') or 'related_to'} link to {to!r} leads to no entry"
             yield Remark(_value_span(text, entry, to), "link", "warning", said, to)
-    for found in find_wikilinks(text, entry.body.start, entry.body.end):
+    for found in find_links(text, entry.body.start, entry.body.end):
         if found.is_attachment:
             continue
         if not ground.leads(found.target):
-            if ground.checks_wikilinks:
-                yield Remark(
-                    found.whole, "link", "warning", f"the wikilink to {found.target!r} leads to no entry", found.target
-                )
-        elif found.anchor and (missing := ground.lacks(found.target, found.anchor)):
+            if ground.checks_wikilinks if found.is_wikilink else not ground.is_file(found.target):
+                said = f"the {found.kind} to {found.target!r} leads to no {'entry' if found.is_wikilink else 'file'}"
+                yield Remark(found.whole, "link", "warning", said, found.target)
+        elif unclear := ground.unclear(found.target):
+            yield Remark(found.whole, "link", "warning", unclear, found.target)
+        elif found.anchor and (missing := ground.lacks(found.target, found.anchor, found.kind)):
             yield Remark(found.whole, "link", "hint", missing, found.target)
 
 

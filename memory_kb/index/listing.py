@@ -7,16 +7,17 @@ import heapq
 import itertools
 import json
 import os
+import posixpath
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UnreadableInput
 from memory_kb.index.rows import RawNote, decode, read_note
@@ -24,7 +25,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_words
-from memory_kb.markdown.links import Wikilink, find_wikilinks
+from memory_kb.markdown.links import TextLink, find_links
 from memory_kb.model import (
     EVERYTHING,
     SCOPES,
@@ -173,15 +174,16 @@ def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
     names = name_entries(entries)
     linking = index.linking_contents()
     outgoing = tuple(
-        Reference(relation, target, view(names[target.casefold()]) if target.casefold() in names else None)
+        Reference(relation, target, view(found) if found else None)
         for relation, target in links_of(entry, linking.get((entry.source, entry.entry_id), ""))
+        for found in (resolve(names, target, entry.source),)
     )
     incoming = tuple(
         Reference(relation, target, view(other))
         for other in entries
         if other != entry
         for relation, target in links_of(other, linking.get((other.source, other.entry_id), ""))
-        if names.get(target.casefold()) == entry
+        if resolve(names, target, other.source) == entry
     )
     return LinkReport(view(entry), outgoing, incoming)
 
@@ -189,29 +191,33 @@ def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
 def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
     """Yield the `(relation, target)` pairs of an entry.
 
-    Its typed links come first, then the wikilinks of its text.
+    Its typed links come first, then the links of its text.
     """
     listed = read_metadata(entry).get("links")
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
             yield str(link.get("relation") or "related_to"), str(link["to"])
-    for target in dict.fromkeys(link.target for link in find_wikilinks(text) if not link.is_attachment):
+    for target in dict.fromkeys(link.target for link in find_links(text) if not link.is_attachment):
         yield "mentions", target
 
 
-def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
-    """Return what a link may call each entry.
+def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
+    """Return what a link may call each entry, in lower case.
 
     That is its id, its file's path or the end of it, its title, or an alias; where two entries are called
-    the same, this is the order in which they win. Files come before titles, as other readers of notes have it.
+    the same, this is the order in which they win. Of two files with the same name the one with the shorter path wins.
+    A path behind a slash is the whole path and nothing else.
     """
     names: dict[str, StoredEntry] = {}
     paths = [(entry, file_names(entry.source)) for entry in entries]
-    for is_whole in (True, False):
-        for entry, (whole, *ends) in paths:
-            for name in (whole,) if is_whole else ends:
-                names.setdefault(name, entry)
-                names.setdefault(f"{name}.md", entry)
+    for entry, (whole, *_) in paths:
+        for name in (whole, f"/{whole}"):
+            names.setdefault(name, entry)
+            names.setdefault(f"{name}.md", entry)
+    for entry, (_, *ends) in sorted(paths, key=lambda one: _depth(one[0].source)):
+        for name in ends:
+            names.setdefault(name, entry)
+            names.setdefault(f"{name}.md", entry)
     for entry in entries:
         for name in (entry.title, _DAY.sub("", entry.title)):
             names.setdefault(name.casefold(), entry)
@@ -221,6 +227,49 @@ def name_entries(entries: list[StoredEntry]) -> dict[str, StoredEntry]:
                 names.setdefault(alias.casefold(), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
     return names | {entry.entry_id.casefold(): entry for entry in by_scope}
+
+
+def _depth(path: str) -> tuple[int, int]:
+    return path.count("/"), len(path)
+
+
+_T = TypeVar("_T")
+
+
+def resolve(names: Mapping[str, _T], target: str, source: str = "") -> _T | None:
+    """Return what a link in a file leads to: a file in its own folder, else by the names of `name_entries`.
+
+    Example:
+        >>> names = {"/b/tea": 1, "tea": 2, "/a/milk.md": 3}
+        >>> [resolve(names, *link) for link in (("Tea", "b/x.md"), ("Tea", "a/x.md"), ("../a/milk.md", "b/x.md"), ("milk", "x.md"))]
+        [1, 2, 3, None]
+    """
+    name = target.strip().casefold()
+    path = posixpath.normpath(posixpath.join("/", posixpath.dirname(source).casefold(), name))
+    found = names.get(path)
+    return names.get(name) if found is None else found
+
+
+def find_rivals(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> tuple[str, ...]:
+    """Return the files that a link may mean as well as the one it leads to: called the same, and no deeper.
+
+    Args:
+        files: the paths of all files, by `stem_of`.
+        target: what the link says.
+        source: the file it is written in.
+        found: what it leads to.
+    """
+    stem, folder = stem_of(found.source), posixpath.dirname(found.source)
+    if target.casefold().removesuffix(".md") != stem or found.entry_id.casefold() == stem:
+        return ()
+    if folder.casefold() == posixpath.dirname(source).casefold():
+        return ()
+    return tuple(path for path in files[stem] if path != found.source and path.count("/") == found.source.count("/"))
+
+
+def say_rivals(target: str, found: StoredEntry, rivals: Sequence[str]) -> str:
+    """Return what is said of a link that may mean several files."""
+    return f"the link to {target!r} may mean {rivals[0]} as well as {found.source}, which it leads to; write the path"
 
 
 def file_names(path: str) -> tuple[str, ...]:
@@ -239,9 +288,12 @@ def stem_of(path: str) -> str:
     return file_names(path)[-1]
 
 
-def count_stems(entries: Iterable[StoredEntry]) -> Counter[str]:
-    """Return how many files are called by each name."""
-    return Counter(stem_of(path) for path in {entry.source for entry in entries})
+def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:
+    """Return the paths of files by the name they are called by."""
+    found: dict[str, list[str]] = {}
+    for path in dict.fromkeys(entry.source for entry in entries):
+        found.setdefault(stem_of(path), []).append(path)
+    return found
 
 
 def aliases_of(entry: StoredEntry) -> tuple[str, ...]:
@@ -374,8 +426,8 @@ def map_links(index: SqliteIndex) -> LinkMap:
         if not text and not (entry.metadata and '"links"' in entry.metadata):
             continue
         for relation, target in links_of(entry, text):
-            other = names.get(target.casefold(), key)
-            if other != key:
+            other = resolve(names, target, entry.source)
+            if other is not None and other != key:
                 edges[Edge(key, other, relation)] = None
     nodes = (
         Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
@@ -488,7 +540,7 @@ class Places:
     def of_link(self, entry: StoredEntry, target: str, anchor: str | None = None) -> int:
         """Return the line of an entry's first link to a target, and to a heading or block of it if one is named."""
         text, found = self._find(entry)
-        links: Iterator[Wikilink] = find_wikilinks(text, found.body.start, found.body.end) if found else iter(())
+        links: Iterator[TextLink] = find_links(text, found.body.start, found.body.end) if found else iter(())
         place = next(
             (link.whole.start for link in links if link.target == target and anchor in (None, link.anchor)), None
         )
@@ -537,9 +589,9 @@ class Catalog:
     names: Mapping[str, StoredEntry]
     links: Mapping[tuple[str, int], tuple[tuple[str, str], ...]]
 
-    def resolve(self, target: str) -> StoredEntry | None:
-        """Return the entry that a link leads to."""
-        return self.names.get(target.strip().casefold())
+    def resolve(self, target: str, source: str = "") -> StoredEntry | None:
+        """Return the entry that a link in a file leads to."""
+        return resolve(self.names, target, source)
 
     def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
         """Return what leads to an entry still when its `id`, `title`, `heading`, `file` or `alias` is changed, in lower case.
@@ -566,18 +618,24 @@ class Catalog:
         name = target.strip().casefold()
         if name == entry.entry_id.casefold():
             return "id"
-        if name.removesuffix(".md") in file_names(entry.source):
+        if posixpath.basename(name).removesuffix(".md") == stem_of(entry.source):
             return "file"
         return "alias" if name in map(str.casefold, aliases_of(entry)) and name != entry.title.casefold() else "title"
 
     def incoming(self, entry: StoredEntry) -> tuple[tuple[StoredEntry, str, str], ...]:
         """Return the entries that link to one, each with the relation and the name it uses."""
-        return tuple(
-            (other, relation, target)
-            for other in self.entries
-            for relation, target in self.links.get((other.source, other.line), ())
-            if other != entry and self.names.get(target.casefold()) == entry
-        )
+        found = self._incoming.get((entry.source, entry.line), ())
+        return tuple(one for one in found if one[0] != entry)
+
+    @cached_property
+    def _incoming(self) -> Mapping[tuple[str, int], list[tuple[StoredEntry, str, str]]]:
+        found: dict[tuple[str, int], list[tuple[StoredEntry, str, str]]] = defaultdict(list)
+        for other in self.entries:
+            for relation, target in self.links.get((other.source, other.line), ()):
+                entry = self.resolve(target, other.source)
+                if entry is not None:
+                    found[entry.source, entry.line].append((other, relation, target))
+        return found
 
     def told(self, path: str) -> tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]:
         """Return the entries of a file with their links."""
@@ -610,12 +668,13 @@ class Catalog:
         return tuple(called for entry in self.entries for called in _names_of(entry))
 
     @cached_property
-    def _stems(self) -> Counter[str]:
-        return count_stems(self.entries)
+    def stems(self) -> Mapping[str, Sequence[str]]:
+        """The paths of the files of each name."""
+        return group_stems(self.entries)
 
     def is_alone(self, path: str) -> bool:
         """Tell whether no other file is called like this one."""
-        return self._stems[stem_of(path)] <= 1
+        return len(self.stems.get(stem_of(path), ())) <= 1
 
     def link_name(self, entry: StoredEntry) -> str:
         """Return the name by which most readers of notes follow a link to an entry.
@@ -783,7 +842,7 @@ class Reading:
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it.
 
-        Links are typed relations and `[[wikilinks]]`.
+        Links are typed relations, `[[wikilinks]]` and relative Markdown links.
         """
         return self._index.read(lambda index: links(self._vault, index, wanted))
 

@@ -529,12 +529,12 @@ class SqliteIndex:
         return list(map(Chunk._make, rows))
 
     def linking_contents(self) -> dict[tuple[str, str], str]:
-        """Return the texts that hold a wikilink, by `(source, entry id)`, their chunks as far apart as in the file."""
+        """Return the texts that may hold a link to a note, by `(source, entry id)`, their chunks as far apart as in the file."""
         found: dict[tuple[str, str], list[str]] = {}
         behind = 0
         rows = self._connection.execute(
             "SELECT source, entry_id, line, content FROM chunks WHERE (source, entry_id) IN "
-            "(SELECT source, entry_id FROM chunks WHERE instr(content, '[[')) ORDER BY source, position"
+            "(SELECT source, entry_id FROM chunks WHERE instr(content, '[[') OR content LIKE '%.md%') ORDER BY source, position"
         )
         for source, entry_id, line, content in rows:
             pieces = found.setdefault((source, entry_id), [])

@@ -77,10 +77,13 @@ class Examination:
         return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
 
     def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
+        from memory_kb.index.doctor import is_file
         from memory_kb.index.lint import Ground, Known
+        from memory_kb.index.listing import find_rivals, say_rivals
         from memory_kb.learning.citations import assess, complain
         from memory_kb.learning.duplicates import find_twin
         from memory_kb.learning.new_entry import Draft
+        from memory_kb.markdown.scanner import find_anchor, say_missing
 
         catalog, today = self.catalog(drafts), self._vault.today()
         own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
@@ -110,16 +113,21 @@ class Examination:
                 return []
             return list(complain(memory, assess(memory, project_files(self._vault, 5.0), today)))
 
-        def lacks(target: str, anchor: str) -> str | None:
-            from memory_kb.markdown.scanner import find_anchor, say_missing
+        def unclear(target: str) -> str | None:
+            found = catalog.resolve(target, path)
+            rivals = find_rivals(catalog.stems, target, path, found) if found else ()
+            return say_rivals(target, found, rivals) if found and rivals else None
 
-            found = catalog.resolve(target)
-            text = self._text_or_none(found.source, drafts) if found and catalog.is_alone(found.source) else None
-            return say_missing(target, anchor) if text is not None and find_anchor(text, anchor) is None else None
+        def lacks(target: str, anchor: str, kind: str) -> str | None:
+            found = catalog.resolve(target, path)
+            text = self._text_or_none(found.source, drafts) if found else None
+            return say_missing(target, anchor, kind) if text is not None and find_anchor(text, anchor) is None else None
 
         return Ground(
             lacks=lacks,
-            leads=lambda name: name.strip().casefold() in own or catalog.resolve(name) is not None,
+            unclear=unclear,
+            is_file=lambda target: is_file(self._vault, path, target),
+            leads=lambda name: name.strip().casefold() in own or catalog.resolve(name, path) is not None,
             others=others,
             twin=twin,
             claims=claims,
@@ -339,11 +347,13 @@ class Drafting:
             raise UsageError(f"{name!r} is what {taken.source}:{taken.line} is called already", "choose another name")
         renaming = Renaming(path, entry_id, way, old, name)
 
-        def leads_to(target: str) -> bool:
-            found = catalog.resolve(target)
-            return found is None or (found.source == path and (way == "file" or found.entry_id == entry_id))
+        def leads_to(target: str, source: str) -> bool:
+            found = catalog.resolve(target, source)
+            return (found is None and "/" not in target) or (
+                found is not None and found.source == path and (way == "file" or found.entry_id == entry_id)
+            )
 
-        linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target)}
+        linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target, one.source)}
         paths = dict.fromkeys([path, *sorted(linking), *drafts])
         kept = catalog.kept_names(path, entry_id, way)
         return plan_renaming(

@@ -87,7 +87,7 @@ def _never(_target: str) -> bool:
 def plan_renaming(
     renaming: Renaming,
     notes: Iterable[NoteText],
-    leads_to: Callable[[str], bool],
+    leads_to: Callable[[str, str], bool],
     stays: Callable[[str], bool] = _never,
 ) -> tuple[Change, ...]:
     """Plan to rename an entry and to rewrite the links to it; all of it happens, or nothing.
@@ -99,7 +99,7 @@ def plan_renaming(
     Args:
         renaming: what is renamed.
         notes: its file, and all files with links to it.
-        leads_to: tells whether a target that is called like the old name leads to this entry.
+        leads_to: tells whether a target that is called like the old name leads to this entry from a file.
         stays: tells whether a target leads to it by another name too when it is renamed.
 
     Raises:
@@ -108,28 +108,29 @@ def plan_renaming(
     Example:
         >>> old = NoteText("a.md", b"---\\nid: a\\n---\\nOne.\\n")
         >>> other = NoteText("b.md", b"See [[a|this]].\\n")
-        >>> plan = plan_renaming(Renaming("a.md", "a", "id", "a", "tea"), [old, other], lambda name: name == "a")
+        >>> plan = plan_renaming(Renaming("a.md", "a", "id", "a", "tea"), [old, other], lambda name, _: name == "a")
         >>> [change.action.data for change in plan]
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
     reason = f"Renamed from {renaming.old} to {renaming.new}."
     changes: list[Change] = []
 
-    def new_id(target: str) -> str | None:
+    def new_id(source: str, target: str) -> str | None:
         suffix = ".md" if renaming.way == "file" and target.lower().endswith(".md") else ""
         bare = target[: len(target) - len(suffix)] if suffix else target
         folder, slash, last = bare.rpartition("/") if renaming.way == "file" else ("", "", bare)
-        if last.casefold() != renaming.old.casefold() or not leads_to(target):
+        if last.casefold() != renaming.old.casefold() or not leads_to(target, source):
             return None
         return f"{folder}{slash}{renaming.new}{suffix}"
 
-    def new_name(target: str) -> str | None:
-        return None if stays(target) else new_id(target)
+    def new_name(source: str, target: str) -> str | None:
+        return None if stays(target) else new_id(source, target)
 
-    names = _NewNames(new_name, new_id if renaming.way == "id" else new_name)
     moved: NoteText | None = None
     for note in notes:
-        text = _rename_in_text(note.text, note.path, renaming, names)
+        in_text = functools.partial(new_name, note.path)
+        in_fields = functools.partial(new_id, note.path) if renaming.way == "id" else in_text
+        text = _rename_in_text(note.text, note.path, renaming, _NewNames(in_text, in_fields))
         if text != note.text:
             changes.append(write_file(note, text, reason))
         if note.path == renaming.path and renaming.way == "file":

@@ -96,7 +96,7 @@ def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]
 
 
 def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator[CompletionItem]:
-    entry = catalog.resolve(spot.target) if spot.target else None
+    entry = catalog.resolve(spot.target, page.path) if spot.target else None
     if spot.target and entry is None:
         return
     text = read(entry.source) if entry else page.text

@@ -12,7 +12,7 @@ from lsprotocol.types import DocumentSymbol, Position, Range, SymbolKind
 
 from memory_kb.index.listing import Catalog
 from memory_kb.markdown.document import display_title, first_heading, parse_document
-from memory_kb.markdown.links import Wikilink, find_wikilinks, without_code
+from memory_kb.markdown.links import TextLink, find_links, without_code
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
@@ -112,9 +112,9 @@ class Page:
         """Return the text of an entry below its frontmatter."""
         return self.text[entry.body.start : entry.body.end]
 
-    def link_at(self, offset: int) -> Wikilink | None:
+    def link_at(self, offset: int) -> TextLink | None:
         """Return the link that a character is part of."""
-        return next((link for link in find_wikilinks(self.text) if link.whole.start <= offset <= link.whole.end), None)
+        return next((link for link in find_links(self.text) if link.whole.start <= offset <= link.whole.end), None)
 
     def value_at(self, offset: int, names: tuple[str, ...]) -> tuple[str, Span] | None:
         """Return the value of one of some fields, or of a `to:`, that a character is part of."""
@@ -317,10 +317,10 @@ def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
     """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
     link = page.link_at(offset)
     if link:
-        return _called(link.target, link.span, catalog)
+        return _called(page, link.target, link.span, catalog)
     named = page.value_at(offset, ("to",))
     if named:
-        return _called(*named, catalog)
+        return _called(page, *named, catalog)
     own = page.entry_at(offset)
     if own is None:
         return None
@@ -334,15 +334,16 @@ def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
     return Subject(page.path, own.id, Span(offset, offset), "", is_own=True)
 
 
-def _called(name: str, span: Span, catalog: Catalog) -> Subject | None:
+def _called(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | None:
     """Return the entry that a link leads to, by the name that can be changed there."""
-    entry = catalog.resolve(name)
+    entry = catalog.resolve(name, page.path)
     if entry is None:
         return None
     way = catalog.way_of(entry, name)
     if way == "file":
-        start = span.start + name.rfind("/") + 1
-        span = Span(start, span.end - (3 if name.lower().endswith(".md") else 0))
+        written = page.text[span.start : span.end]
+        start = span.start + written.rfind("/") + 1
+        span = Span(start, span.end - (3 if written.lower().endswith(".md") else 0))
     return Subject(entry.source, entry.entry_id, span, way, is_own=False)
 
 
@@ -358,13 +359,13 @@ def heading_span(page: Page, entry: Entry) -> Span | None:
 
 def find_mentions(page: Page, entry: StoredEntry, catalog: Catalog) -> Iterator[Span]:
     """Yield where a page links to an entry."""
-    for link in find_wikilinks(page.text):
-        if catalog.resolve(link.target) == entry:
+    for link in find_links(page.text):
+        if catalog.resolve(link.target, page.path) == entry:
             yield link.whole
     for one in page.document.entries:
-        if one.has_frontmatter and any(catalog.resolve(link.to) == entry for link in one.links):
+        if one.has_frontmatter and any(catalog.resolve(link.to, page.path) == entry for link in one.links):
             block = yaml_span(page.text, one)
-            for named in dict.fromkeys(link.to for link in one.links if catalog.resolve(link.to) == entry):
+            for named in dict.fromkeys(link.to for link in one.links if catalog.resolve(link.to, page.path) == entry):
                 start = page.text.find(named, block.start, block.end)
                 if start >= 0:
                     yield Span(start, start + len(named))

@@ -1,10 +1,11 @@
-"""Wikilinks, relative links, tags."""
+"""Links to notes, as `[[wikilinks]]` and as relative Markdown links, and tags."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
@@ -30,15 +31,30 @@ _MOST_SIGNS = 16
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
-class Wikilink(NamedTuple):
-    """A link as it stands in a text.
+#: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, perhaps in
+#: angle brackets, then a heading. Addresses have a colon in front of their first slash, paths have none.
+_PATH = (
+    r"(?:<(?!//)(?P<quoted>[^<>:#\n]+\.md)(?P<quoted_part>#[^<>\n]*)?>|"
+    r"(?!//)(?P<bare>(?:[^\s<>()#:?]|\([^\s<>()#:?]*\))+\.md)(?P<part>#[^\s()]*)?)"
+)
+_TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
+_INLINE_LINK = re.compile(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
+_REFERENCE = re.compile(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_BRACKET = re.compile(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
+#: What is shown of a link is no longer than this.
+_MOST_SHOWN = 1_000
+
+
+class TextLink(NamedTuple):
+    """A link to a note as it is written in a text.
 
     Attributes:
-        target: the note it names, without the blanks around it.
-        span: where the name stands.
-        whole: where all of it stands, brackets included.
+        target: the note it names, without the blanks around it: a name, or the path of a Markdown link.
+        span: where the name is written.
+        whole: where all of it is written, brackets included; for a reference, the line that defines it.
         anchor: the heading or `^block` within the note, or "".
         is_embed: whether the note is shown in its place.
+        is_wikilink: whether it is written in double brackets.
     """
 
     target: str
@@ -46,6 +62,12 @@ class Wikilink(NamedTuple):
     whole: Span
     anchor: str
     is_embed: bool
+    is_wikilink: bool = True
+
+    @property
+    def kind(self) -> str:
+        """What it is called in messages."""
+        return "wikilink" if self.is_wikilink else "link"
 
     @property
     def is_attachment(self) -> bool:
@@ -53,34 +75,83 @@ class Wikilink(NamedTuple):
         return _ATTACHMENT.search(self.target) is not None
 
 
-def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterator[Wikilink]:
-    """Yield the links of a text, or of a stretch of it, in their order; code, comments and escaped brackets hold none.
+def find_links(text: str, start: int = 0, end: int | None = None) -> Iterator[TextLink]:
+    """Yield the links of a text to notes, or of a stretch of it, in their order; code and comments hold none.
+
+    Example:
+        >>> text = "[[A#Why|here]] [b](../my%20b.md#part 'Title') [c](https://c.org/c.md)\\n\\n[d]: d.md\\n"
+        >>> [(link.target, link.anchor, link.is_wikilink) for link in find_links(text)]
+        [('A', 'Why', True), ('../my b.md', 'part', False), ('d.md', '', False)]
+    """
+    stop = len(text) if end is None else end
+    found = [*_wikilinks(text, start, stop), *_markdown_links(text, start, stop)]
+    if not found:
+        return
+    hidden = find_code(text[start:stop])
+    code = next(hidden, None)
+    for link in sorted(found, key=lambda link: link.span):
+        place = link.span.start - start
+        while code and code.end <= place:
+            code = next(hidden, None)
+        if not (code and code.start <= place):
+            yield link
+
+
+def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterator[TextLink]:
+    """Yield the links of a text in double brackets.
 
     Example:
         >>> [(link.target, link.anchor, link.is_embed) for link in find_wikilinks("See [[A#Why|here]] and ![[b.png]], `[[c]]`.")]
         [('A', 'Why', False), ('b.png', '', True)]
     """
-    stop = len(text) if end is None else end
+    return (link for link in find_links(text, start, end) if link.is_wikilink)
+
+
+def _wikilinks(text: str, start: int, stop: int) -> Iterator[TextLink]:
     if text.find("[[", start, stop) < 0:
         return
-    hidden = find_code(text[start:stop])
-    code = next(hidden, None)
     for found in WIKILINK.finditer(text, start, stop):
-        while code and code.end <= found.start() - start:
-            code = next(hidden, None)
         named = found[1]
-        if (
-            not named.strip()
-            or (code and code.start <= found.start() - start)
-            or _is_escaped(text, found.start(), start)
-        ):
+        if not named.strip() or _is_escaped(text, found.start(), start):
             continue
         begin = found.start(1) + len(named) - len(named.lstrip())
         is_embed = found.start() > start and text[found.start() - 1] == "!"
         whole = Span(found.start() - is_embed, found.end())
-        yield Wikilink(
+        yield TextLink(
             named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed
         )
+
+
+def _markdown_links(text: str, start: int, stop: int) -> Iterator[TextLink]:
+    if text.find("](", start, stop) >= 0:
+        for found in _INLINE_LINK.finditer(text, start, stop):
+            opening = _opening_bracket(text, found.start(), start)
+            if opening is not None and not _is_escaped(text, found.start(), start):
+                is_embed = opening > start and text[opening - 1] == "!"
+                yield _markdown_link(found, opening - is_embed, is_embed=is_embed)
+    if text.find("]:", start, stop) >= 0:
+        for found in _REFERENCE.finditer(text, start, stop):
+            yield _markdown_link(found, found.start(), is_embed=False)
+
+
+def _markdown_link(found: re.Match[str], start: int, *, is_embed: bool) -> TextLink:
+    name, part = ("quoted", "quoted_part") if found["quoted"] is not None else ("bare", "part")
+    anchor = unquote((found[part] or "")[1:])
+    return TextLink(
+        unquote(found[name]), Span(*found.span(name)), Span(start, found.end()), anchor, is_embed, is_wikilink=False
+    )
+
+
+def _opening_bracket(text: str, closing: int, start: int) -> int | None:
+    """Return where the bracket is that a closing one belongs to, within its paragraph."""
+    depth = 1
+    for sign in reversed(list(_BRACKET.finditer(text, max(start, closing - _MOST_SHOWN), closing))):
+        if sign[0] not in ("[", "]"):
+            return None
+        depth += 1 if sign[0] == "]" else -1
+        if depth == 0:
+            return sign.start()
+    return None
 
 
 def _is_escaped(text: str, place: int, start: int) -> bool:
@@ -94,12 +165,15 @@ def rewrite_targets(text: str, new_name: Callable[[str], str | None]) -> str:
     Example:
         >>> rewrite_targets("[[Old|shown]] [[Other]]", lambda name: "New" if name == "Old" else None)
         '[[New|shown]] [[Other]]'
+        >>> rewrite_targets("[x](old.md 'Title') [y](<old.md>)", lambda name: "my tea.md")
+        "[x](my%20tea.md 'Title') [y](<my tea.md>)"
     """
     pieces, done = [], 0
-    for link in find_wikilinks(text):
+    for link in find_links(text):
         name = new_name(link.target)
         if name is not None:
-            pieces += [text[done : link.span.start], name]
+            is_quoted = link.is_wikilink or text[link.span.start - 1] == "<"
+            pieces += [text[done : link.span.start], name if is_quoted else quote(name)]
             done = link.span.end
     return "".join((*pieces, text[done:]))
 

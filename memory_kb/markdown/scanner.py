@@ -198,10 +198,10 @@ def normal_heading(words: str) -> str:
     return " ".join(re.findall(r"\w+", words.casefold().replace("_", " "))) or words.strip()
 
 
-def say_missing(target: str, anchor: str) -> str:
+def say_missing(target: str, anchor: str, kind: str = "wikilink") -> str:
     """Return what is said of a link to a place that its note does not have."""
     what = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"
-    return f"the wikilink to '{target}#{anchor}' leads to a note without the {what}"
+    return f"the {kind} to '{target}#{anchor}' leads to a note without the {what}"
 
 
 def find_anchor(text: str, anchor: str) -> Span | None:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError
+from memory_kb.index.listing import resolve
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.entries import Source
 from memory_kb.model import RunReport
@@ -74,7 +75,8 @@ async def show_entry(desk: Site, request: Request) -> Response:
     if "[[" in source.body:
         links = await desk.keep("names", lambda kb: kb.link_map())
         names = links.names
-        leads = lambda name: name.casefold() in names  # noqa: E731
+        path = source.view.path
+        leads = lambda name: resolve(names, name, path) is not None  # noqa: E731
     is_plain = len(source.body) > MAX_CHARACTERS
     body = None if is_plain else Markup(render(_without_title(source), LinkBase(source.view.path, leads)))  # noqa: S704 - the renderer escapes
     return desk.page(

@@ -101,7 +101,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
         else:
             opening = state.push("link_open", "a", 1)
             opening.attrs = {
-                "href": f"/go?{urlencode({'to': target})}{_fragment(anchor[1:])}",
+                "href": f"/go?{urlencode({'to': target} | _origin(state.env['place'].path))}{_fragment(anchor[1:])}",
                 "class": "wiki embed" if is_embed else "wiki",
             }
             opening.meta = {"target": target}
@@ -109,6 +109,11 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
             state.push("link_close", "a", -1)
     state.pos = found.end()
     return True
+
+
+def _origin(path: str) -> dict[str, str]:
+    """Return what an address says of the note that a link is in: its own folder is searched first."""
+    return {"from": path} if "/" in path else {}
 
 
 def _is_in_comment(text: str, place: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.index.listing import Browsed
+from memory_kb.index.listing import Browsed, resolve
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import KINDS, SCOPES, STATUSES, Hit, SearchResult
 from memory_kb.web.charts import entry_address
@@ -91,7 +91,7 @@ async def go(desk: Site, request: Request) -> Response:
     """Follow a link by the name that it gives its target."""
     name = one(request.query_params, "to")
     links = await desk.keep("names", lambda kb: kb.link_map())
-    key = links.names.get(name.casefold())
+    key = resolve(links.names, name, one(request.query_params, "from", 1_000))
     if key is None:
         return see_other(PageQuery(query=name).address("/"))
     node = links.nodes[key]

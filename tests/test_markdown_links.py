@@ -1,0 +1,116 @@
+"""Relative Markdown links between notes, and what a name means where several notes have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from memory_kb import KnowledgeBase
+from memory_kb.markdown.links import find_links
+
+if TYPE_CHECKING:
+    from conftest import Files
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[x](../y.md#a-part)", [("../y.md", "a-part")]),
+        ('[x](y.md "A title") [z](<my y.md> (other))', [("y.md", ""), ("my y.md", "")]),
+        ("[x](my%20y.md) [a [b] c](d_(e).md)", [("my y.md", ""), ("d_(e).md", "")]),
+        ("[![alt](p.png)](y.md) ![[z]]", [("y.md", ""), ("z", "")]),
+        ("Read [it][y].\r\n\r\n[y]: y.md#b 'Title'\r\n[^1]: z.md\r\n", [("y.md", "b")]),
+        ("[x](https://a.org/y.md) [x](//a.org/y.md) [x](mailto:y.md) [x](y.txt) [x](#a)", []),
+        ("`[x](y.md)` \\[x\\](y.md) no](y.md)\n\n    [x](y.md)\n\n```\n[x](y.md)\n[y]: y.md\n```\n", []),
+    ],
+)
+def test_what_a_markdown_link_is(text: str, found: list[tuple[str, str]]) -> None:
+    assert [(link.target, link.anchor) for link in find_links(text)] == found
+
+
+NOTES = {
+    "guide/start.md": "# Start\n\nSee [how](../api/calls.md#retry-twice), [gone](gone.md) and [no part](../api/calls.md#nope).\n",
+    "guide/more.md": "# More\n\nRead [it][calls] or [it](<../api/calls.md> 'Calls'), `[x](../api/calls.md)`.\n\n[calls]: ../api/calls.md#retry-twice\n",
+    "api/calls.md": "# Calls\n\n## Retry twice\n\nBack to the [start](/guide/start.md), [picture](p.png), [licence](../LICENCE.txt), [data](../.raw/x.md).\n",
+    ".raw/x.md": "Left out.\n",
+}
+
+
+@pytest.fixture
+def notes(vault: Callable[[Files], Path]) -> Path:
+    return vault(NOTES)
+
+
+def test_markdown_links_are_links(notes: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    with open_kb(notes) as kb:
+        kb.sync()
+        report = kb.links("api/calls.md")
+        first = report.outgoing[0]
+        assert (first.target, first.entry and first.entry.path) == ("/guide/start.md", "guide/start.md")
+        assert {one.entry.path for one in report.incoming if one.entry} == {"guide/more.md", "guide/start.md"}
+        links = kb.link_map()
+        paths = [node.path for node in links.nodes]
+        assert {(paths[edge.source], paths[edge.target]) for edge in links.edges} == {
+            ("guide/start.md", "api/calls.md"),
+            ("guide/more.md", "api/calls.md"),
+            ("api/calls.md", "guide/start.md"),
+        }
+
+
+def test_lint_reports_links_to_nothing(notes: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    with open_kb(notes) as kb:
+        kb.sync()
+        assert [(problem.path, problem.line, problem.message) for problem in kb.lint()] == [
+            ("guide/start.md", 3, "the link to '../api/calls.md#nope' leads to a note without the heading 'nope'"),
+            ("guide/start.md", 3, "the link to 'gone.md' leads to no file"),
+        ]
+        told = [one.message for one in kb.examine("guide/start.md", NOTES["guide/start.md"], {})]
+        assert sorted(told) == [problem.message for problem in kb.lint()]
+
+
+def test_a_renamed_file_takes_its_links_along(notes: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    with open_kb(notes) as kb:
+        kb.sync()
+        kb.rename("api/calls.md", "api requests", file=True)
+        assert (notes / "api/api requests.md").is_file()
+        for path, text in NOTES.items():
+            if path.startswith("guide"):
+                expected = text.replace("<../api/calls.md>", "<../api/api requests.md>")
+                expected = expected.replace("(../api/calls.md#", "(../api/api%20requests.md#")
+                expected = expected.replace("]: ../api/calls.md", "]: ../api/api%20requests.md")
+                assert (notes / path).read_text(encoding="utf-8") == expected
+        kb.sync()
+        assert {one.entry.path for one in kb.links("api/api requests.md").incoming if one.entry} == {
+            "guide/more.md",
+            "guide/start.md",
+        }
+
+
+def test_a_name_means_the_note_beside_it_then_the_shortest_path(
+    vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase]
+) -> None:
+    folder = vault(
+        {
+            "a/deep/tea.md": "Green.\n",
+            "b/tea.md": "Black.\n",
+            "c/tea.md": "White.\n",
+            "a/deep/x.md": "[[tea]]\n",
+            "b/y.md": "[[Tea]]\n",
+            "z.md": "[[tea]] [[deep/tea]] [[./c/tea]]\n",
+        }
+    )
+    with open_kb(folder) as kb:
+        kb.sync()
+
+        def leads(path: str) -> list[str | None]:
+            return [one.entry.path if one.entry else None for one in kb.links(path).outgoing]
+
+        assert leads("a/deep/x.md") == ["a/deep/tea.md"]
+        assert leads("b/y.md") == ["b/tea.md"]
+        assert leads("z.md") == ["b/tea.md", "a/deep/tea.md", "c/tea.md"]
+        message = "the link to 'tea' may mean c/tea.md as well as b/tea.md, which it leads to; write the path"
+        assert [str(problem) for problem in kb.lint()] == [f"z.md:1: {message}"]
+        assert [one.message for one in kb.examine("z.md", "[[tea]]\n", {})] == [message]
