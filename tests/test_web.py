@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import re
 import os
+import re
 import signal
 import time
 from typing import TYPE_CHECKING
