@@ -132,7 +132,7 @@ class Parts(NamedTuple):
     """The factors of a hit's score.
 
     `score = relevance * prominence_factor * scope` (halved if superseded), and `prominence_factor`
-    is `prominence` to the power of `ranking.prominence_exponent`.
+    is `prominence`, from 0.08 to 4.2, to the power of `ranking.prominence_exponent`.
     """
 
     bm25: float | None

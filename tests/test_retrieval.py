@@ -84,7 +84,7 @@ def test_a_word_in_every_entry_still_finds_every_entry(vault: Vault, open_kb: Op
 def test_prominence_of_an_entry(vault: Vault, open_kb: Open, fields: dict[str, object], prominence: float) -> None:
     (hit,) = open_kb(vault({"memory/learnings/a.md": entry("A zebra.", **fields)})).search("zebra").hits
     assert hit.parts.prominence == pytest.approx(prominence, abs=1e-5)
-    assert hit.parts.prominence_factor == pytest.approx(prominence**0.2, abs=1e-5)
+    assert hit.parts.prominence_factor == pytest.approx(max(prominence, 0.08) ** 0.2, abs=1e-5)
     assert hit.score == pytest.approx(hit.parts.prominence_factor * 1.2, abs=1e-5)
 
 

@@ -87,6 +87,16 @@ def test_the_exponent_softens_prominence(exponent: float, expected: float) -> No
     assert [scored.prominence, scored.factor] == pytest.approx([0.25, expected])
 
 
+@pytest.mark.parametrize("count", [0, 10, 100_000])
+def test_however_prominent_what_fits_half_as_well_stays_below(count: int) -> None:
+    popular = make_candidate(1, importance=1.0, count=count)
+    forgotten = make_candidate(2, importance=0.01, seen="2001-01-01")
+    sides = Sides({0: 0.45, 1: 1.0})
+    first, second = score_passages([(popular, whole(popular)), (forgotten, whole(forgotten))], sides, Ranking(), TODAY)
+    assert (first.candidate.key, second.candidate.key) == (2, 1)
+    assert second.prominence == pytest.approx(1.0 + count)
+
+
 @pytest.mark.parametrize(
     ("days", "count", "expected"),
     [(0, 0, 0.9), (142.6, 0, 0.3), (285.3, 0, 0.1), (375.3, 1, 0.1)],

@@ -190,6 +190,9 @@ def normalise(totals: Mapping[int, float]) -> dict[int, float]:
 
 
 SUPERSEDED_FACTOR = 0.5
+#: Prominence beyond these counts as these. Under the default exponent of 0.2 their factors differ by
+#: less than 1 / 0.45: what fits less than 0.45 as well stays below, however prominent it is.
+LEAST_PROMINENCE, MOST_PROMINENCE = 0.08, 4.2
 
 
 def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
@@ -226,6 +229,16 @@ def prominence(importance: float, days: float, count: int, status: str, ranking:
     if status == "retired":
         return 0.0
     return activation(importance, days, count, half_life=ranking.half_life_days, floor=ranking.decay_floor)
+
+
+def prominence_factor(strength: float, exponent: float) -> float:
+    """Return what an entry's prominence multiplies its relevance by; 0 for a retired one.
+
+    Example:
+        >>> [round(prominence_factor(strength, 0.2), 2) for strength in (0.0, 0.001, 0.5, 1.0, 1_000.0)]
+        [0.0, 0.6, 0.87, 1.0, 1.33]
+    """
+    return float(min(max(strength, LEAST_PROMINENCE), MOST_PROMINENCE) ** exponent) if strength else 0.0
 
 
 def age_in_days(seen: str | None, today: date) -> float:
@@ -360,7 +373,7 @@ def _score(
     vector = None if sides.vector is None else sides.vector.get(place, 0.0)
     age = age_in_days(candidate.seen, today)
     strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
-    factor = strength**ranking.prominence_exponent if strength else 0.0
+    factor = prominence_factor(strength, ranking.prominence_exponent)
     scope = ranking.scope.of(candidate.scope)
     score = share * final_score(relevance, factor, scope, is_superseded=bool(candidate.is_superseded))
     return Scored(candidate, passage, bm25, vector, relevance, strength, factor, scope, share, score, age)
