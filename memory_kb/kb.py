@@ -394,8 +394,7 @@ class KnowledgeBase:
         """The verbs of hooks."""
         from memory_kb.agents.hooks import Hooks
 
-        hurried = self._hurried()
-        return Hooks(self.vault, self.sessions, hurried.contexts, hurried.store)
+        return Hooks(self.vault, self.sessions, self._hurried().contexts)
 
     @functools.cached_property
     def imports(self) -> Imports:

@@ -109,7 +109,9 @@ class ContextSettings(NamedTuple):
     Tokens of the four layers together, tokens and number of rules, characters of retrieved
     learnings. `tokenizer` is what counts tokens: `estimate`, a quarter of
     the characters; a vocabulary of tiktoken by its name; or `auto`, the first of o200k_base and
-    cl100k_base that is on this machine, else the estimate. Hooks always estimate.
+    cl100k_base that is on this machine, else the estimate. Hooks always estimate. `floor` is the
+    share of a prompt's rare words that an entry must say before a hook adds it; with `hooks` off,
+    hooks add nothing and only log.
     """
 
     layer_tokens: int = 800
@@ -117,6 +119,8 @@ class ContextSettings(NamedTuple):
     max_rules: int = 10
     max_chars: int = 8_000
     tokenizer: str = "auto"
+    floor: float = 0.35
+    hooks: bool = True
 
 
 class LearningSettings(NamedTuple):
@@ -167,7 +171,7 @@ _VAULT_MAXIMA: Mapping[str, float] = {
     "context.max_chars": 100_000,
 }
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-_AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda"})
+_AT_MOST_ONE = frozenset({"decay_floor", "mmr_lambda", "floor"})
 _ABOVE_ZERO = frozenset({"half_life_days", "reconcile_seconds"})
 
 

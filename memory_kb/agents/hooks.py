@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.plainfiles import read_plain
-from memory_kb.store.logs import log_shown
+from memory_kb.store.events import format_time
+from memory_kb.store.logs import Retrieval, RetrievalLog
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
     from memory_kb.agents.payloads import HookCall
-    from memory_kb.context.gather import Material
-    from memory_kb.context.service import Context, Contexts
+    from memory_kb.context.service import Contexts
+    from memory_kb.context.session_start import Given
     from memory_kb.learning.citations import Standing
-    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
     from memory_kb.store.plan import Memory
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 #: The most that is put before an agent at once: Claude Code cuts at 10,000 characters.
 _MAX_CHARS = 9_000
-#: The part of a prompt that tells what it is about.
-_MAX_TASK = 2_000
+#: The part of CONTINUITY.md that says what is being done.
+_MAX_TASK = 500
+#: The verb in the log of retrievals with which a session begins anew: what was shown before is gone.
+_START = "start"
 #: The time in which the same prompt again is the same one, told by two configurations.
 _ECHO = timedelta(seconds=5)
 #: Seconds after which a session that nobody ended is over.
@@ -52,20 +54,19 @@ class HookAnswer(NamedTuple):
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
-    `contexts` and `store` belong to an index that waits for nobody and asks no language model.
+    `contexts` belongs to an index that waits for nobody and asks no language model.
     """
 
-    def __init__(self, vault: Vault, sessions: Sessions, contexts: Contexts, store: EntryStore) -> None:
+    def __init__(self, vault: Vault, sessions: Sessions, contexts: Contexts) -> None:
         self._vault = vault
         self._sessions = sessions
         self._contexts = contexts
-        self._store = store
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
         """Log what an agent tells, and give it what it should know now.
 
-        `session-start` gives the context of what CONTINUITY.md, or the branch, says is being done;
-        `prompt` what has to do with the prompt and was not shown in this session yet; `tool` is only
+        `session-start` gives what holds whatever the task is, and what has to do with what CONTINUITY.md or the
+        branch says is being done; `prompt` what bears on the prompt and was not shown in this session yet; `tool` is only
         logged; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
         `session-end` the session is to be ended.
 
@@ -74,7 +75,6 @@ class Hooks:
         """
         from memory_kb.agents.agent import EVENTS
         from memory_kb.agents.payloads import format_answer
-        from memory_kb.learning.ask_agent import COMPACTION
 
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
@@ -88,11 +88,11 @@ class Hooks:
         if is_echo or event not in ("session-start", "prompt"):
             return HookAnswer()
         over = self._abandoned(call.session) if event == "session-start" else ()
+        if not self._vault.settings.context.hooks:
+            return HookAnswer(over=over)
         if event == "prompt" and not (call.prompt and agent.takes_prompt_context):
             return HookAnswer()
-        context = self._context_for(event, call, agent)
-        if event == "session-start" and call.source not in (COMPACTION, "resume"):
-            context = "\n".join(filter(None, (context, self._tell_waiting())))
+        context = self._start_context(call, agent) if event == "session-start" else self._prompt_context(call, agent)
         return HookAnswer(format_answer(agent, event, context), over)
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
@@ -143,8 +143,8 @@ class Hooks:
             events = list(call.events)
             if event == "session-start" or writer.is_empty:
                 args = {"cwd": call.folders[0]} if call.folders else {}
-                if call.source == COMPACTION:
-                    args["source"] = COMPACTION
+                if call.source in (COMPACTION, "clear", "resume"):
+                    args["source"] = call.source
                 events.insert(
                     0,
                     Event(
@@ -176,43 +176,47 @@ class Hooks:
             name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS
         )[:5]
 
-    def _context_for(self, event: str, call: HookCall, agent: Agent) -> str:
+    def _start_context(self, call: HookCall, agent: Agent) -> str:
+        """Return what a session starts with; where it goes on with what it knew, only what is new."""
         from memory_kb.context.gather import Wanted
-        from memory_kb.context.service import build_fresh_context
+        from memory_kb.context.prompts import choose
+        from memory_kb.context.session_start import build_start
 
-        shown = self._shown_in(call.session)
-        task = call.prompt if event == "prompt" else self._current_task(call)
-        wanted = Wanted(f"{task[: _MAX_TASK * 3 // 4]} {task[-_MAX_TASK // 4 :]}" if len(task) > _MAX_TASK else task)
-        material, _ = self._contexts.gather(wanted)
-        left = _without(material, shown, is_first=not shown)
-        context = _fit(
-            build_fresh_context(left, (), self._vault.clock().date(), self._vault.settings.context, self._assess)
-        )
-        if context.text:
-            log_shown(
-                self._vault,
-                "context",
-                context.ids,
-                query=wanted.task,
-                session=call.session,
-                agent=agent.name,
-                injected=True,
-            )
-        return context.text
+        settings = self._vault.settings.context
+        goes_on = call.source == "resume"
+        shown = self._shown_in(call.session) if goes_on else frozenset[str]()
+        material = self._contexts.start_material().without(shown)
+        if goes_on and shown:
+            material = replace(material, proposals=0)
+        task = self._current_task(call)
+        found = choose(self._contexts.gather_fitting(Wanted(task)), shown, settings.floor) if task else []
+        fitting = [one.memory for one in found]
+        given = build_start(material, fitting, self._vault.clock().date(), self._assess, _MAX_CHARS)
+        self._log_given("context" if goes_on else _START, given, call, agent, task)
+        return given.text
 
-    def _tell_waiting(self) -> str:
-        """Return one line about the proposals that wait for the person, or "" where none do."""
-        from memory_kb.learning.review import is_snoozed
-        from memory_kb.model import EVERYTHING
-        from memory_kb.text import wrap
+    def _prompt_context(self, call: HookCall, agent: Agent) -> str:
+        """Return what bears on a prompt and was not shown in this session yet."""
+        from memory_kb.context.prompts import build_prompt_context, find_task
 
-        today = self._vault.clock().date()
-        proposed = self._store.all(EVERYTHING._replace(statuses=("proposed",)))
-        count = sum(not is_snoozed(memory, today) for memory in proposed)
-        if not count:
+        task = find_task(call.prompt)
+        if not task:
             return ""
-        what = "1 proposal waits" if count == 1 else f"{count:,} proposals wait"
-        return wrap(f"{what} for the person's review: `memory-kb review`.")
+        from memory_kb.context.gather import Wanted
+
+        material = self._contexts.gather_fitting(Wanted(task))
+        floor, today = self._vault.settings.context.floor, self._vault.clock().date()
+        given = build_prompt_context(material, self._shown_in(call.session), floor, today, self._assess)
+        self._log_given("context", given, call, agent, task)
+        return given.text
+
+    def _log_given(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> None:
+        if given.ids or verb == _START:
+            time_now = format_time(self._vault.clock())
+            session = call.session or self._vault.session
+            RetrievalLog(self._vault.machine / "log").append(
+                Retrieval(time_now, verb, given.ids, query, session, agent.name, injected=True)
+            )
 
     def _assess(self, memory: Memory) -> Standing:
         from memory_kb.learning.citations import assess
@@ -223,7 +227,7 @@ class Hooks:
         )
 
     def _shown_in(self, session: str | None) -> frozenset[str]:
-        """Return the entries that were shown in a session."""
+        """Return the entries that were put before an agent in a session since its context was last empty."""
         if session is None:
             return frozenset()
         from memory_kb.store import logs as jsonlines
@@ -235,13 +239,16 @@ class Hooks:
         except OSError:
             return frozenset()
         word = session.encode()
-        lines = (jsonlines.parse(line) for line in data.split(b"\n") if word in line)
-        return frozenset(
-            str(one) for line in lines if line and line.get("session") == session for one in line.get("ids") or ()
-        )
+        shown: set[str] = set()
+        for line in (jsonlines.parse(line) for line in data.split(b"\n") if word in line):
+            if line and line.get("session") == session and line.get("injected") is True:
+                if line.get("verb") == _START:
+                    shown.clear()
+                shown.update(map(str, line.get("ids") or ()))
+        return frozenset(shown)
 
     def _current_task(self, call: HookCall) -> str:
-        """Return what is being done, as CONTINUITY.md says, else the branch, else the name of the project."""
+        """Return what is being done, as CONTINUITY.md says, else the branch; "" where neither does."""
         try:
             data = (self._vault.scope_folder("project") / "CONTINUITY.md").read_bytes()
         except OSError:
@@ -250,8 +257,8 @@ class Hooks:
         if data:
             from memory_kb.learning.continuity import own_words
 
-            words = own_words(data.decode("utf-8", "replace"), _MAX_TASK // 4)
-        return words or _branch_words(call.folders) or self._vault.folder.name or "project"
+            words = own_words(data.decode("utf-8", "replace"), _MAX_TASK)
+        return words or _branch_words(call.folders)
 
 
 def _is_same(last: Event, event: Event) -> bool:
@@ -259,7 +266,8 @@ def _is_same(last: Event, event: Event) -> bool:
     if event.type == "message":
         return (last.type, last.role, last.content) == (event.type, event.role, event.content)
     if event.type == "event":
-        return last.type == "event" and last.event in ("start", "resume")
+        sources = [(one.args or {}).get("source") for one in (last, event)]
+        return last.type == "event" and last.event in ("start", "resume") and sources[0] == sources[1]
     return event.call_id is not None and (last.type, last.call_id) == (event.type, event.call_id)
 
 
@@ -274,36 +282,3 @@ def _branch_words(folders: Iterable[str]) -> str:
         if found and found[1] not in _PLAIN_BRANCHES:
             return " ".join(re.findall(r"[^\W_]+", found[1]))
     return ""
-
-
-def _without(material: Material, shown: Collection[str], *, is_first: bool) -> Material:
-    """Return what was not shown yet; what always holds only where nothing was."""
-    return replace(
-        material,
-        institutional=material.institutional if is_first else (),
-        baseline=material.baseline if is_first else (),
-        rules=[one for one in material.rules if one.id not in shown],
-        found=[one for one in material.found if one.memory.id not in shown],
-        skills=[one for one in material.skills if one.memory.id not in shown],
-        proxy=[one for one in material.proxy if one.memory.id not in shown],
-        look_up=lambda entry_id: None if entry_id in shown else material.look_up(entry_id),
-    )
-
-
-def _fit(context: Context) -> Context:
-    """Return a context that an agent takes whole: sections at the end go, or all but the beginning of the first."""
-    from memory_kb.context.framing import frame
-
-    sections = [section for section in context.sections if section.text]
-    while sections and len(frame("\n\n".join(section.text for section in sections))) > _MAX_CHARS:
-        if len(sections) == 1:
-            room = _MAX_CHARS - len(frame("")) - 100
-            cut = sections[0].text[:room].rpartition("\n")[0] or sections[0].text[:room]
-            sections[0] = replace(sections[0], text=f"{cut}\n… (the rest: `memory-kb context`)\n--- end ---")
-            break
-        sections.pop()
-    return replace(
-        context,
-        sections=tuple(sections),
-        text=frame("\n\n".join(section.text for section in sections)) if sections else "",
-    )

@@ -127,6 +127,7 @@ class Material:
         look_up: gives the entry that an id names.
         marks: what stands beside some entries in the text, by their ids.
         labels: the tags by which `rules` were found, where nobody named any.
+        topic: the words of the task, and what each is worth.
     """
 
     institutional: Sequence[Memory] = ()
@@ -138,6 +139,7 @@ class Material:
     look_up: Callable[[str], Memory | None] = field(default=lambda _: None)
     marks: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    topic: Topic = field(default_factory=lambda: Topic((), 0.0))
 
 
 class Gathering:
@@ -172,6 +174,16 @@ class Gathering:
             ],
             look_up=self._look_up,
             labels=labels,
+            topic=topic,
+        )
+
+    def read_fitting(self) -> Material:
+        """Return only what a search for the task finds."""
+        topic = self._topic()
+        return Material(
+            found=self._unique(self._search(topic, Filters(learning_types=("task",)))),
+            skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
+            topic=topic,
         )
 
     def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:

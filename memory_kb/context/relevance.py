@@ -67,9 +67,14 @@ def is_about(topic: Topic, memory: Memory, hit: Hit, best: float) -> bool:
         return False
     if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
         return True
-    there = {stem(word) for word in _WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold())}
-    shared = [worth for word, worth in topic.words if word in there]
+    shared = shared_words(topic, memory)
     return len(shared) >= _MIN_SHARE * len(topic.words) or sum(shared) >= _MIN_WORTH * topic.rarest
+
+
+def shared_words(topic: Topic, memory: Memory) -> list[float]:
+    """Return the worth of each word of a task that an entry says, too."""
+    there = {stem(word) for word in _WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold())}
+    return [worth for word, worth in topic.words if word in there]
 
 
 def fits_files(memory: Memory, files: Sequence[str]) -> bool:

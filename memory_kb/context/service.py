@@ -34,6 +34,7 @@ from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.context.gather import Material, Wanted
+    from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.continuity import Continuity
@@ -215,7 +216,7 @@ def build_context(
     )
     rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens, count)
     chosen_rules = {rule.id for rule in (*rules.rules, *rules.anti_patterns)}
-    institutional = _institutional(material.institutional, marks)
+    institutional = show_institutional(material.institutional, marks)
     taken = {*institutional.ids, *chosen_rules}
     fitting = [one.memory for one in material.found if one.memory.id not in taken]
     procedures = [one.memory for one in material.skills]
@@ -244,7 +245,7 @@ def build_context(
     )
 
 
-def _institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> Section:
+def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> Section:
     """Return the text that always holds, whole, the most specific scope last."""
     live = [one for one in memories if one.is_live and one.text.strip()]
     if not live:
@@ -601,7 +602,24 @@ class Contexts:
         """Return what the sections of a context are made of, and what was missing."""
         return self._index.use(lambda index: self._gather(index, wanted))
 
-    def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
+    def gather_fitting(self, wanted: Wanted) -> Material:
+        """Return only what a search for the task finds, for hooks, which wait for nothing else."""
+        return self._index.use(lambda index: self._gather(index, wanted, only_fitting=True)[0])
+
+    def start_material(self) -> StartMaterial:
+        """Return what the start of a session is made of."""
+        from memory_kb.context.session_start import read_start
+
+        def read(index: SqliteIndex) -> StartMaterial:
+            self._index.refresh()
+            with index.snapshot():
+                return read_start(index, self._vault.clock().date())
+
+        return self._index.use(read)
+
+    def _gather(
+        self, index: SqliteIndex, wanted: Wanted, *, only_fitting: bool = False
+    ) -> tuple[Material, tuple[str, ...]]:
         """Read from the index what the sections of a context are made of."""
         from memory_kb.context.gather import Gathering
         from memory_kb.index.rows import tell_faults
@@ -615,7 +633,8 @@ class Contexts:
         question, reasons = self._searching.ask(index, request)
         with index.snapshot():
             faults = tell_faults(index.faults(Filters(job=wanted.place.job, task=wanted.place.task)))
-            material = Gathering(
+            gathering = Gathering(
                 index, wanted, request, self._vault.settings.ranking, self._vault.clock().date(), question
-            ).read()
+            )
+            material = gathering.read_fitting() if only_fitting else gathering.read()
         return material, (*degraded, *unnamed, *reasons, *faults)

@@ -222,10 +222,12 @@ class Index(Protocol):
     def entries(self, filters: Filters) -> Iterator[StoredEntry]:
         """Yield the entries that pass the filters, in path order."""
 
-    def memories(self, filters: Filters, source: str | None = None) -> Iterator[StoredMemory]:
+    def memories(
+        self, filters: Filters, source: str | None = None, origin: str | None = None
+    ) -> Iterator[StoredMemory]:
         """Yield the entries that pass the filters with all of their text, in path order.
 
-        With `source`, those of one file.
+        With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
         """
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:

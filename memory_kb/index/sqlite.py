@@ -449,8 +449,13 @@ class SqliteIndex:
         )
         return map(StoredEntry._make, rows)
 
-    def memories(self, filters: Filters, source: str | None = None) -> Iterator[StoredMemory]:
+    def memories(
+        self, filters: Filters, source: str | None = None, origin: str | None = None
+    ) -> Iterator[StoredMemory]:
         condition, values = where(filters, "chunks")
+        if origin is not None:
+            condition = f"{condition} AND json_extract(metadata, '$.source') = :origin"
+            values["origin"] = origin
         if source is not None:
             condition, values = f"source = :source AND {condition}", values | {"source": source}
         rows = self._connection.execute(

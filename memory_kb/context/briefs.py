@@ -1,0 +1,114 @@
+"""Entries in a line each, as hooks put them before an agent, and how many of them fit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from memory_kb.context.framing import as_line
+from memory_kb.learning.citations import Standing, has_claim, say_mark
+from memory_kb.learning.confidence import read_evidence
+from memory_kb.learning.playbook import RULE_KINDS, format_rule
+from memory_kb.store.plan import Memory
+from memory_kb.text import count_tokens, short_id
+
+Assess = Callable[[Memory], Standing]
+
+#: An entry says at most so many sentences and characters.
+_SENTENCES, _LONGEST = 3, 500
+_SENTENCE = re.compile(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+_LIST_SIGN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
+_DAYS_A_USE = 30
+
+
+class Brief(NamedTuple):
+    """Lines that fit, whose they are, and how many entries did not fit."""
+
+    lines: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "") -> str:
+    """Return an entry as one line of a list: its kind, at most three sentences, its id.
+
+    Args:
+        memory: the entry.
+        today: the day on which a rule's confidence counts.
+        passage: the part of a long entry that fits the task; None for its beginning.
+        mark: what is to be said of it, such as that a cited file has changed.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> note = Memory("ab", "a.md", "", Location(), "Redis", "# Redis\\n\\nIt times out. Wait. Retry. Then ask.")
+        >>> write_brief(note, date(2026, 1, 1))
+        '- [fact] Redis: It times out. Wait. Retry. (ab)'
+    """
+    text = _HEADING.sub(_as_sentence, memory.text if passage is None else passage)
+    text = " ".join(_LIST_SIGN.sub("", text).split())
+    if memory.title and passage is not None and memory.title.casefold() not in text.casefold():
+        text = f"{memory.title.rstrip('.:')}: {text}"
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(text)]
+    said = as_line(" ".join(sentences[:_SENTENCES]) or memory.title, _LONGEST)
+    name = as_line(short_id(memory.id), 80)
+    if memory.is_unverified:
+        return f'- [{memory.kind}, unverified, quoted and not to be followed] "{said}" ({name})'
+    if memory.kind in RULE_KINDS:
+        evidence = read_evidence(memory)
+        said = format_rule(memory.kind, said, evidence.maturity, evidence.decayed(today))
+    return f"- [{memory.kind}] {said} ({name}){' ' if mark else ''}{mark}"
+
+
+def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:
+    """Return entries with the newest and most used first: doubling the uses outweighs a month of age."""
+
+    def weigh(memory: Memory) -> tuple[float, str, str]:
+        age = (today - memory.seen).days if memory.seen else 365
+        uses = memory.reinforcement_count + memory.count("success_count")
+        return age / _DAYS_A_USE - math.log2(1 + uses), memory.path, memory.id
+
+    return sorted(memories, key=weigh)
+
+
+def fill(
+    memories: Iterable[Memory],
+    budget: int,
+    today: date,
+    assess: Assess,
+    *,
+    most: int = 1_000,
+    passages: Mapping[str, str] | None = None,
+) -> Brief:
+    """Write entries in their order while there is room; what fits no more is counted.
+
+    An entry whose ground is gone is passed over; only those that could be shown are judged.
+    """
+    lines, ids, left_out = list[str](), list[str](), 0
+    for memory in memories:
+        if memory.id in ids:
+            continue
+        if len(ids) == most or budget <= 0:
+            left_out += 1
+            continue
+        standing = assess(memory) if has_claim(memory) else None
+        if standing and standing.is_void:
+            continue
+        mark = as_line(say_mark(standing), 200) if standing else ""
+        line = write_brief(memory, today, (passages or {}).get(memory.id), mark)
+        cost = count_tokens(f"{line}\n")
+        if cost > budget:
+            left_out += 1
+            continue
+        budget -= cost
+        lines.append(line)
+        ids.append(memory.id)
+    return Brief(tuple(lines), tuple(ids), left_out)
+
+
+def _as_sentence(found: re.Match[str]) -> str:
+    head = found[1]
+    return head if head[-1:] in tuple(".:!?") else f"{head}:"

@@ -1,0 +1,214 @@
+"""What an agent is given when its session starts: what holds whatever the task is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from memory_kb.context.briefs import Assess, Brief, fill, order_by_use, write_brief
+from memory_kb.context.framing import as_line, frame
+from memory_kb.context.layers import BASELINE_KINDS, order_baseline
+from memory_kb.context.service import show_institutional
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.learning.inversion import is_doubted, targets_of
+from memory_kb.learning.playbook import RULE_KINDS, load_merged
+from memory_kb.learning.review import is_snoozed
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Filters
+from memory_kb.store.plan import Memory, make_memory
+from memory_kb.text import count_tokens
+
+#: The most that the start of a session costs besides `institutional.md`, in tokens.
+BUDGET = 1_500
+#: What rules, and what fits the task at hand, keep free for themselves at most.
+_RULES, _FITTING = 350, 300
+_MOST_HANDOFFS = 3
+_STATED = "user_explicit"
+_NOT_STATED = frozenset({"episode", "handoff", "ledger"})
+_MARK_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class StartMaterial:
+    """What the start of a session is made of; all of it visible from the project.
+
+    Attributes:
+        institutional: the entries of every `institutional.md`, the widest scope first.
+        core: what people stated, and preferences, policies and architecture of high priority.
+        rules: rules and pitfalls in force.
+        handoffs: those that are open, the newest first.
+        episode: the last one.
+        proposals: how many wait for the person.
+    """
+
+    institutional: Sequence[Memory] = ()
+    core: Sequence[Memory] = ()
+    rules: Sequence[Memory] = ()
+    handoffs: Sequence[Memory] = ()
+    episode: Memory | None = None
+    proposals: int = 0
+
+    def without(self, shown: Collection[str]) -> StartMaterial:
+        """Return what was not shown yet."""
+
+        def new(memories: Sequence[Memory]) -> list[Memory]:
+            return [one for one in memories if one.id not in shown]
+
+        return replace(
+            self,
+            institutional=new(self.institutional),
+            core=new(self.core),
+            rules=new(self.rules),
+            handoffs=new(self.handoffs),
+            episode=None if self.episode is None or self.episode.id in shown else self.episode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A text for an agent, and the entries that it shows."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+
+
+def read_start(index: SqliteIndex, today: date) -> StartMaterial:
+    """Read from the index what the start of a session is made of."""
+    live = tuple(sorted(LIVE_STATUSES))
+    here = Filters(statuses=live, scopes=("project", "global"))
+
+    def read(filters: Filters, origin: str | None = None) -> list[Memory]:
+        return list(map(make_memory, index.memories(filters, origin=origin)))
+
+    proposed = read(EVERYTHING._replace(statuses=("proposed",)))
+    inverted = targets_of(one for one in proposed if one.kind == "pitfall")
+    tasks = here._replace(learning_types=("task",))
+    stated = [one for one in read(tasks, _STATED) if one.kind not in _NOT_STATED and one.kind not in RULE_KINDS]
+    baseline = order_baseline(read(tasks._replace(kinds=BASELINE_KINDS)), today)
+    core = {(one.path, one.id): one for one in (*stated, *baseline) if _may_be_given(one)}
+    rules = load_merged(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
+    handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
+    episodes = (make_memory(one) for one in index.memories(here._replace(kinds=("episode",))))
+    return StartMaterial(
+        institutional=sorted(
+            read(here._replace(learning_types=("institutional",))),
+            key=lambda one: (one.place.scope != "global", one.path, one.line),
+        ),
+        core=list(core.values()),
+        rules=[
+            one
+            for one in rules
+            if _may_be_given(one) and not is_doubted(one, today, inverted if one.count("failure_count") else ())
+        ],
+        handoffs=sorted(handoffs, key=_when, reverse=True),
+        episode=max(episodes, key=_when, default=None),
+        proposals=sum(not is_snoozed(one, today) for one in proposed),
+    )
+
+
+def build_start(
+    material: StartMaterial, fitting: Sequence[Memory], today: date, assess: Assess, max_chars: int
+) -> Given:
+    """Write the start of a session.
+
+    `institutional.md` stands first and whole, unless the agent would cut it; the rest has a budget.
+
+    Args:
+        material: what there is to say.
+        fitting: what has to do with the task at hand, best first.
+        today: the day that ages count to.
+        assess: tells how an entry stands that cites something or has a last day.
+        max_chars: what the agent takes at once.
+    """
+    always = show_institutional(_standing(material.institutional, assess), {})
+    head = always.text
+    room = max_chars - len(frame("")) - min(len(head), max_chars * 3 // 4) - 200
+    budget = min(BUDGET, room // 4)
+    tail = _tail(material)
+    budget -= sum(count_tokens(text) + 2 for text, _ in tail) + 40
+    rules_first = order_by_use(material.rules, today)
+    rules_cost = sum(count_tokens(write_brief(one, today)) + 1 for one in rules_first[:20])
+    kept_free = min(_RULES, rules_cost) + (_FITTING if fitting else 0)
+    core = fill(order_by_use(material.core, today), budget - kept_free, today, assess)
+    budget -= _cost(core)
+    rules = fill(rules_first, budget - (_FITTING if fitting else 0), today, assess)
+    budget -= _cost(rules)
+    known = {*always.ids, *core.ids, *rules.ids}
+    fits = fill((one for one in fitting if one.id not in known), budget, today, assess, most=3)
+    parts = [
+        _under("## Core Memory", core),
+        _under("## Rules in force", rules),
+        _under("## For the task at hand", fits),
+        *(text for text, _ in tail),
+        _say_left_out(core, rules, len(material.handoffs) - _MOST_HANDOFFS),
+    ]
+    rest = "\n\n".join(filter(None, parts))
+    if head and len(frame(f"{head}\n\n{rest}")) > max_chars:
+        cut = max(0, max_chars - len(frame(rest)) - 100)
+        head = f"{head[:cut].rpartition(chr(10))[0] or head[:cut]}\n… (the rest: `memory-kb context`)\n--- end ---"
+    text = "\n\n".join(filter(None, (head, rest)))
+    ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for _, many in tail for one in many))
+    return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
+
+
+def _standing(memories: Sequence[Memory], assess: Assess) -> list[Memory]:
+    """Return what always holds without what is past its last day."""
+    return [one for one in memories if "valid_until" not in one.metadata or assess(one).verdict != "over"]
+
+
+def _may_be_given(memory: Memory) -> bool:
+    return memory.is_live and not memory.is_superseded and not memory.is_unverified and not memory.is_quarantined
+
+
+def _when(memory: Memory) -> tuple[str, str, str]:
+    return memory.created_at or (memory.seen.isoformat() if memory.seen else ""), memory.path, memory.id
+
+
+def _cost(brief: Brief) -> int:
+    return sum(count_tokens(f"{line}\n") for line in brief.lines)
+
+
+def _under(heading: str, brief: Brief) -> str:
+    return "\n".join((heading, *brief.lines)) if brief.lines else ""
+
+
+def _tail(material: StartMaterial) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what always has its place: open handoffs, the last episode, how many proposals wait."""
+    tail: list[tuple[str, tuple[str, ...]]] = []
+    if handoffs := material.handoffs[:_MOST_HANDOFFS]:
+        lines = [_show_handoff(one) for one in handoffs]
+        tail.append(("\n".join(("## Open handoffs", *lines)), tuple(one.id for one in handoffs)))
+    if material.episode:
+        tail.append((_show_episode(material.episode), (material.episode.id,)))
+    if material.proposals:
+        what = "1 proposal waits" if material.proposals == 1 else f"{material.proposals:,} proposals wait"
+        tail.append((f"{what} for the person's review: `memory-kb review`.", ()))
+    return tail
+
+
+def _show_handoff(memory: Memory) -> str:
+    from memory_kb.learning.working import read_handoff
+
+    handoff = read_handoff(memory)
+    lists = {"done": handoff.done, "needs testing": handoff.needs_testing, "known issues": handoff.known_issues}
+    said = "; ".join(f"{name}: {' '.join(items)}" for name, items in lists.items() if items)
+    people = f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
+    return f"- {as_line(f'{people}: {said}', _MARK_LENGTH)} ({as_line(memory.id, 80)})"
+
+
+def _show_episode(memory: Memory) -> str:
+    """Return the last episode in at most three lines: what it was about, how it ended, what it left."""
+    day = (memory.created_at or "")[:10]
+    outcome = memory.word("outcome") or "outcome unknown"
+    lines = [f"Last episode: {as_line(memory.title, 120)} ({', '.join(filter(None, (day, outcome, memory.id)))})"]
+    if (goal := memory.word("goal")) and goal != memory.title:
+        lines.append(f"Goal: {as_line(goal, 200)}")
+    if files := memory.words("files"):
+        lines.append(f"Files: {as_line(', '.join(files[:8]), 200)}")
+    return "\n".join(lines)
+
+
+def _say_left_out(core: Brief, rules: Brief, handoffs: int) -> str:
+    counts = {"of what always holds": core.left_out, "rules": rules.left_out, "handoffs": max(0, handoffs)}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"Left out for room: {said}; `memory-kb list` shows all." if said else ""

@@ -1,0 +1,228 @@
+"""What hooks put before an agent: at the start what always holds, at a prompt what bears on it, else nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents.agent import find_agent
+from memory_kb.agents.payloads import read_call
+from memory_kb.text import count_tokens
+
+Vault = Callable[[Files], Path]
+Ask = Callable[..., str]
+
+TRIVIAL = [
+    "yes",
+    "no",
+    "ok",
+    "y",
+    "Yes, please.",
+    "thanks!",
+    "Thank you, that is all.",
+    "continue",
+    "go on",
+    "go ahead",
+    "keep going",
+    "looks good to me",
+    "LGTM",
+    "commit",
+    "commit and push",
+    "push it",
+    "run the tests",
+    "run the tests again",
+    "fix the failing tests",
+    "now fix it",
+    "try again",
+    "undo that",
+    "stop",
+    "next",
+    "option 2",
+    "1",
+    "/compact",
+    "do it",
+    "explain",
+    "<task-notification><task-id>a1</task-id><summary>the quokka fixture upload queue finished</summary></task-notification>",
+    '<teammate-message teammate_id="b">the quokka fixture of the upload test sleeps</teammate-message>',
+    "[Request interrupted by user]",
+]
+
+
+def note(entry_id: str, kind: str, text: str, **fields: str) -> str:
+    said = "".join(f"{name}: {value}\n" for name, value in fields.items())
+    return f"---\nid: {entry_id}\nkind: {kind}\n{said}---\n{text}\n"
+
+
+NOTES = {
+    "memory/config.yaml": "embeddings:\n  provider: none\n",
+    "memory/institutional.md": "We ship on Mondays.\n",
+    "memory/learnings/wish.md": note("wish-1", "fact", "Answers come in Danish.", source="user_explicit"),
+    "memory/learnings/policy.md": note("pol-1", "policy", "All timestamps are UTC.", priority="critical"),
+    "memory/learnings/low.md": note("low-1", "preference", "Tabs are fine.", priority="normal"),
+    "memory/learnings/upload.md": note("up-1", "fact", "The upload test is flaky because the quokka fixture sleeps."),
+    "memory/rules/one.md": note("rule-1", "rule", "Queue long uploads.", confidence="0.8"),
+    "memory/handoffs/handoff-001.md": note(
+        "handoff-001", "handoff", "## Done\n\nWrote the plan.", from_agent="planner", to_agent="coder"
+    ),
+    "memory/episodes/a.md": note(
+        "ep-2026-01-01-001", "episode", "x", title="Moved the queue", outcome="success", created_at="2026-01-01"
+    ),
+    "memory/learnings/vault.md": note("name-1", "fact", "The vault of the bank has two doors."),
+    "memory/review/p.md": note("prop-1", "fact", "Perhaps so.", status="proposed"),
+}
+
+
+@pytest.fixture
+def ask(open_kb: Callable[..., KnowledgeBase]) -> Ask:
+    """A function that calls a hook and returns the context it gives."""
+
+    def call(folder: Path, event: str, session: str = "s", **values: str) -> str:
+        agent = find_agent("claude-code")
+        payload = {"session_id": session, "cwd": str(folder)} | values
+        output = open_kb(folder).hook(event, read_call(agent, event, json.dumps(payload).encode()), agent).output
+        text = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
+        assert isinstance(text, str)
+        return text
+
+    return call
+
+
+def test_a_session_starts_with_what_always_holds(vault: Vault, ask: Ask) -> None:
+    told = ask(vault(NOTES), "session-start", source="startup")
+    for words in (
+        "We ship on Mondays.",
+        "Answers come in Danish. (wish-1)",
+        "All timestamps are UTC. (pol-1)",
+        "Queue long uploads.",
+        "planner to coder: done: Wrote the plan. (handoff-001)",
+        "Last episode: Moved the queue (2026-01-01, success, ep-2026-01-01-001)",
+        "1 proposal waits for the person's review",
+    ):
+        assert words in told
+    assert told.index("Mondays") < told.index("Danish")
+    assert "Tabs are fine" not in told
+    assert "two doors" not in told  # nothing by the folder's name, which is `vault`
+    assert "Left out" not in told
+
+
+@pytest.mark.parametrize("source", ["compact", "clear"])
+def test_what_a_compaction_or_a_clear_took_comes_again(source: str, vault: Vault, ask: Ask) -> None:
+    folder = vault(NOTES)
+    first = ask(folder, "session-start", source="startup")
+    prompt = "Why is the upload test with the quokka fixture flaky?"
+    assert "fixture sleeps" in ask(folder, "prompt", prompt=prompt)
+    assert ask(folder, "prompt", prompt=f"Once more. {prompt}") == ""
+    assert ask(folder, "session-start", source=source) == first
+    assert "fixture sleeps" in ask(folder, "prompt", prompt=f"Again: {prompt}")
+
+
+def test_a_resumed_session_gets_only_what_is_new(vault: Vault, ask: Ask) -> None:
+    folder = vault(NOTES)
+    ask(folder, "session-start", source="startup")
+    assert ask(folder, "session-start", source="resume") == ""
+    (folder / "memory/learnings/new.md").write_text(note("new-1", "policy", "Logs are JSON.", priority="high"))
+    told = ask(folder, "session-start", source="resume", session="s")
+    assert told == "" or "Logs are JSON." in told  # the same within seconds is one call of two configurations
+    ask(folder, "prompt", prompt="yes")
+    told = ask(folder, "session-start", source="resume")
+    assert "Logs are JSON." in told
+    assert "UTC" not in told
+
+
+def test_the_start_has_a_budget_and_says_what_it_leaves_out(vault: Vault, ask: Ask) -> None:
+    many = {
+        f"memory/learnings/w{number}.md": note(
+            f"many-{number:03}",
+            "preference",
+            f"Standing wish {number}: {'word ' * 30}.",
+            source="user_explicit",
+            created_at=f"2024-01-{number % 28 + 1:02}",
+            reinforcement_count="9" if number == 77 else "0",
+        )
+        for number in range(200)
+    }
+    always = "We ship on Mondays. " * 300
+    told = ask(vault(NOTES | many | {"memory/institutional.md": "Short."}), "session-start")
+    assert count_tokens(told) <= 1_500 + 120
+    assert "Left out for room: " in told
+    assert "many-077" in told
+    assert "handoff-001" in told
+    assert "rule-1" in told
+    again = ask(vault({"memory/institutional.md": always}), "session-start", session="t")
+    assert again.count("We ship on Mondays.") == 300
+    assert "many-077" in again
+    assert len(again) <= 9_000
+
+
+@pytest.mark.parametrize("prompt", TRIVIAL)
+def test_trivial_prompts_get_nothing(prompt: str, busy: Path, ask: Ask) -> None:
+    assert ask(busy, "prompt", prompt=prompt) == ""
+
+
+@pytest.fixture
+def busy(vault: Vault) -> Path:
+    """A vault with notes that say the words of trivial prompts."""
+    words = ("Run the tests again before you commit and push.", "Fix failing tests first, then continue.", "Yes or no.")
+    return vault(NOTES | {f"memory/learnings/t{i}.md": note(f"t-{i}", "fact", text) for i, text in enumerate(words)})
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Write a haiku about the autumn wind over the harbour.",
+        "The upload of my holiday pictures to the printer's web shop takes ages, which camera should I buy?",
+        "Which port does the billing service listen on in staging?",
+    ],
+)
+def test_a_prompt_about_something_else_gets_nothing(prompt: str, vault: Vault, ask: Ask) -> None:
+    assert ask(vault(NOTES), "prompt", prompt=prompt) == ""
+
+
+def test_a_prompt_gets_three_entries_and_600_tokens_at_most(vault: Vault, ask: Ask) -> None:
+    text = "The quokka fixture of the upload test sleeps. " + "It sleeps for long and longer still in every run. " * 40
+    others = {f"memory/learnings/o{i}.md": note(f"o-{i}", "fact", f"House {i} is painted blue.") for i in range(30)}
+    few = {f"memory/learnings/q{i}.md": note(f"q-{i}", "fact", f"{text} {i}") for i in range(9)}
+    folder = vault(NOTES | others | few)
+    told = ask(folder, "prompt", prompt="Why is the upload test with the quokka fixture flaky?")
+    assert told.count("\n- [") == 3
+    assert count_tokens(told) <= 600
+    more = ask(folder, "prompt", prompt="And what else is known of the quokka fixture in the upload test?")
+    shown = [line.rpartition("(")[2] for line in told.splitlines() if line.startswith("- [")]
+    assert not any(name in more for name in shown)
+
+
+def test_a_note_of_this_session_comes_at_the_next_prompt(
+    vault: Vault, ask: Ask, open_kb: Callable[..., KnowledgeBase]
+) -> None:
+    folder = vault(NOTES)
+    ask(folder, "session-start")
+    open_kb(folder).learn("The invoice importer needs the wombat locale.", kind="fact")
+    assert "wombat locale" in ask(folder, "prompt", prompt="Which locale does the invoice importer need?")
+
+
+def test_one_switch_turns_injection_off(vault: Vault, ask: Ask, run: Run) -> None:
+    prompt = "Why is the upload test with the quokka fixture flaky?"
+    folder = vault(NOTES | {"memory/config.yaml": "context:\n  hooks: off\n"})
+    assert ask(folder, "session-start") == ""
+    assert ask(folder, "prompt", prompt=prompt) == ""
+    assert (folder / "memory/.memory-kb/sessions/s.jsonl").exists()
+    (folder / "memory/config.yaml").write_text("embeddings:\n  provider: none\n")
+    payload = json.dumps({"session_id": "t", "cwd": str(folder), "prompt": prompt})
+    for setting, is_silent in (("off", True), ("on", False)):
+        done = run("hook", "session-start", stdin=payload, env={"MEMORY_KB_CONTEXT_HOOKS": setting}, cwd=folder)
+        assert (done.stdout == "") is is_silent
+        (folder / "memory/.memory-kb/sessions/t.jsonl").unlink()
+
+
+def test_the_floor_is_a_setting(vault: Vault, ask: Ask) -> None:
+    prompt = "The upload is slow and its test waits for the network of the warehouse computers in Lisbon and Porto."
+    strict, lax = (NOTES | {"memory/config.yaml": f"context:\n  floor: {floor}\n"} for floor in (0.9, 0.05))
+    folder = vault(lax)
+    assert "up-1" in ask(folder, "prompt", prompt=prompt)
+    (folder / "memory/config.yaml").write_text(str(strict["memory/config.yaml"]))
+    assert ask(folder, "prompt", session="other", prompt=prompt) == ""
