@@ -180,12 +180,12 @@ class Hooks:
         """Return what a session starts with; where it goes on with what it knew, only what is new."""
         from memory_kb.context.gather import Wanted
         from memory_kb.context.prompts import choose
-        from memory_kb.context.session_start import build_start
+        from memory_kb.context.session_start import build_start, read_start
 
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        material = self._contexts.start_material().without(shown)
+        material = self._contexts.read(read_start).without(shown)
         if goes_on and shown:
             material = replace(material, proposals=0)
         task = self._current_task(call)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.context.gather import Found, Material
@@ -34,7 +34,6 @@ from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.context.gather import Material, Wanted
-    from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.continuity import Continuity
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
+_T = TypeVar("_T")
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
 #: What helps most stands first, in case it is cut.
@@ -606,14 +606,13 @@ class Contexts:
         """Return only what a search for the task finds, for hooks, which wait for nothing else."""
         return self._index.use(lambda index: self._gather(index, wanted, only_fitting=True)[0])
 
-    def start_material(self) -> StartMaterial:
-        """Return what the start of a session is made of."""
-        from memory_kb.context.session_start import read_start
+    def read(self, reader: Callable[[SqliteIndex, date], _T]) -> _T:
+        """Return what a function reads from the index as it stands today."""
 
-        def read(index: SqliteIndex) -> StartMaterial:
+        def read(index: SqliteIndex) -> _T:
             self._index.refresh()
             with index.snapshot():
-                return read_start(index, self._vault.clock().date())
+                return reader(index, self._vault.clock().date())
 
         return self._index.use(read)
 
