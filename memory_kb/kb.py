@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -49,11 +49,12 @@ if TYPE_CHECKING:
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.skill_service import Skills
     from memory_kb.learning.working import Handoffs, Ledgers
-    from memory_kb.model import StepReport, Trace
+    from memory_kb.model import StepReport
     from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
     from memory_kb.sessions.end import SessionEnd
     from memory_kb.sessions.service import Sessions
+    from memory_kb.sessions.trace import Traces
     from memory_kb.store.events import Event
     from memory_kb.store.undo import Undo
 
@@ -336,9 +337,7 @@ class KnowledgeBase:
         """The verbs of episodes."""
         from memory_kb.learning.episodes import Episodes
 
-        return Episodes(
-            self.vault, self.index, self.writer, self.store, self.models, self.evidence, _trace_session, self._coming
-        )
+        return Episodes(self.vault, self.index, self.writer, self.store, self.models, self.evidence, self.traces.of)
 
     @functools.cached_property
     def evaluation(self) -> Evaluation:
@@ -422,7 +421,14 @@ class KnowledgeBase:
         """The verbs of lifecycle."""
         from memory_kb.learning.lifecycle import Lifecycle
 
-        return Lifecycle(self.vault, self.index, self.writer, self.store, self.models, _trace_session)
+        return Lifecycle(self.vault, self.index, self.writer, self.store, self.models, self.traces.of)
+
+    @functools.cached_property
+    def traces(self) -> Traces:
+        """The facts of sessions."""
+        from memory_kb.sessions.trace import Traces
+
+        return Traces(self.sessions.files, self._coming)
 
     @functools.cached_property
     def maintenance(self) -> Maintenance:
@@ -499,6 +505,7 @@ class KnowledgeBase:
             self.outcomes,
             self.review,
             self.sessions,
+            self.traces.of,
         )
 
     @functools.cached_property
@@ -631,9 +638,3 @@ def _recognise_agent(word: str) -> str | None:
     from memory_kb.agents.agent import recognise
 
     return recognise(word)
-
-
-def _trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
-    from memory_kb.sessions.trace import trace_session
-
-    return trace_session(session, events)

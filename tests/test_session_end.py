@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import clean_environment
 from ending import NOTES, ONE, OTHER, SESSIONS, make, open_at
 from killing import kill_at
 from planning import Tree, tree
+from support import PEAK
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.learning.compaction import CompactReport
@@ -352,3 +354,65 @@ def test_git_shows_what_the_hint_says(folder: Path, run: Run, where: str) -> Non
         assert shown == []
     else:
         assert ["memory/" in shown[0], "port 8081" in shown[1]] == [True, True]
+
+
+def write_transcript(file: Path, size: int) -> None:
+    """Write a transcript of Claude Code with edits, checks that fail and pass, and a request every fifteen calls."""
+    calls: tuple[tuple[str, dict[str, str], str], ...] = (
+        (
+            "Read",
+            {"file_path": "src/queue.py"},
+            "\n".join(f"{number}\tthe queue of the worker" for number in range(99)),
+        ),
+        ("Edit", {"file_path": "src/queue.py", "old_string": "wait " * 80, "new_string": "retry " * 80}, "Updated."),
+        ("Bash", {"command": "pytest tests/test_queue.py -k {}"}, "Exit code 1\nAssertionError: {}"),
+        ("Bash", {"command": "pytest tests/test_queue.py -q"}, "the log of the worker " * 120 + "\n3 passed in 0.2s"),
+    )
+    written = number = 0
+    with file.open("w", encoding="utf-8") as out:
+        while written < size:
+            number += 1
+            (tool, args, result), ts = (
+                calls[number % 4],
+                f"2026-03-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:00.000Z",
+            )
+            args = {name: text.replace("{}", f"case{number}") for name, text in args.items()}
+            block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": args}
+            answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": result.replace("{}", str(number))}
+            answer["is_error"] = result.startswith("Exit")
+            said: list[tuple[str, object]] = [("assistant", [block]), ("user", [answer])]
+            for role, content in [("user", f"Fix queue {number}."), *said] if number % 15 == 1 else said:
+                line = {
+                    "type": role,
+                    "sessionId": "big",
+                    "timestamp": ts,
+                    "message": {"role": role, "content": content},
+                }
+                written += out.write(json.dumps(line | {"uuid": f"{role}{number}{type(content)}"}) + "\n")
+
+
+@pytest.mark.slow
+def test_a_session_of_40_mb_ends_in_seconds_and_little_memory(tmp_path: Path) -> None:
+    """The bounds are three times what a quiet machine of two cores takes."""
+    write_transcript(tmp_path / "big.jsonl", 40_000_000)
+    code = (
+        f"{PEAK}import sys, time; from memory_kb import KnowledgeBase\n"
+        "with KnowledgeBase.open(sys.argv[1], sys.argv[2]) as kb:\n"
+        "    entry = kb.learn('The queue of the worker needs a retry.')\n"
+        "    (done,) = kb.sessions.import_(sys.argv[3])\n"
+        "    kb.context('the queue of the worker', session='big')\n"
+        "    began = time.process_time()\n"
+        "    steps = kb.sessions.end('big').steps\n"
+        "    print(time.process_time() - began, peak() // 1024, [one.outcome for one in steps].count('failed'))\n"
+        "    print(kb.show(entry.id).metadata['reinforcement_count'])\n"
+    )
+    (tmp_path / "vault/memory").mkdir(parents=True)
+    run = [sys.executable, "-c", code, str(tmp_path / "vault"), str(tmp_path / "home"), str(tmp_path / "big.jsonl")]
+    done = subprocess.run(
+        run, capture_output=True, text=True, env=clean_environment(tmp_path), timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seconds, megabytes, failed, counted = done.stdout.split()
+    assert (failed, counted) == ("0", "1")
+    assert float(seconds) < 15
+    assert int(megabytes) < 200

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from memory_kb.model import Learned, RunReport, StoredEntry, Trace
     from memory_kb.providers.base import Vectors
     from memory_kb.providers.models import Models
-    from memory_kb.store.events import Event
     from memory_kb.store.plan import Change, Memory
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
@@ -448,7 +446,6 @@ class Episodes:
         models: Models,
         evidence: SessionEvidence,
         trace: TraceSession,
-        coming: Event | None = None,
     ) -> None:
         self._vault = vault
         self._index = index
@@ -457,7 +454,6 @@ class Episodes:
         self._models = models
         self._evidence = evidence
         self._trace = trace
-        self._coming = coming
 
     def reflect(
         self,
@@ -486,7 +482,7 @@ class Episodes:
 
         files = SessionFiles(self._vault.machine)
         session = find_id(session, files.ids())
-        traces = self.trace_session(session, on_problem)
+        traces = self._trace(session, on_problem)
         notices: list[str] = []
         known = {memory.id: memory for memory in self._store.all(_EPISODES)}
         ask = not dry_run
@@ -498,13 +494,6 @@ class Episodes:
         left = {conflict.path for conflict in run.conflicts}
         done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
         return Reflection(session, done, run, tuple(dict.fromkeys(notices)))
-
-    def trace_session(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
-        """Return the facts of a session, one trace for each task."""
-        from memory_kb.store.session_log import SessionFiles
-
-        events = SessionFiles(self._vault.machine).read(session, on_problem)
-        return self._trace(session, chain(events, [self._coming] if self._coming else ()))
 
     def _plan_episode(
         self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool

@@ -605,8 +605,15 @@ class Consultation:
         self._evidence = evidence
         self._sessions = sessions
 
-    def extract(self, session: Finished, scopes: Sequence[Scope], *, again: bool, dry_run: bool) -> ExtractionReport:
+    def extract(
+        self, name: str, read: Callable[[], Finished], scopes: Sequence[Scope], *, again: bool, dry_run: bool
+    ) -> ExtractionReport:
+        """Ask for some scopes of a session, which is read only where there is a model to ask."""
         door = self._open_door(again=again, dry_run=dry_run)
+        if door.llm is None:
+            skipped = (ScopeReport(scope.name, "skipped", door.why_not) for scope in scopes)
+            return ExtractionReport(name, tuple(skipped), door.used)
+        session = read()
         reports: list[ScopeReport] = []
         runs: list[RunReport] = []
         first = tuple(scope for scope in scopes if not scope.is_rollup)
@@ -637,7 +644,7 @@ class Consultation:
         self, scopes: Sequence[Scope], session: Finished, door: _Door
     ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
-        memories = self._memories_for(scopes, session) if door.llm else ()
+        memories = self._memories_for(scopes, session)
         consulted = [self._consult(scope, session, memories, door) for scope in scopes]
         consulted = self._with_times(consulted, session)
         offers = [offer for one in consulted for offer in one.offers]
@@ -673,8 +680,6 @@ class Consultation:
 
     def _consult(self, scope: Scope, session: Finished, memories: Sequence[Memory], door: _Door) -> _Consulted:
         """Ask a model about one scope; whatever goes wrong stays with this scope."""
-        if door.llm is None:
-            return _Consulted(ScopeReport(scope.name, "skipped", door.why_not))
         try:
             questions = make_questions(scope, session, memories)
         except NothingToAsk as exc:
@@ -744,6 +749,8 @@ class Consultation:
         from memory_kb.learning.ingest import with_times
 
         offers = [offer for one in consulted for offer in one.offers]
+        if not offers:
+            return list(consulted)
         dated = iter(with_times(offers, self._sessions.read(session.id), session.conversation.day or None))
         return [replace(one, offers=tuple(next(dated) for _ in one.offers)) for one in consulted]
 
@@ -804,9 +811,11 @@ class Extraction:
             VaultBusy: another process has been writing for a minute.
         """
         from memory_kb.learning.scopes import choose_scopes
+        from memory_kb.store.session_log import find_id
 
+        found = find_id(session, self._sessions.ids())
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
-        return self._consultation.extract(self._finished(session), chosen, again=again, dry_run=dry_run)
+        return self._consultation.extract(found, lambda: self._finished(found), chosen, again=again, dry_run=dry_run)
 
     def premortem(
         self,
@@ -928,13 +937,11 @@ class Extraction:
     def _finished(self, session: str) -> Finished:
         """Return a session as it is to be learned from."""
         from memory_kb.learning.prompt import read_conversation
-        from memory_kb.store.session_log import find_id
 
-        found = find_id(session, self._sessions.ids())
-        conversation = read_conversation(self._sessions.read(found))
+        conversation = read_conversation(self._sessions.read(session))
         place = self._place_of(conversation)
         return Finished(
-            found,
+            session,
             place,
             conversation,
             self._stages.show(place.job),

@@ -275,7 +275,7 @@ class Lifecycle:
 
     def _choose_due(self, due: tuple[Due, ...], session: str | None) -> tuple[Due, ...]:
         """Return what counts of what was shown, as the settings have it."""
-        from memory_kb.learning.outcomes import find_marks, resolve_marks
+        from memory_kb.learning.outcomes import MARK, find_marks, resolve_marks
         from memory_kb.learning.reinforcement import keep_used, words_of_work
         from memory_kb.store.session_log import SessionFiles
 
@@ -284,10 +284,10 @@ class Lifecycle:
         files = SessionFiles(self._vault.machine)
         if session is None or session not in files.ids():
             return ()
-        if not any(trace.changed or trace.commits for trace in self._trace(session, files.read(session))):
+        if not any(trace.changed or trace.commits for trace in self._trace(session)):
             return ()
         shown = [entry_id for one in due for entry_id in one.ids]
-        marks = resolve_marks(find_marks(files.read(session)), shown)
+        marks = resolve_marks(find_marks(files.read(session, containing=MARK.encode())), shown)
         named = [name for name, word in marks.items() if word == "success"]
         return keep_used(due, self._store.all(), words_of_work(files.read(session)), named)
 

@@ -130,6 +130,10 @@ def parse_marks(text: str) -> dict[str, str]:
     return marks
 
 
+#: What a mark begins with, in lower case.
+MARK = "[memory-kb:"
+
+
 def find_marks(events: Iterable[Event]) -> dict[str, str]:
     """Return what was said of entries in a session: in messages and in what tools were called with.
 
@@ -141,7 +145,7 @@ def find_marks(events: Iterable[Event]) -> dict[str, str]:
         if event.type not in ("message", "tool_call") or event.injected == "whole":
             continue
         for text in (event.content or "", *(strings_of(event.args) if event.args else ())):
-            if "[memory-kb:" in text.lower():
+            if MARK in text.lower():
                 marks |= parse_marks(strip(text))
     return marks
 
@@ -920,7 +924,7 @@ class Outcomes:
         sessions: Iterable[str] = dict.fromkeys((*showing.shown.sessions, *([session] if session else [])))
         marks: dict[str, str] = {}
         for name in set(files.ids()).intersection(sessions):
-            marks |= find_marks(files.read(name))
+            marks |= find_marks(files.read(name, containing=MARK.encode()))
         names = (used,) if isinstance(used, str) else used
         full = tuple(next((one for one in shown if one == name), None) or self._rules.find(name).id for name in names)
         return Account(outcome, full, resolve_marks(marks, shown))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memory_kb.model import RunReport, StepReport
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
+    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -61,6 +62,7 @@ class SessionEnd:
         outcomes: Outcomes,
         review: Review,
         sessions: Sessions,
+        trace: TraceSession,
     ) -> None:
         self._vault = vault
         self._index = index
@@ -77,6 +79,7 @@ class SessionEnd:
         self._outcomes = outcomes
         self._review = review
         self._sessions = sessions
+        self._trace = trace
 
     def run(self, session: str, end: Event | None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
         """Do what follows a session that is closed, in five steps.
@@ -178,7 +181,7 @@ class SessionEnd:
         runs = []
         if self._vault.settings.learning.capture != "off":
             runs.append(self._captures.capture(session=session, dry_run=dry_run).run)
-        offers = find_hard_events(self._episodes.trace_session(session), Location())
+        offers = find_hard_events(self._trace(session), Location())
         if offers:
             runs.append(self._store.take_in("capture", offers, dry_run=dry_run)[1])
         return Done(say_changes(runs, "learning kept or proposed", "learnings kept or proposed"), tuple(runs))

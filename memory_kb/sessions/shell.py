@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 _OPERATOR = re.compile(r"&&|\|\||\|&|[;\n|&]")
@@ -227,6 +226,14 @@ def is_risky(text: str) -> bool:
     return _RISKY.search(text) is not None
 
 
+def _strip_common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return two commands' words without those that they begin and end with alike."""
+    shorter = min(len(one), len(other))
+    head = next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    tail = next((back for back in range(shorter - head) if one[-1 - back] != other[-1 - back]), shorter - head)
+    return one[head : len(one) - tail], other[head : len(other) - tail]
+
+
 def is_small_change(failed: Command, worked: Command) -> bool:
     """Return whether a command is another one with one small change in how it is run.
 
@@ -246,15 +253,8 @@ def is_small_change(failed: Command, worked: Command) -> bool:
         return failed.settings != worked.settings
     if failed.settings != worked.settings:
         return False
-    changes = [
-        (failed.words[a:b], worked.words[c:d])
-        for kind, a, b, c, d in SequenceMatcher(a=failed.words, b=worked.words, autojunk=False).get_opcodes()
-        if kind != "equal"
-    ]
-    if len(changes) != 1:
-        return False
-    before, after = changes[0]
-    if len(before) > 2 or len(after) > 2:
+    before, after = _strip_common(failed.words, worked.words)
+    if len(before) > 2 or len(after) > 2 or set(before) & set(after):
         return False
     if all(one[:1] in (["-"], []) or one[0].startswith(("-", "+")) for one in (list(before), list(after)) if one):
         return True

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from memory_kb.learning.capture import asks_to_revert
 from memory_kb.learning.prompt import clean, is_human
@@ -19,6 +21,9 @@ from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, find_failed, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.text import is_own_call, shorten
+
+if TYPE_CHECKING:
+    from memory_kb.store.session_log import SessionFiles
 
 #: More tasks than this in one session are reported in the last one's episode.
 TASKS = 50
@@ -62,6 +67,33 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
         current.take(event, max(event.seq, number))
     made = list(tracers.values()) or [current]
     return tuple(tracer.trace() for tracer in made)
+
+
+class Traces:
+    """The facts of sessions, kept of the last one that was read until its log grows.
+
+    `coming` is the event of a session's end that a preview would write.
+    """
+
+    def __init__(self, files: SessionFiles, coming: Event | None = None) -> None:
+        self._files = files
+        self._coming = coming
+        self._key: tuple[str, int] = "", 0
+        self._last: tuple[Trace, ...] = ()
+
+    def of(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
+        """Return the facts of a session, one trace for each task.
+
+        Args:
+            session: its id.
+            on_problem: is given the number of a line that is no event, and why.
+        """
+        key = session, self._files.path(session).stat().st_size
+        if on_problem or key != self._key:
+            events = self._files.read(session, on_problem)
+            self._last = trace_session(session, chain(events, [self._coming] if self._coming else ()))
+            self._key = key
+        return self._last
 
 
 @dataclass

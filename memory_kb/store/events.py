@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ def printable_line(text: str) -> str:
         >>> printable_line("a\\nb")
         'a b'
     """
+    if len(text) <= 400 and text.isascii() and text.isprintable() and " " not in text:
+        return text
     return " ".join(text[:400].encode("utf-8", "replace").decode().split())
 
 
@@ -251,6 +254,10 @@ def _word(value: object) -> str:
     return printable_line(value if isinstance(value, str) else text_of(value))
 
 
+#: A moment as events have it, if its numbers are those of a moment.
+_NORMAL = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}\.[0-9]{3}Z")
+
+
 def normal_time(value: object) -> str:
     """Return a moment as UTC with milliseconds, or "" for what is none.
 
@@ -266,7 +273,7 @@ def normal_time(value: object) -> str:
             moment = datetime.fromtimestamp(value / 1000 if value > 10**11 else value, UTC)
         else:
             return ""
-        return format_time(moment)
+        return value if isinstance(value, str) and _NORMAL.fullmatch(value) else format_time(moment)
     except (ValueError, OverflowError, OSError):
         return ""
 

@@ -6,11 +6,11 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
@@ -130,17 +130,22 @@ class SessionFiles:
                 if event:
                     yield event
 
-    def read(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> Iterator[Event]:
+    def read(
+        self, session: str, on_problem: Callable[[int, str], None] | None = None, *, containing: bytes = b""
+    ) -> Iterator[Event]:
         """Yield the events of a session in the order of the file.
 
         Args:
             session: its id.
             on_problem: told the number of a line that is no event, and why.
+            containing: only parse lines with these bytes, which are in lower case; the case does not matter.
 
         Raises:
             FileNotFoundError: there is no such session.
         """
         for number, line in enumerate(read_lines(self.path(session)), 1):
+            if containing and containing not in (line.text or b"").lower():
+                continue
             try:
                 event = line.parse()
             except NoEvent as exc:
@@ -469,5 +474,7 @@ def parse_moment(text: str, *, is_end: bool = False) -> str:
         raise UsageError(f"{text!r} is not a day or a moment", "write 2026-03-01 or 2026-03-01T12:00:00Z") from exc
 
 
-#: Returns the facts of a session from its events, one trace for each task.
-TraceSession = Callable[[str, "Iterable[Event]"], "tuple[Trace, ...]"]
+class TraceSession(Protocol):
+    """Returns the facts of a session, one trace for each task."""
+
+    def __call__(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]: ...
