@@ -378,7 +378,11 @@ def write_transcript(file: Path, size: int) -> None:
             )
             args = {name: text.replace("{}", f"case{number}") for name, text in args.items()}
             block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": args}
-            answer: dict[str, object] = {"type": "tool_result", "tool_use_id": f"t{number}", "content": result.replace("{}", str(number))}
+            answer: dict[str, object] = {
+                "type": "tool_result",
+                "tool_use_id": f"t{number}",
+                "content": result.replace("{}", str(number)),
+            }
             answer["is_error"] = result.startswith("Exit")
             said: list[tuple[str, object]] = [("assistant", [block]), ("user", [answer])]
             for role, content in [("user", f"Fix queue {number}."), *said] if number % 15 == 1 else said:
