@@ -39,9 +39,42 @@ def evil(clone: Clone, marker: Path, tmp_path: Path) -> Clone:
         "filter.evil.required": "true", "gpg.program": program, "log.showSignature": "true", "credential.helper": program,
         "pager.log": program, "pager.status": program, "pager.show": program, "interactive.diffFilter": program,
     }  # fmt: skip
+    sign_last_commit(clone)
     for name, value in settings.items():
         clone.git("config", "--local", name, str(value))
     return clone
+
+
+def sign_last_commit(clone: Clone) -> None:
+    """Put a signature into the last commit, which git asks a program about."""
+    head, _, message = clone.git("cat-file", "commit", "HEAD").partition("\n\n")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----"
+    commit = clone.folder / ".git/signed"
+    commit.write_text(f"{head}\n{signature}\n\n{message}", newline="\n")
+    clone.git("reset", "-q", clone.git("hash-object", "-t", "commit", "-w", str(commit)).strip())
+    commit.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("core.fsmonitor", ("status",)),
+        ("core.hooksPath", ("update-index", "--refresh", "--really-refresh")),
+        ("diff.external", ("diff",)),
+        ("diff.evil.textconv", ("show", "HEAD")),
+        ("filter.evil.clean", ("diff",)),
+        ("log.showSignature", ("log", "-1")),
+    ],
+)
+def test_git_itself_would_run_them(evil: Clone, marker: Path, name: str, command: tuple[str, ...]) -> None:
+    for key in ("core.fsmonitor", "core.hooksPath", "diff.external", "diff.evil.command", "diff.evil.textconv"):
+        if key != name:
+            evil.git("config", "--local", "--unset", key)
+    if not name.startswith("filter"):
+        (evil.folder / ".git/info/attributes").write_text("*.md diff=evil\n*.py diff=evil\n")
+    (evil.folder / "src/a.py").write_text("x = 2\n")
+    evil.git(*command, may_fail=True)
+    assert marker.exists()
 
 
 VERBS = (
@@ -51,11 +84,11 @@ VERBS = (
     ("search", "build", "--as-of", "HEAD"),
     ("show", "n1", "--history"),
     ("context", "fix the build"),
-    ("continuity", "write"),
-    ("handoff", "create", "Go on with the build."),
+    ("continuity", "refresh", "--task", "fix the build"),
+    ("handoff", "create", "--from", "coder", "--to", "tester", "--done", "Fixed the build."),
     ("status",),
     ("git", "install"),
-    ("git", "uninstall"),
+    ("git", "install", "--uninstall"),
     ("ci", "HEAD..HEAD"),
     ("cite", "n1", "src/a.py"),
     ("verify",),
@@ -66,10 +99,7 @@ def test_no_verb_runs_a_program_of_the_repository(evil: Clone, marker: Path) -> 
     for verb in VERBS:
         (evil.folder / "src/a.py").touch()
         (evil.folder / "memory/learnings/a.md").touch()
-        try:
-            evil.kb(*verb)
-        except AssertionError as exc:
-            assert "Traceback" not in str(exc), exc
+        evil.kb(*verb)
         assert not marker.exists(), (verb, marker.read_text())
 
 

@@ -92,6 +92,7 @@ def test_an_import_follows_no_link_out_of_its_source(folder: Path, run: Run, tmp
         tmp_path,
         {
             "secret.md": "The launch is on Monday, tell nobody.\n",
+            "secret.json": "[]",
             "notes/a.md": "# Deploys\n\nDeploys happen on Tuesdays.\n",
         },
     )
@@ -107,6 +108,11 @@ def test_an_import_follows_no_link_out_of_its_source(folder: Path, run: Run, tmp
     (tmp_path / "skills/bad/SKILL.md").symlink_to(tmp_path / "skill/SKILL.md")
     run("--vault", folder, "import", tmp_path / "notes", "--format", "obsidian")
     run("--vault", folder, "skills", "import", tmp_path / "skills")
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export/conversations.json").symlink_to(tmp_path / "secret.json")
+    refused = run("--vault", folder, "import", tmp_path / "export", "--format", "chatgpt-export")
+    assert refused.returncode == 4
+    assert "is a link out of its folder" in refused.stderr
     texts = "".join(file.read_text() for file in folder.rglob("*.md"))
     assert "Tuesdays" in texts and "good" in texts
     assert "launch" not in texts and "stolen" not in texts

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.plainfiles import read_plain
+from memory_kb.plainfiles import append_plain, make_folder, read_plain
 from memory_kb.store.events import format_time
 from memory_kb.store.logs import Retrieval, RetrievalLog
 
@@ -161,8 +161,9 @@ class Hooks:
             for one in done:
                 writer.append(one)
         if is_new or event == "session-start":
-            self._open_mark(call.session).parent.mkdir(exist_ok=True)
-            self._open_mark(call.session).touch()
+            mark = self._open_mark(call.session)
+            make_folder(mark.parent)
+            append_plain(mark).close()
         return False
 
     def _abandoned(self, session: str | None) -> tuple[str, ...]:
@@ -275,7 +276,8 @@ def _branch_words(folders: Iterable[str]) -> str:
     """Return the words of the branch that is checked out, unless it is one that says nothing."""
     for folder in folders:
         try:
-            head = Path(folder, ".git", "HEAD").read_bytes()[:500].decode("utf-8", "replace")
+            with read_plain(Path(folder, ".git", "HEAD")) as stream:
+                head = stream.read(500).decode("utf-8", "replace")
         except OSError:
             continue
         found = re.match(r"ref: refs/heads/(\S+)", head)

@@ -23,9 +23,11 @@ from memory_kb.context.layers import order_baseline
 from memory_kb.errors import CannotSplice, UnreadableInput, UsageError, VaultNotFound
 from memory_kb.learning.confidence import MATURITIES
 from memory_kb.learning.playbook import Rule, load_merged, make_rule, rule_text
+from memory_kb.plainfiles import read_plain
 from memory_kb.store.machine import find_command
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, encode, hash_of, short_id
+from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
@@ -462,7 +464,8 @@ class Traces:
     def read(self) -> dict[str, Installed]:
         """Return what was installed, by file."""
         try:
-            found = json.loads(self.file.read_bytes())
+            with read_plain(self.file) as stream:
+                found = json.load(stream)
             return {str(name): _make(value) for name, value in found.items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return {}
@@ -476,11 +479,9 @@ class Traces:
         if not traces:
             self.file.unlink(missing_ok=True)
             return
-        part = self.file.with_name(f"{_NAME}.{os.getpid()}.tmp")
         fields = ("after", "before", "spans", "made", "folders", "agents", "put")
         shown = {name: {field: getattr(trace, field) for field in fields} for name, trace in sorted(traces.items())}
-        part.write_text(json.dumps(shown, indent=1), encoding="utf-8")
-        os.replace(part, self.file)
+        write_plain(self.file, json.dumps(shown, indent=1).encode(), 0o644)
 
 
 def _make(value: Mapping[str, Any]) -> Installed:

@@ -199,9 +199,12 @@ def _trim(file: Path) -> None:
     try:
         if file.stat().st_size <= _MAX_LOG:
             return
-        data = file.read_bytes()[-_MAX_LOG // 2 :]
-        part = file.with_name(f"{_LOG}.{os.getpid()}.tmp")
-        part.write_bytes(data[data.find(b"\n") + 1 :])
-        os.replace(part, file)
+        from memory_kb.plainfiles import read_plain
+        from memory_kb.trust import write_plain
+
+        with read_plain(file) as stream:
+            stream.seek(-_MAX_LOG // 2, os.SEEK_END)
+            stream.readline()
+            write_plain(file, stream.read(), 0o644)
     except OSError:
         return

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
+from memory_kb.plainfiles import make_folder
 from memory_kb.store.git_command import foreign_filters, read_started, run_git
 from memory_kb.store.queries import QUERIES
 from memory_kb.vault import Vault
@@ -324,9 +325,10 @@ def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) 
         GitFailed: git cannot read them.
         OSError: they cannot be written.
     """
-    place = machine / FOLDER / revision
+    place = make_folder(machine / FOLDER) / revision
+    if place.is_symlink():
+        place.unlink()
     if not place.is_dir():
-        (machine / FOLDER).mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=machine / FOLDER))
         try:
             _write(repository, revision, vault, part / "notes")

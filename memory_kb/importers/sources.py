@@ -167,6 +167,8 @@ def json_pieces(source: Path) -> Iterator[Iterator[str]]:
         UnreadableInput: it cannot be read, or an archive holds no conversations.
     """
     file = source / _CHATS if source.is_dir() else source
+    if source.is_dir() and not _lies_in(file, source):
+        raise UnreadableInput(f"{file} is a link out of its folder", "name the file that it leads to")
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from memory_kb.index.watcher_lock import has_watcher
+from memory_kb.plainfiles import append_plain, make_folder
 from memory_kb.vault import MACHINE
 
 #: The folder of the questions, in a machine folder.
@@ -30,7 +31,7 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
     question = machine / QUESTIONS / f"{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
     end = time.monotonic() + seconds
     try:
-        question.touch()
+        append_plain(question).close()
     except OSError:
         return False
     while question.exists():
@@ -47,9 +48,8 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
 def prepare_questions(machine: Path) -> None:
     """Make the folder of the questions, and delete those that nobody waits for."""
     with contextlib.suppress(OSError):
-        (machine / QUESTIONS).mkdir(exist_ok=True)
-        for question in (machine / QUESTIONS).iterdir():
-            if question.stat().st_mtime < time.time() - _OLD_SECONDS:
+        for question in make_folder(machine / QUESTIONS).iterdir():
+            if question.lstat().st_mtime < time.time() - _OLD_SECONDS:
                 question.unlink()
 
 

@@ -79,7 +79,8 @@ def lint(
     """
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
-    problems = [*survey(vault, index, settings).problems, *cross_check(vault, index), *queries, *further]
+    surveyed = survey(vault, index, settings).problems
+    problems = [*surveyed, *find_unreadable(vault, index), *cross_check(vault, index), *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (
         problem
@@ -87,6 +88,17 @@ def lint(
         if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen)
     )
     return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
+
+
+def find_unreadable(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
+    """Yield the indexed files that cannot be read any more, though they look as they did."""
+    from memory_kb.index.rows import explain_unreadable
+
+    for is_global in (False, True):
+        for known in index.known_files(is_global=is_global):
+            reason = explain_unreadable(os.fspath(vault.resolve(known.path)))
+            if reason:
+                yield Problem(known.path, 1, reason)
 
 
 def _chosen(vault: Vault, path: str) -> str:

@@ -16,19 +16,28 @@ from typing import Any, NamedTuple, TypeVar
 from memory_kb.errors import VaultBusy
 from memory_kb.index.schema import BUSY_SECONDS, connect, is_damage, read_version, run_script, scrub
 from memory_kb.model import SessionHit, wrap
+from memory_kb.plainfiles import open_plain, read_plain
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, read_lines
 from memory_kb.text import bigrams, cjk_terms, cut_cjk, has_cjk, printable, shorten, strip
+from memory_kb.trust import Seal
 from memory_kb.vault import hold_lock
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6273
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _LOCK = "sessions.lock"
 _SCHEMA = """
 DROP TABLE IF EXISTS events_fts;
 DROP TABLE IF EXISTS events;
 DROP TABLE IF EXISTS file_meta;
+DROP TABLE IF EXISTS meta;
+
+-- `made_here`: the signature of the machine folder that it was made in.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
 
 -- One row per session file: how it looked when it was read, and how far it was read.
 CREATE TABLE file_meta (
@@ -70,19 +79,20 @@ INSERT INTO events_fts (events_fts, rank) VALUES ('hashsize', 16777216);
 """
 
 
-def open_sessions(path: Path) -> sqlite3.Connection:
-    """Open the index of the sessions, making it where there is none of this version.
+def open_sessions(path: Path, mark: str = "") -> sqlite3.Connection:
+    """Open the index of the sessions, making it where there is none of this version that bears this mark.
 
     Raises:
         sqlite3.DatabaseError: what stands there is no database, or damaged.
     """
     if not path.exists():
-        path.touch(mode=0o600)  # what is said in sessions is nobody else's business
+        # What is said in sessions is nobody else's business.
+        os.close(open_plain(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = connect(path)
     try:
-        if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
+        if not _is_current(connection, mark):
             with hold_lock(path.with_name(_LOCK), BUSY_SECONDS):
-                _create(connection)
+                _create(connection, mark)
     except BaseException:
         connection.close()
         raise
@@ -96,16 +106,23 @@ def open_in_memory() -> sqlite3.Connection:
     return connection
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def _is_current(connection: sqlite3.Connection, mark: str) -> bool:
+    if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
+        return False
+    row = connection.execute("SELECT value FROM meta WHERE key = 'made_here'").fetchone()
+    return row is not None and row[0] == mark
+
+
+def _create(connection: sqlite3.Connection, mark: str = "") -> None:
     _begin_logging(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = read_version(connection)
-        _check_owner(connection, found[0])
-        if found != (APPLICATION_ID, SCHEMA_VERSION):
+        _check_owner(connection, read_version(connection)[0])
+        if not _is_current(connection, mark):
             run_script(connection, _SCHEMA)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute("INSERT INTO meta VALUES ('made_here', ?)", (mark,))
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
@@ -479,8 +496,9 @@ class _Batch(NamedTuple):
 class SessionIndex:
     """The index of a vault's sessions; it is opened when it is first used."""
 
-    def __init__(self, machine: Path) -> None:
+    def __init__(self, machine: Path, seal: Seal) -> None:
         self.path = machine / ".sessions.db"
+        self._mark = seal.sign(b"sessions") if seal.key else ""
         self.notices: list[str] = []
         self._files = SessionFiles(machine)
         self._opened: sqlite3.Connection | None = None
@@ -552,8 +570,8 @@ class SessionIndex:
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
             try:
-                self._opened = open_sessions(self.path)
-            except (sqlite3.OperationalError, PermissionError, VaultBusy) as exc:
+                self._opened = open_sessions(self.path, self._mark)
+            except (sqlite3.OperationalError, OSError, VaultBusy) as exc:
                 if isinstance(exc, sqlite3.Error) and is_damage(exc):
                     raise
                 self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
@@ -685,7 +703,7 @@ def _sample(path: Path, offset: int) -> bytes:
     """Return a fingerprint of what was read: its beginning and its end."""
     import hashlib
 
-    with path.open("rb") as file:
+    with read_plain(path) as file:
         head = file.read(min(offset, _SAMPLE))
         file.seek(max(0, offset - _SAMPLE))
         tail = file.read(min(offset, _SAMPLE))

@@ -164,10 +164,18 @@ def read_file(file: FileStat, limit: int) -> RawNote:
     return RawNote(seen, data[:cut], is_cut=True)
 
 
-def explain_unreadable(file: FileStat) -> str | None:
-    """Return why a file cannot be read, or None where it can."""
+def explain_unreadable(location: str) -> str | None:
+    """Return why a file cannot be read, or None where it can or is gone."""
     try:
-        read_file(file, 1)
+        descriptor = os.open(location, _FLAGS)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            os.read(descriptor, 1)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        return None
     except OSError as exc:
         return say_unreadable(exc)
     return None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 from memory_kb.index.event_search import SessionIndex
 from memory_kb.index.schema import DATABASE
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
+from memory_kb.vault import Vault
 
 SESSIONS = ".sessions.db"
 
 
-def scrub_all(vault_index: VaultIndex, machine: Path) -> tuple[str, ...]:
+def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     """Bring both databases to what the files say and leave no byte of before; return what could not be done."""
     vault_index.sync()
     with vault_index.writing():
@@ -23,9 +23,9 @@ def scrub_all(vault_index: VaultIndex, machine: Path) -> tuple[str, ...]:
     with vault_index.writing():
         vault_index.use(_renew_vectors)
     left = () if is_clean else (f"another process still reads {DATABASE}; end it and purge again",)
-    if not (machine / SESSIONS).exists():
+    if not (vault.machine / SESSIONS).exists():
         return left
-    with closing(SessionIndex(machine)) as sessions:
+    with closing(SessionIndex(vault.machine, vault.seal)) as sessions:
         is_clean = sessions.scrub()
     return left if is_clean else (*left, f"another process still reads {SESSIONS}; end it and purge again")
 

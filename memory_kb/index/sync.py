@@ -196,7 +196,7 @@ def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
         verdict, file, known = difference
         if file and known and has_same_bytes(file, known, settings):
             continue
-        if file and (reason := explain_unreadable(file)):
+        if file and (reason := explain_unreadable(file.location)):
             problems.append(Problem(file.path, 1, reason))
             if known is None:
                 continue

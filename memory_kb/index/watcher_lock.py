@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory_kb.errors import VaultBusy, VaultNotFound
+from memory_kb.plainfiles import make_folder
 from memory_kb.vault import Vault, hold_lock
 
 _FOLDER = "watchers"
@@ -24,7 +25,7 @@ class WatcherLock:
     def acquire(self) -> None:
         """Lock the file, if it can be written."""
         with contextlib.suppress(OSError, VaultBusy):
-            self._file.parent.mkdir(exist_ok=True)
+            make_folder(self._file.parent)
             for _ in range(_TRIES):
                 self._held.enter_context(hold_lock(self._file, _SECONDS))
                 if self._file.exists():

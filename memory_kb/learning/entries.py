@@ -447,7 +447,7 @@ class Entries:
             self._writer,
             self._may_write,
             functools.partial(drop_vectors, self._index),
-            functools.partial(scrub_all, self._index, self._vault.machine),
+            functools.partial(scrub_all, self._index, self._vault),
         )
         scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
         with nullcontext() if dry_run else self._writer.lock(*scopes):

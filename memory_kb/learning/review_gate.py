@@ -156,7 +156,7 @@ class SessionEvidence:
         if not words:
             return Evidence()
         query = " AND ".join(f'"{word}"' for word in words)
-        index = SessionIndex(self._vault.machine)
+        index = SessionIndex(self._vault.machine, self._vault.seal)
         try:
             index.sync()
             sessions = dict.fromkeys(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached, VaultBusy
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.trust import write_plain
 from memory_kb.vault import hold_lock
 
 _LOCK_SECONDS = 10.0
@@ -219,7 +220,8 @@ class Memo:
     def recall(self, asked: str) -> tuple[str, ...] | None:
         """Return what was answered before, or None."""
         try:
-            answer = json.loads(self._file(asked).read_text(encoding="utf-8"))
+            with read_plain(self._file(asked)) as stream:
+                answer = json.load(stream)
         except (OSError, ValueError):
             return None
         return tuple(map(str, answer)) if isinstance(answer, list) and answer else None
@@ -228,11 +230,9 @@ class Memo:
         """Keep an answer, if that can be written."""
         file = self._file(asked)
         with contextlib.suppress(OSError):
-            self._folder.mkdir(exist_ok=True)
-            part = file.with_name(f"{file.name}.{os.getpid()}")
-            part.write_text(json.dumps(answer, ensure_ascii=False), encoding="utf-8")
-            part.replace(file)
-            kept = sorted(self._folder.iterdir(), key=lambda old: old.stat().st_mtime)
+            make_folder(self._folder)
+            write_plain(file, json.dumps(answer).encode(), 0o644)
+            kept = sorted(self._folder.glob("*.json"), key=lambda old: old.lstat().st_mtime)
             for old in kept[:-_MOST]:
                 old.unlink(missing_ok=True)
 

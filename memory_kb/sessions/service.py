@@ -157,7 +157,7 @@ class Sessions:
     def index_step(self, session: str) -> Done:
         from memory_kb.index.event_search import SessionIndex
 
-        index = SessionIndex(self._vault.machine)
+        index = SessionIndex(self._vault.machine, self._vault.seal)
         try:
             found = index.sync(session)
         finally:
@@ -226,7 +226,7 @@ class Sessions:
         session = find_id(session, self.files.ids()) if session else None
         begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
         wanted = EventFilter(types, agent, job, task, session, begin or None, end or None)
-        index = SessionIndex(self._vault.machine)
+        index = SessionIndex(self._vault.machine, self._vault.seal)
         try:
             index.sync()
             hits = index.search(
@@ -256,7 +256,7 @@ class Sessions:
         """
         from memory_kb.index.event_search import SessionIndex, SessionList
 
-        index = SessionIndex(self._vault.machine)
+        index = SessionIndex(self._vault.machine, self._vault.seal)
         try:
             index.sync()
             found = index.seen(only_open=only_open, agent=agent, job=job)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput
 from memory_kb.markdown.splice import Splice
-from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
 from memory_kb.store import logs as jsonlines
-from memory_kb.store.files import PLAIN_MODE, FileEdit, apply, read_note_text
+from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
 from memory_kb.store.logs import append, parse
 from memory_kb.text import hash_of
 from memory_kb.trust import Seal
@@ -238,7 +238,11 @@ class DecisionLog:
     def withdraw(self, start: int) -> None:
         """Take a run out of the log that changed nothing."""
         with contextlib.suppress(OSError):
-            os.truncate(self.file, start)
+            descriptor = open_plain(self.file, os.O_WRONLY)
+            try:
+                os.ftruncate(descriptor, start)
+            finally:
+                os.close(descriptor)
 
     def strike_out(self, start: int) -> None:
         """Take the last run out of the log, with the old bytes that were kept for it."""
@@ -320,7 +324,11 @@ class DecisionLog:
         if "base64" in packed:
             return base64.b64decode(packed["base64"])
         blob = self._folder / "blobs" / packed["blob"]
-        return read_note_text(f"the log's copy {blob}", blob).data
+        try:
+            with read_plain(blob) as stream:
+                return stream.read()
+        except OSError as exc:
+            raise UnreadableInput(f"the log's copy {blob} cannot be read: {exc.strerror}") from exc
 
     def unfinished(self) -> RunRecord | None:
         """Return the run that was killed, if the last one was."""

@@ -246,8 +246,10 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         is_new = not wanted.exists()
         machine = prepare_machine(wanted, environ, outside)
         if is_new and vault.memory is None:
-            (wanted / PLAIN_MARK).write_text(
-                "The notes beside this folder are a plain folder, not the inside of a vault.\n", encoding="utf-8"
+            write_plain(
+                wanted / PLAIN_MARK,
+                b"The notes beside this folder are a plain folder, not the inside of a vault.\n",
+                0o644,
             )
         return machine
     except OSError:
