@@ -15,6 +15,7 @@ from memory_kb.markdown.scanner import normal_heading
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
@@ -24,6 +25,9 @@ _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|tiff?|webp)\Z", re.IGNORECASE)
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
+_CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
+_HIGHLIGHT = re.compile(r"==(?=[^\s=])((?:(?!==)[^\n])*[^\s=])==(?!=)")
+_OWN_PART = re.compile(r"\[\[#([^\[\]|\n]+?)(?:\\?\|([^\[\]\n]*))?\]\]")
 #: Longer texts are shown as they are written.
 MAX_CHARACTERS = 400_000
 
@@ -42,7 +46,7 @@ def render(text: str, place: LinkBase) -> str:
     """Return the HTML of a note; raw HTML stands there as text, pictures as links, headings one level lower.
 
     Example:
-        >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", Place("a.md"))
+        >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
         '<h2 id="at-a-b">A &lt;b&gt;</h2>\\n<p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>\\n'
     """
     return str(_parser().render(text, {"place": place}))
@@ -51,10 +55,18 @@ def render(text: str, place: LinkBase) -> str:
 @functools.cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
+    from mdit_py_plugins.footnote import footnote_plugin
 
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "tasklists": True})
+    parser.enable(["table", "strikethrough"]).use(footnote_plugin)
     parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
+    parser.block.ruler.before("paragraph", "comment", _skip_comment)
+    parser.core.ruler.before("inline", "callouts", _mark_callouts)
     parser.inline.ruler.before("link", "wikilink", _read_wikilink)
+    parser.inline.add_terminator_char("=")
+    parser.inline.add_terminator_char("%")
+    parser.inline.ruler.before("emphasis", "highlight", _read_highlight)
+    parser.inline.ruler.before("emphasis", "comment", _skip_inline_comment)
     parser.core.ruler.push("places", _name_places)
     rules = (
         ("link_open", _open_link),
@@ -62,6 +74,8 @@ def _parser() -> MarkdownIt:
         ("attachment", _show_attachment),
         ("heading_open", _lower),
         ("heading_close", _lower),
+        ("th_open", _align),
+        ("td_open", _align),
     )
     for name, rule in rules:
         parser.add_render_rule(name, rule)
@@ -83,10 +97,98 @@ def _is_harmless(address: str) -> bool:
     return parts.scheme.lower() in _SCHEMES if parts.scheme else not parts.netloc and not bare.startswith(("//", "\\"))
 
 
+def _mark_callouts(state: StateCore) -> None:
+    """Turn quotes that begin with `[!type] Title` into callouts; `-` and `+` behind the brackets make them fold."""
+    made: list[Token] = []
+    tags: list[str] = []  # of the quotes that are open
+    bodies: dict[int, list[Token]] = {}
+    for number, token in enumerate(state.tokens):
+        made += [token, *bodies.get(number, ())]
+        if token.type == "blockquote_close":
+            token.tag = tags.pop()
+        if token.type != "blockquote_open":
+            continue
+        opening, words, closing = (*state.tokens[number + 1 : number + 4], token, token)[:3]
+        found = _CALLOUT.match(words.content) if opening.type == "paragraph_open" else None
+        if found:
+            kind, fold = found["kind"].casefold(), found["fold"]
+            token.tag = "details" if fold else "div"
+            token.attrSet("class", f"callout callout-{kind}")
+            if fold == "+":
+                token.attrSet("open", "")
+            opening.tag = closing.tag = "summary" if fold else "p"
+            opening.attrSet("class", "callout-title")
+            bodies[number + 3] = _paragraph(words, words.content[found.end() :].strip("\n"))
+            words.content = found["title"].strip() or kind.capitalize()
+        tags.append(token.tag)
+    state.tokens = made
+
+
+def _paragraph(words: Token, content: str) -> list[Token]:
+    """Return the tokens of a paragraph beside another; none for no text."""
+    from markdown_it.token import Token
+
+    if not content:
+        return []
+    inline = Token("inline", "", 0, content=content, children=[], block=True, level=words.level, map=words.map)
+    return [Token("paragraph_open", "p", 1, block=True), inline, Token("paragraph_close", "p", -1, block=True)]
+
+
+def _skip_comment(state: StateBlock, start: int, stop: int, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
+    """Leave out a comment that fills its lines, from `%%` to `%%`."""
+    begin = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("%%", begin):
+        return False
+    for line in range(start, stop):
+        place = begin + 2 if line == start else state.bMarks[line]
+        if state.src[place : state.eMarks[line]].rstrip().endswith("%%"):
+            if not silent:
+                state.line = line + 1
+            return True
+    return False
+
+
+def _skip_inline_comment(state: StateInline, silent: bool) -> bool:  # noqa: ARG001, FBT001 - the parser's own signature
+    close = state.src.find("%%", state.pos + 2, state.posMax) if state.src.startswith("%%", state.pos) else -1
+    if close < 0:
+        return False
+    state.pos = close + 2
+    return True
+
+
+def _read_highlight(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
+    found = _HIGHLIGHT.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        end, state.pos, state.posMax = state.posMax, found.start(1), found.end(1)
+        state.push("mark_open", "mark", 1)
+        state.md.inline.tokenize(state)
+        state.push("mark_close", "mark", -1)
+        state.posMax = end
+    state.pos = found.end()
+    return True
+
+
+def _read_own_part(state: StateInline, *, silent: bool) -> bool:
+    """Read a link to a heading of the same note, such as `[[#Steps|how]]`."""
+    found = _OWN_PART.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        state.push("link_open", "a", 1).attrs = {"href": f"#{quote(found[1].strip())}"}
+        state.push("text", "", 0).content = (found[2] or "").strip() or found[1].strip()
+        state.push("link_close", "a", -1)
+    state.pos = found.end()
+    return True
+
+
 def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
     is_embed = state.src.startswith("![[", state.pos)
     if not is_embed and not state.src.startswith("[[", state.pos):
         return False
+    if state.src.startswith("[[#", state.pos):
+        return _read_own_part(state, silent=silent)
     found = WIKILINK.match(state.src, state.pos + is_embed, state.posMax)
     if found is None or not found[1].strip() or _is_in_comment(state.src, state.pos):
         return False
@@ -204,6 +306,17 @@ def _show_attachment(
     from markdown_it.common.utils import escapeHtml
 
     return f'<span class="picture">{escapeHtml(tokens[number].content)}</span>'
+
+
+def _align(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
+    """Draw a cell of a table with a class in the place of a style, which the page's policy refuses."""
+    token = tokens[number]
+    style = str(token.attrs.pop("style", ""))
+    if style:
+        token.attrs["class"] = f"align-{style.rpartition(':')[2]}"
+    return str(renderer.renderToken(tokens, number, options, env))
 
 
 def _lower(
