@@ -42,7 +42,8 @@ async def ask(client: Client, tool: str, /, **arguments: Any) -> Told:
     """Call a tool."""
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
-    return Told(getattr(content, "text", ""), result.structured_content or {}, result.is_error)
+    assert result.structured_content is None
+    return Told(getattr(content, "text", ""), (result.meta or {}).get("memory-kb/values", {}), result.is_error)
 
 
 @asynccontextmanager

@@ -107,7 +107,7 @@ def test_five_sections_and_what_stands_in_each(vault: MakeVault, open_kb: Open) 
         "## Relevant Guidelines\n\nThe following rules are based on past experience with similar tasks:\n\n"
         "1. [PROVEN] Wait for the event, never sleep. (confidence: 0.92)\n\n"
         "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n\n"
-        "1. AVOID: Sleeping in an upload test. (confidence: 0.67)"
+        "1. Pitfall: Sleeping in an upload test. (confidence: 0.67)"
     )
     assert "### long.md (long, fact)" in section(context, "learnings")
     assert "clean bucket" in section(context, "learnings")

@@ -117,7 +117,7 @@ def test_a_rule_outside_the_guidelines_says_how_sure_it_is(vault: MakeVault, ope
     )
     context = open_kb(vault(files)).context(TASK)
     assert "- [rule] [ESTABLISHED] Use nose for upload tests. (confidence: 0.19) (r)" in section(context, "activation")
-    assert "- [pitfall] AVOID: Upload tests in one process. (confidence: 0.50) (p)" in section(context, "activation")
+    assert "- Pitfall: Upload tests in one process. (confidence: 0.50) (p)" in section(context, "activation")
     assert "### long.md (long, pitfall, confidence: 0.70)" in section(context, "learnings")
 
 
@@ -172,16 +172,15 @@ def test_labels_that_are_given_are_the_only_ones(vault: MakeVault, open_kb: Open
     assert not section(kb.context("fix the flaky tests", labels=["billing"]), "guidelines")
 
 
-def test_a_hook_gives_guidelines(vault: MakeVault, run: Run) -> None:
+def test_a_session_starts_with_the_rules_in_force(vault: MakeVault, run: Run) -> None:
     folder = vault(holds(("rules/r.md", rule("r", "Ask first.", confidence=0.9))))
     call = {
-        "hook_event_name": "UserPromptSubmit",
+        "hook_event_name": "SessionStart",
         "session_id": "s1",
         "cwd": str(folder),
-        "prompt": "make the tests faster",
     }
-    done = run("--vault", folder, "hook", "prompt", stdin=json.dumps(call), cwd=folder)
-    assert "1. [NASCENT] Ask first. (confidence: " in done.stdout
+    done = run("--vault", folder, "hook", "session-start", stdin=json.dumps(call), cwd=folder)
+    assert "[NASCENT] Ask first. (confidence: " in done.stdout
 
 
 def test_a_rule_for_other_files_is_no_guideline(vault: MakeVault, open_kb: Open) -> None:
@@ -216,13 +215,13 @@ def test_a_guideline_tells_what_to_do_instead(vault: MakeVault, open_kb: Open) -
     kb = open_kb(vault(holds(("rules/p.md", rule("p", STORM, "pitfall", confidence=0.5)))))
     context = kb.context(TASK, labels=["testing"])
     assert section(context, "guidelines").endswith(
-        "1. AVOID: Reconnect storms take the gateway down. Prevention: Back off with jitter. Never restart the proxy. "
+        "1. Pitfall: Reconnect storms take the gateway down. Prevention: Back off with jitter. Never restart the proxy. "
         "What fails: All workers reconnect at once. (confidence: 0.50)"
     )
     assert context.ids == ("p",)
     assert context.rules.anti_patterns[0].text == "Reconnect storms take the gateway down."
     assert kb.rules.select(["testing"]).text.endswith(
-        "1. AVOID: Reconnect storms take the gateway down. (confidence: 0.50)"
+        "1. Pitfall: Reconnect storms take the gateway down. (confidence: 0.50)"
     )
 
 
@@ -244,7 +243,7 @@ def test_details_keep_to_the_budget_and_choose_nothing(vault: MakeVault, open_kb
     lines = section(context, "guidelines").splitlines()
     assert "…" in lines[-4]
     assert "(more: `memory-kb show p0`)" in lines[-4]
-    assert lines[-1] == "4. AVOID: Storm 3. (confidence: 0.75)"
+    assert lines[-1] == "4. Pitfall: Storm 3. (confidence: 0.75)"
 
 
 def test_details_stay_in_their_line(vault: MakeVault, open_kb: Open) -> None:

@@ -26,9 +26,9 @@ project = mcp_client.project
 
 DEFAULT = {
     *("memory_learn", "memory_recall", "memory_context", "memory_episode", "memory_procedure"),
-    *("memory_outcome", "memory_stats", "memory_consolidate", "search_skills", "create_skill"),
+    "memory_outcome",
 }
-READING = {"memory_recall", "memory_context", "memory_stats", "search_skills"}
+READING = {"memory_recall", "memory_context"}
 FIXED = {"MEMORY_KB_NOW": "2026-11-21T12:00:00+00:00"}
 
 
@@ -37,7 +37,7 @@ async def do_a_task(client: Client) -> None:
     known = await ask(client, "memory_context", task="push the linter fix", labels=["testing"], agent="coder")
     assert "Never push to main." in known.text and "Run the linter before you push." in known.text
     assert "b-lint" in next(one["ids"] for one in known.data["sections"] if one["name"] == "guidelines")
-    assert known.data["text"] == known.text and known.data["tokens"] <= 2_000
+    assert "text" not in known.data and known.data["tokens"] <= 2_000
 
     learned = await ask(
         client, "memory_learn", text="The linter needs Node 20.", kind="fact", tags=["testing"], source="observed"
@@ -92,9 +92,10 @@ async def hand_over(client: Client) -> None:
 
 def test_a_whole_task_and_twenty_calls_at_once_over_stdio(project: Path, home: Path) -> None:
     async def work() -> None:
-        async with stdio(project, home, env=FIXED) as client:
+        async with stdio(project, home, "--profile", "full", env=FIXED) as client:
             await do_a_task(client)
             await ask_twenty_at_once(client)
+        async with stdio(project, home, env=FIXED) as client:
             with pytest.raises(MCPError, match="--profile full"):
                 await ask(client, "handoff_latest")
 
@@ -178,7 +179,7 @@ def test_the_tools_are_few_small_and_honest_about_what_they_do(project: Path, ho
             ]
         assert {tool["name"] for tool in tools} == DEFAULT
         declared = json.dumps([{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools])
-        assert count_tokens(declared) < 2_500
+        assert count_tokens(declared) < 900
         assert {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]} == READING
         assert not any(
             tool["annotations"]["destructiveHint"]
@@ -200,7 +201,7 @@ def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Pat
                 await ask(client, "memory_context", task="what of the wombat instructions"),
             ]
             resource = (await client.read_resource("memory-kb://entry/hostile-1")).contents[0]
-        for text in (*(one.text for one in answers), *(one.data["text"] for one in answers), resource.text):  # type: ignore[union-attr]
+        for text in (*(one.text for one in answers), resource.text):  # type: ignore[union-attr]
             assert "wombat" in text and injected.judge(text) == "whole"
             assert text.count(injected.BEGIN) == text.count(injected.END) == 1 and text.endswith(injected.END)
             assert "\x1b" not in text and "</system>" not in text and "</memory-kb>" not in injected.strip(text)

@@ -15,7 +15,7 @@ from support import entry
 from memory_kb.errors import UsageError
 from memory_kb.mcp.arguments import ALIASES, MAX_CHARACTERS, Argument, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
-from memory_kb.mcp.tools import DEFAULT_TOOLS
+from memory_kb.mcp.tools import DEFAULT_TOOLS, SKILL_TOOLS
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -50,7 +50,7 @@ def test_wrong_and_hostile_arguments_are_told_what_to_do(project: Path, home: Pa
     ]
 
     async def work() -> None:
-        async with stdio(project, home) as client:
+        async with stdio(project, home, "--profile", "full") as client:
             for tool, arguments, said in wrong:
                 told = await ask(client, tool, **arguments)
                 assert told.is_error == bool(said), (tool, arguments, told)
@@ -128,7 +128,7 @@ def test_every_alias_belongs_to_an_argument() -> None:
 
 
 def _tool(name: str) -> Any:
-    return next(tool for tool in DEFAULT_TOOLS if tool.name == name)
+    return next(tool for tool in (*DEFAULT_TOOLS, *SKILL_TOOLS) if tool.name == name)
 
 
 def test_a_scope_is_a_level_or_files(project: Path, home: Path) -> None:

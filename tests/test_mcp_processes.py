@@ -41,7 +41,7 @@ def test_the_handshake_is_answered_before_anything_heavy_loads(
         assert greet(server)["result"]["serverInfo"]["name"] == "memory-kb"
         seconds = time.perf_counter() - began
         send(server, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        assert len(receive(server)["result"]["tools"]) == 10
+        assert len(receive(server)["result"]["tools"]) == 6
         send(server, call(2, "memory_recall", query="linter"))
         assert not receive(server)["result"]["isError"]
         assert server.stdin
@@ -61,7 +61,11 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
     gone = tmp_path / "later"
     with process(gone, home) as server:
         greet(server)
-        send(server, "no json", '{"jsonrpc": "2.0"}', call(1, "memory_stats"))
+        send(server, "no json", '{"jsonrpc": "2.0", "id": 9}', call(1, "memory_recall", query="pair"))
+        assert [(bad["id"], bad["error"]["code"]) for bad in (receive(server), receive(server))] == [
+            (None, -32700),
+            (9, -32600),
+        ]
         told = receive(server)["result"]
         assert (
             told["isError"]
@@ -74,10 +78,10 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
             server,
             r'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_learn","arguments":{"text":"half \ud83d of a pair"}}}',
         )
-        made = receive(server)["result"]["structuredContent"]
+        made = receive(server)["result"]["_meta"]["memory-kb/values"]
         assert "half ? of a pair" in (gone / made["path"]).read_text(encoding="utf-8")
         send(server, call(3, "memory_recall", query="pair"))
-        assert len(receive(server)["result"]["structuredContent"]["hits"]) == 1
+        assert len(receive(server)["result"]["_meta"]["memory-kb/values"]["hits"]) == 1
         server.terminate()
         assert server.wait(20) == 0
         assert server.stderr and "Traceback" not in server.stderr.read()
@@ -146,7 +150,7 @@ def test_of_several_servers_one_watches_and_the_next_takes_over(
         greet(second)
         for number, server in enumerate((first, second, first)):
             send(server, call(number, "memory_learn", text=f"Learning {number} of {'abc'[number]}{number}."))
-            assert receive(server)["result"]["structuredContent"]["action"] == "created"
+            assert receive(server)["result"]["_meta"]["memory-kb/values"]["action"] == "created"
         assert second.stderr and not select.select([second.stderr], [], [], 1.0)[0], "both watch"
         first.stdin.close()
         assert first.wait(20) == 0

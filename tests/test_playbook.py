@@ -155,7 +155,7 @@ def test_the_prompt_is_word_for_word() -> None:
         "1. [ESTABLISHED] Always buffer SSE chunks until \\n\\n delimiter (confidence: 0.75)\n"
         "2. [PROVEN] Use handle_continue (confidence: 0.92)\n\n"
         "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n\n"
-        "1. AVOID: Using gen_statem (confidence: 0.67)\n2. AVOID: sleeping (confidence: 0.50)\n3. AVOID: blocking (confidence: 0.50)"
+        "1. Pitfall: Using gen_statem (confidence: 0.67)\n2. AVOID: sleeping (confidence: 0.50)\n3. AVOID: blocking (confidence: 0.50)"
     )
     assert format_for_prompt(listed[:1]).endswith("(confidence: 0.75)")
     assert "Guidelines" not in format_for_prompt(listed[2:])

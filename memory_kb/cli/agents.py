@@ -271,7 +271,7 @@ _DEFAULT_PLACE = "127.0.0.1:8765"
     type=click.Choice(["default", "full"]),
     default="default",
     show_default=True,
-    help="Offer ten tools, or all.",
+    help="Offer six tools, or all.",
 )
 @click.option("--no-watch", is_flag=True, help="Do not keep the index up to date between calls.")
 @click.pass_obj

@@ -60,7 +60,8 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
     if memory.kind in RULE_KINDS:
         evidence = read_evidence(memory)
         said = format_rule(memory.kind, said, evidence.maturity, evidence.decayed(today))
-    return f"- [{memory.kind}] {said} ({name}){' ' if mark else ''}{mark}"
+    kind = "" if memory.kind == "pitfall" else f"[{memory.kind}] "
+    return f"- {kind}{said} ({name}){' ' if mark else ''}{mark}"
 
 
 def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:

@@ -86,7 +86,8 @@ def build_layers(
     page = _Page(budget, count)
 
     def line(memory: Memory) -> str:
-        return _marked(f"- [{memory.kind}] {_says(memory, today)}", memory, marks or {})
+        kind = "" if memory.kind == "pitfall" else f"[{memory.kind}] "
+        return _marked(f"- {kind}{_says(memory, today)}", memory, marks or {})
 
     chosen: list[Memory] = []
     for memory in order_baseline(baseline, today):

@@ -35,10 +35,9 @@ class ToolAnswer(NamedTuple):
     @property
     def values(self) -> dict[str, Any]:
         """The values as they go out: nothing in them steers who shows them."""
-        quoted = {"text": self.text} if self.data.get("text") is True else {}
         tamed = tame_all(self.data)
         assert isinstance(tamed, dict)
-        return tamed | quoted
+        return tamed
 
 
 def tame_all(value: Any) -> Any:
@@ -64,7 +63,7 @@ def tell_id(entry_id: str) -> str:
 
 def quote(head: str, blocks: Iterable[str], data: Mapping[str, Any]) -> ToolAnswer:
     """Return an answer that quotes entries."""
-    return ToolAnswer(frame("\n\n".join((head, *blocks))), {**data, "text": True})
+    return ToolAnswer(frame("\n\n".join((head, *blocks))), data)
 
 
 def tell_search(result: SearchResult, asked: str) -> ToolAnswer:

@@ -81,6 +81,7 @@ class Argument(NamedTuple):
         kind: `text`, `number`, `flag` or `list`.
         is_hidden: accepted but not declared, which saves tokens.
         instead: arguments that a call may give in the place of one that is required.
+        choices: the words that it usually takes.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Argument(NamedTuple):
     is_required: bool = False
     is_hidden: bool = False
     instead: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
 def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
@@ -100,11 +102,17 @@ def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
     shown = [one for one in arguments if not one.is_hidden]
     properties = {
-        one.name: {**_SCHEMAS[one.kind], **({"description": one.description} if one.description else {})}
-        for one in shown
+        one.name: {**_schema(one), **({"description": one.description} if one.description else {})} for one in shown
     }
     required = [one.name for one in shown if one.is_required]
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _schema(argument: Argument) -> Mapping[str, Any]:
+    if not argument.choices:
+        return _SCHEMAS[argument.kind]
+    words = {"enum": list(argument.choices)}
+    return {"type": "array", "items": words} if argument.kind == "list" else words
 
 
 def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import ToolAnswer
 from memory_kb.mcp.arguments import Argument
-from memory_kb.mcp.tools import DEFAULT_TOOLS, Caller, Given, Tool, recall_sessions
+from memory_kb.mcp.tools import DEFAULT_TOOLS, SKILL_TOOLS, Caller, Given, Tool, recall_sessions
 from memory_kb.model import SessionWritten
 from memory_kb.store.events import Event
 
@@ -387,4 +387,4 @@ MORE_TOOLS: tuple[Tool, ...] = (
     ),
 )
 
-PROFILES = {"default": DEFAULT_TOOLS, "full": (*DEFAULT_TOOLS, *MORE_TOOLS)}
+PROFILES = {"default": DEFAULT_TOOLS, "full": (*DEFAULT_TOOLS, *SKILL_TOOLS, *MORE_TOOLS)}

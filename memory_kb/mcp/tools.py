@@ -142,7 +142,8 @@ def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> 
 Given = Mapping[str, Any]
 #: What decides, besides text and scope, whether an agent's learning waits for a person.
 _JUDGED = ("kind", "priority", "source")
-_KINDS = "policy, preference, architecture, decision, fact, rule, pitfall"
+_KINDS = ("fact", "decision", "preference", "rule", "pitfall", "architecture", "policy")
+_OUTCOMES = ("success", "failure", "mixed")
 _JOB = (Argument("job", is_hidden=True), Argument("task", is_hidden=True))
 
 
@@ -224,7 +225,7 @@ def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     }
     if not context.text:
         return ToolAnswer("Nothing is known that has to do with this.", data)
-    return ToolAnswer(context.text, {**data, "text": True})
+    return ToolAnswer(context.text, data)
 
 
 def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
@@ -315,9 +316,9 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
                 "task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")
             ),
             Argument("labels", "list", "Kinds of work, e.g. testing; they choose the rules."),
-            Argument("type", description="One more label, e.g. bug."),
+            Argument("type", is_hidden=True),
             Argument("files", "list", "Paths the task is about."),
-            Argument("agent", description="Who you are, for memory_outcome later."),
+            Argument("agent", is_hidden=True),
             Argument("job", is_hidden=True),
             Argument("task_id", is_hidden=True),
             Argument("session", is_hidden=True),
@@ -331,15 +332,20 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         (
             Argument("query", description='Words in any language; "exact phrases" and -excluded words count.'),
             Argument("id", description="An id or its beginning, or path.md:LINE."),
-            Argument("kind", "list", f"Only these: {_KINDS}, skill, episode; or session: logs of past sessions."),
+            Argument(
+                "kind",
+                "list",
+                "Only these; session: logs of past sessions.",
+                choices=(*_KINDS, "skill", "episode", "session"),
+            ),
             Argument("agent", is_hidden=True),
             Argument("since", is_hidden=True),
             Argument("outcome", is_hidden=True),
-            Argument("type", "list", "Only these: declarative, procedural, directive, corrective."),
+            Argument("type", "list", is_hidden=True),
             Argument("scope", description="task, job, project or global; anything else is a file."),
             Argument("file", description="Only what applies to this path."),
             Argument("limit", "number", f"Default {LIMIT}."),
-            Argument("max_chars", "number", f"Default {MAX_CHARS}."),
+            Argument("max_chars", "number", is_hidden=True),
             Argument("max_tokens", "number", is_hidden=True),
             Argument("ids", "list", is_hidden=True),
             Argument("layer", "list", is_hidden=True),
@@ -353,15 +359,16 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person.",
         (
             Argument("text", description="The learning, in a sentence or a short note.", is_required=True),
-            Argument("kind", description=f"{_KINDS}. Default fact."),
+            Argument("kind", description="Default fact.", choices=_KINDS),
             Argument("title"),
             Argument("tags", "list"),
-            Argument("priority", description="critical, high, medium or normal."),
+            Argument("priority", choices=("critical", "high", "medium", "normal")),
             Argument("applies_to", "list", "Globs of files it is about."),
             Argument("scope", description="project (default) or global; anything else is a glob."),
             Argument(
                 "source",
-                description="user_explicit if the person typed it in these words; else observed, inferred, external_unverified.",
+                description="user_explicit: the person typed it in these words.",
+                choices=("user_explicit", "observed", "inferred", "external_unverified"),
             ),
             Argument("agent", is_hidden=True),
             *_JOB,
@@ -372,9 +379,9 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "memory_outcome",
         "After a task: how it went. What you were shown for it gains or loses confidence.",
         (
-            Argument("agent", description="As given to memory_context."),
+            Argument("agent", is_hidden=True),
             Argument("task", description="As given to memory_context.", is_required=True, instead=("task_id",)),
-            Argument("outcome", description="success, failure or mixed.", is_required=True),
+            Argument("outcome", is_required=True, choices=_OUTCOMES),
             Argument("used", "list", "Ids of the entries that you used."),
             Argument("task_id", is_hidden=True),
             Argument("session", is_hidden=True),
@@ -388,7 +395,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "Record something that happened: what was tried and what came of it.",
         (
             Argument("event", description="What happened, and why.", is_required=True),
-            Argument("outcome", description="success, failure, mixed or partial."),
+            Argument("outcome", choices=(*_OUTCOMES, "partial")),
             Argument("tags", "list"),
             Argument("agent", is_hidden=True),
             *_JOB,
@@ -409,6 +416,9 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         is_destructive=True,
         is_idempotent=True,
     ),
+)
+#: Tools that most sessions do without; the full profile has them.
+SKILL_TOOLS: tuple[Tool, ...] = (
     Tool(
         "search_skills",
         "Skills that fit, in the order to try them.",

@@ -18,6 +18,9 @@ from memory_kb.serving.workers import Address, Lanes, VaultWatcher
 from memory_kb.text import MOST_DIGITS, load_json
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import mcp_types as types
     from mcp.server.lowlevel import Server
 
 
@@ -41,13 +44,39 @@ def mend(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
+def find_fault(line: str) -> types.JSONRPCError | None:
+    """Return the answer to a line that is no JSON, or no message of JSON-RPC; None where it is one.
+
+    Example:
+        >>> find_fault("no json").error.code, find_fault('{"jsonrpc": "2.0", "id": 7}').error.code
+        (-32700, -32600)
+        >>> find_fault('{"jsonrpc": "2.0", "id": 7, "method": "ping"}')
+    """
+    import mcp_types as types
+
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as exc:
+        error = types.ErrorData(code=types.PARSE_ERROR, message=f"the line is not JSON: {str(exc)[:100]}")
+        return types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    try:
+        types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValueError:
+        named = value.get("id") if isinstance(value, dict) else None
+        known = named if isinstance(named, str | int) and not isinstance(named, bool) else None
+        error = types.ErrorData(code=types.INVALID_REQUEST, message="the line is no single message of JSON-RPC 2.0")
+        return types.JSONRPCError(jsonrpc="2.0", id=known, error=error)
+    return None
+
+
 class Lines:
-    """Standard input as an asynchronous series of lines.
+    """Standard input as an asynchronous series of messages; a line that is none is answered with `refuse`.
 
     From now on descriptor 0 is empty, so that no child can take what is meant for us.
     """
 
     def __init__(self) -> None:
+        self.refuse: Callable[[types.JSONRPCError], Awaitable[None]] | None = None
         self._loop = asyncio.get_running_loop()
         self._read: asyncio.Queue[str | None] = asyncio.Queue(16)
         self._wire = os.dup(0)
@@ -60,10 +89,12 @@ class Lines:
         return self
 
     async def __anext__(self) -> str:
-        line = await self._read.get()
-        if line is None:
-            raise StopAsyncIteration
-        return line
+        while (line := await self._read.get()) is not None:
+            fault = find_fault(line) if line.strip() else None
+            if fault is None or self.refuse is None:
+                return line
+            await self.refuse(fault)
+        raise StopAsyncIteration
 
     def _feed(self) -> None:
         try:
@@ -149,6 +180,7 @@ def serve_stdio(offer: ServedTools) -> int:
 async def _serve(service: ToolService) -> int:
     import anyio
     from mcp.server.stdio import stdio_server
+    from mcp.shared.message import SessionMessage
 
     server = service.make_server()
     orphaned = anyio.Event()
@@ -157,7 +189,9 @@ async def _serve(service: ToolService) -> int:
         group.start_soon(_leave_on_signal, service)
         group.start_soon(_leave_when, orphaned, service)
         try:
-            async with stdio_server(stdin=Lines()) as (reading, writing):  # type: ignore[arg-type]
+            lines = Lines()
+            async with stdio_server(stdin=lines) as (reading, writing):  # type: ignore[arg-type]
+                lines.refuse = lambda fault: writing.send(SessionMessage(fault))
                 await server.run(reading, writing, server.create_initialization_options())
         except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             say("the client has gone")
