@@ -234,3 +234,21 @@ def test_only_what_a_session_used_is_reinforced(
     kb.sessions.end("s", outcome="success")
     found = kb.show(learned.id).metadata["reinforcement_count"]
     assert found == (count if has_changed else 0)
+
+
+@pytest.mark.parametrize("has_changed", [True, False])
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_fact_that_an_outcome_names_as_used_is_reinforced(
+    is_shown: bool, has_changed: bool, folder: Path, open_kb: Open
+) -> None:
+    kb = open_kb(folder)
+    named, other = kb.learn("Invoices are sent by the treasurer."), kb.learn("Receipts are kept by the janitor.")
+    kb.sessions.start("s", agent="coder")
+    kb.sessions.append(edit("e", "a.py") if has_changed else [Event(role="user", content="Look.")], session="s")
+    question = "who sends invoices and keeps receipts" if is_shown else "janitor"
+    kb.context(question, agent="coder", task_id="t1", session="s")
+    kb.outcome("coder", "t1", "success", used=[named.id], session="s")
+    for _ in range(2):
+        kb.sessions.end("s", outcome="success")
+    counts = [kb.show(one.id).metadata["reinforcement_count"] for one in (named, other)]
+    assert counts == [int(has_changed), 0]

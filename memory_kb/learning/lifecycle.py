@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -239,7 +239,7 @@ class Lifecycle:
     def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Count what a session used of what it was shown, once for each entry.
 
-        An entry was used that an agent named as helpful, or of whose longer words a third occur in
+        An entry was used that an outcome named as used or an agent as helpful, or of whose longer words a third occur in
         what the session did; nothing counts if the session changed no file and made no commit. With
         `reinforcement.counts: shown` everything that was shown counts, and without a session what was
         shown outside any, once a day for each entry. What is counted is not counted again.
@@ -247,13 +247,18 @@ class Lifecycle:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
+        from memory_kb.learning.outcomes import find_used
         from memory_kb.learning.reinforcement import find_due, plan_reinforcements
         from memory_kb.store.events import format_time
-        from memory_kb.store.logs import RetrievalLog
+        from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog
 
-        log, now = RetrievalLog(self._vault.machine / "log"), self._vault.clock()
+        logs, now = self._vault.machine / "log", self._vault.clock()
+        log = RetrievalLog(logs)
         with self._writer.lock():
-            due = self._choose_due(find_due(log.read(session), log.credits(session), session), session)
+            shown = list(log.read(session))
+            used = find_used(OutcomeLog(logs).read_all(), shown, session) if session else ()
+            named = Retrieval(format_time(now), "outcome", used, session=session)
+            due = self._choose_due(find_due([*shown, named], log.credits(session), session), session, used)
             planned = plan_reinforcements(due, self._store.all(), now) if due else None
             counted = [credit for credit in planned.credits if credit.counts] if planned else []
             if counted and not dry_run:
@@ -273,8 +278,8 @@ class Lifecycle:
                 log.credit(format_time(now), (one._replace(is_done=True) for one in kept))
         return report
 
-    def _choose_due(self, due: tuple[Due, ...], session: str | None) -> tuple[Due, ...]:
-        """Return what counts of what was shown, as the settings have it."""
+    def _choose_due(self, due: tuple[Due, ...], session: str | None, used: Collection[str]) -> tuple[Due, ...]:
+        """Return what counts of what was shown or named as used, as the settings have it."""
         from memory_kb.learning.outcomes import MARK, find_marks, resolve_marks
         from memory_kb.learning.reinforcement import keep_used, words_of_work
         from memory_kb.store.session_log import SessionFiles
@@ -288,8 +293,8 @@ class Lifecycle:
             return ()
         shown = [entry_id for one in due for entry_id in one.ids]
         marks = resolve_marks(find_marks(files.read(session, containing=MARK.encode())), shown)
-        named = [name for name, word in marks.items() if word == "success"]
-        return keep_used(due, self._store.all(), words_of_work(files.read(session)), named)
+        helpful = [name for name, word in marks.items() if word == "success"]
+        return keep_used(due, self._store.all(), words_of_work(files.read(session)), {*used, *helpful})
 
     def promote(self, *, dry_run: bool = False) -> RunReport:
         """Copy to the project what three jobs learned, and to the home what a judge calls general.

@@ -631,6 +631,12 @@ def _make_showing(
     )
 
 
+def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: str) -> tuple[str, ...]:
+    """Return the entries that outcomes of a session name as used; `shown` is what was shown there."""
+    about = (one for one in outcomes if one.session == session or any(_is_about(one, each) for each in shown))
+    return tuple(dict.fromkeys(name for one in about for name in one.used))
+
+
 def _is_about(outcome: Outcome, shown: Retrieval) -> bool:
     """Tell whether an outcome is of the task that something was shown for, or of the session that hooks showed it in."""
     if shown.is_hooked:
@@ -710,6 +716,8 @@ class Outcomes:
         Where nothing was shown for the task by name, it is what hooks showed in its session: the
         one that is named here or by `MEMORY_KB_SESSION`, else the one of this agent that runs, or
         ran last. There each entry is credited once for the session.
+
+        Entries of any kind that are named in `used` are reinforced when the session ends.
 
         Args:
             agent: who did it, as it was named when it was shown something.
@@ -809,7 +817,7 @@ class Outcomes:
         plan = plan_outcome(memories, wanted, account, today, reason)
         run = self._write_credits(
             plan,
-            self._begin(showing, word, session),
+            replace(self._begin(showing, word, session), used=tuple(account.used)),
             lambda held: plan_outcome(held, wanted, account, today, reason),
             dry_run=dry_run,
         )
@@ -817,7 +825,7 @@ class Outcomes:
         credits_ = tuple(one for one in plan.credits if one.id not in left)
         notice = (
             ""
-            if plan.credits
+            if plan.credits or account.used
             else "All of it was credited before."
             if known
             else "None of what was shown is a rule, pitfall or skill in use."
@@ -945,11 +953,13 @@ class Outcomes:
         from memory_kb.model import RunReport
         from memory_kb.store.logs import OutcomeLog
 
+        log, begun = OutcomeLog(self._vault.machine / "log"), replace(about, marks=plan.marks)
         if not plan.marks:
+            if about.used and not dry_run:
+                log.append(replace(begun, is_done=True))
             return RunReport(None, "outcome")
         if dry_run:
             return self._writer.run("outcome", plan.changes, dry_run=True)
-        log, begun = OutcomeLog(self._vault.machine / "log"), replace(about, marks=plan.marks)
         log.append(begun)
         run, left = None, set[str | None](plan.marks)
         try:

@@ -332,6 +332,7 @@ class Outcome:
     Attributes:
         marks: entry -> its credit.
         run: the run that wrote the notes; None where there was nothing to write.
+        used: the entries that were named as used, of any kind.
     """
 
     ts: str
@@ -342,6 +343,7 @@ class Outcome:
     session: str | None = None
     run: str | None = None
     is_done: bool = False
+    used: tuple[str, ...] = ()
 
 
 class OutcomeLog:
@@ -361,6 +363,7 @@ class OutcomeLog:
         }
         line = {name: text and redact(text).text for name, text in line.items()}
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
+        line |= {"used": list(outcome.used)} if outcome.used else {}
         make_folder(self.file.parent)
         append(self.file, [line], force=True)
 
@@ -386,6 +389,7 @@ class OutcomeLog:
             session, run = (
                 value if isinstance(value, str) else None for value in (line.get("session"), line.get("run"))
             )
+            used = line.get("used")
             yield Outcome(
                 str(line.get("ts")),
                 agent,
@@ -395,6 +399,7 @@ class OutcomeLog:
                 session,
                 run,
                 is_done=line.get("done") is True,
+                used=tuple(map(str, used)) if isinstance(used, list) else (),
             )
 
 
