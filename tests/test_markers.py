@@ -252,3 +252,26 @@ def test_a_fact_that_an_outcome_names_as_used_is_reinforced(
         kb.sessions.end("s", outcome="success")
     counts = [kb.show(one.id).metadata["reinforcement_count"] for one in (named, other)]
     assert counts == [int(has_changed), 0]
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        (("From now on, run the migrations before the suite.", "From now on, run all migrations before the suite."), 1),
+        (("I decided to run the migrations before the suite.",) * 2, 0),
+    ],
+    ids=["stated", "said by the agent"],
+)
+def test_without_a_model_a_pattern_comes_of_what_was_stated_in_two_episodes(
+    said: tuple[str, str], count: int, folder: Path, open_kb: Open
+) -> None:
+    kb = open_kb(folder)
+    counts = []
+    for session, text in zip("ab", said, strict=True):
+        role = "user" if count else "assistant"
+        events = [Event(role="user", content="Set up the shop."), Event(role=role, content=text), *edit("e", "a.py")]
+        kb.sessions.append(events, session=session)
+        kb.sessions.end(session, outcome="success")
+        kb.consolidate()
+        counts.append(sum("migrations" in (kb.show(one.id).text or "") for one in kb.list(kind="rule")))
+    assert counts == [0, count]

@@ -825,9 +825,11 @@ class Outcomes:
         credits_ = tuple(one for one in plan.credits if one.id not in left)
         notice = (
             ""
-            if plan.credits or account.used
+            if plan.credits
             else "All of it was credited before."
             if known
+            else "None of it is a rule, pitfall or skill; what was used counts when the session ends."
+            if account.used
             else "None of what was shown is a rule, pitfall or skill in use."
         )
         return OutcomeReport(agent, task, word, credits_, tuple(one for one in asked if one in known), notice, run)
