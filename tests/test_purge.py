@@ -59,7 +59,7 @@ def fill(folder: Path, run: Run, **learned: str) -> str:
     run("session", "start", "s", "--vault", folder)
     lines = "\n".join(map(json.dumps, (said, called, {"role": "user", "content": "Nothing of it."})))
     assert run("session", "append", "s", "--vault", folder, stdin=lines).returncode == 0
-    for query in (TEXT, "staging"):
+    for query in (TEXT, "staging", "walrus7781"):
         assert run("search", query, "--vault", folder).returncode == 0
         assert run("session", "search", query, "--vault", folder).returncode == 0
     assert run("learn", TEXT, *options, "--vault", folder).returncode == 0

@@ -22,6 +22,7 @@ from memory_kb.plainfiles import open_plain, read_plain
 from memory_kb.store.files import read_note_text
 from memory_kb.store.git_command import ask_git, find_repository
 from memory_kb.store.journal import DecisionLog, RunRecord
+from memory_kb.store.logs import dump, parse
 from memory_kb.store.plan import Change, NoteText, move, write_file
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.writer import Writer
@@ -85,7 +86,7 @@ def purge(entry: EntryView, parts: Parts, *, dry_run: bool = False) -> tuple[Run
     if reports[0].conflicts:
         raise ChangedOnDisk(reports[0].conflicts[0].path)
     held = tuple(_ask_repositories(parts, entry, note.text[found.body.start : found.body.end] if erasure else ""))
-    files = list(_clean_machines(parts, text, dry_run=dry_run))
+    files = list(_clean_machines(parts, text, entry.id, dry_run=dry_run))
     runs = _drop_runs(parts.writer.journal, text, entry.id, dry_run=dry_run)
     if not dry_run:
         parts.drop_vectors(text.is_in)
@@ -214,7 +215,7 @@ def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_i
 # -- machine folders ----------------------------------------------------------------------------
 
 
-def _clean_machines(parts: Parts, text: PurgedText, *, dry_run: bool) -> Iterator[str]:
+def _clean_machines(parts: Parts, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
     """Take the text out of all machine folders, those that were set aside too; yield the files that change."""
     beside = (parts.vault.memory or parts.vault.folder, parts.vault.home)
     places = {place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir()} | {
@@ -230,11 +231,11 @@ def _clean_machines(parts: Parts, text: PurgedText, *, dry_run: bool) -> Iterato
         for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
             is_live = file == parts.writer.journal.file or (is_ours and file.name in _LIVE and file.parent == place)
             is_derived = file.relative_to(place).parts[0] in _DERIVED
-            if not is_live and not is_derived and _clean_file(file, text, place, dry_run=dry_run):
+            if not is_live and not is_derived and _clean_file(file, text, entry_id, place, dry_run=dry_run):
                 yield str(file)
 
 
-def _clean_file(file: Path, text: PurgedText, machine: Path, *, dry_run: bool) -> bool:
+def _clean_file(file: Path, text: PurgedText, entry_id: str, machine: Path, *, dry_run: bool) -> bool:
     """Take the text out of one file of a machine folder; tell whether it was there."""
     if any(file.name.startswith(name) for name in _DATABASES):
         # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
@@ -250,10 +251,19 @@ def _clean_file(file: Path, text: PurgedText, machine: Path, *, dry_run: bool) -
         if not dry_run and file.parent == machine / "sessions" and file.suffix == ".jsonl":
             stack.enter_context(SessionFiles(machine).writing(file.stem))
         with read_plain(file) as stream:
-            is_there = any(text.cut_from_line(line) != line for line in stream)
+            is_there = any(_cut_line(line, text, entry_id) != line for line in stream)
         if is_there and not dry_run:
-            _rewrite(file, text)
+            _rewrite(file, text, entry_id)
         return is_there
+
+
+def _cut_line(line: bytes, text: PurgedText, entry_id: str) -> bytes:
+    """Return a line of a log without the text, and without a query that found the entry: it has words of the text."""
+    if b'"query"' in line and entry_id.encode() in line:
+        found = parse(line) or {}
+        if "query" in found and isinstance(found.get("ids"), list) and entry_id in found["ids"]:
+            line = dump({name: value for name, value in found.items() if name != "query"})
+    return text.cut_from_line(line)
 
 
 def _delete(file: Path, *, dry_run: bool) -> bool:
@@ -262,12 +272,12 @@ def _delete(file: Path, *, dry_run: bool) -> bool:
     return True
 
 
-def _rewrite(file: Path, text: PurgedText) -> None:
+def _rewrite(file: Path, text: PurgedText, entry_id: str) -> None:
     """Write a file anew line by line, complete or not at all."""
     part = file.with_name(f"{file.name}.tmp")
     descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     with os.fdopen(descriptor, "wb") as stream, read_plain(file) as old:
-        stream.writelines(map(text.cut_from_line, old))
+        stream.writelines(_cut_line(line, text, entry_id) for line in old)
         stream.flush()
         os.fsync(descriptor)
     os.replace(part, file)
