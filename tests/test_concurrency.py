@@ -256,6 +256,22 @@ def test_a_search_answers_while_another_process_indexes(vault: Vault, open_kb: O
     assert len(kb.search("zebra", limit=50).hits) == 3
 
 
+def test_who_writes_takes_the_index_as_it_is_while_another_process_indexes(
+    vault: Vault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_kb.index.vault_index._LEAST_PATIENCE", 30.0)
+    folder = vault(notes(20))
+    kb = open_kb(folder)
+    kb.sync()
+    (folder / "memory/learnings/new.md").write_text("A zebra arrives.\n")
+    began = time.monotonic()
+    with hold_lock(kb.vault.machine / "index.lock", 1):
+        assert len(kb.capture("Remember that Anna owns the billing module.").kept) == 1
+        assert kb.stage.set("implementation").run is not None
+    assert time.monotonic() - began < 20
+    assert kb.search("billing", limit=50).hits[0].text.startswith("Anna owns")
+
+
 def test_a_held_lock_is_reported_after_the_wait(tmp_path: Path) -> None:
     waited: list[str] = []
     with (

@@ -171,6 +171,19 @@ class VaultIndex:
 
         return self.use(read)
 
+    def read_unless_busy(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Read from the index after looking for changed files; while another process is indexing, from what it holds.
+
+        For whoever is about to write, and holds up all others who write.
+        """
+
+        def read(index: SqliteIndex) -> _T:
+            self.refresh(waits=False)
+            with index.snapshot():
+                return work(index)
+
+        return self.use(read)
+
     def filters(self, **words: Unpack[FilterWords]) -> Filters:
         """Return filters from the words of a caller, the file among them as a path within the project.
 
@@ -255,10 +268,12 @@ class VaultIndex:
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
-    def refresh(self, progress: Progress | None = None, regions: tuple[Region, ...] | None = None) -> Refreshed:
+    def refresh(
+        self, progress: Progress | None = None, regions: tuple[Region, ...] | None = None, *, waits: bool = True
+    ) -> Refreshed:
         """Bring the index up to date before reading from it, in some regions or everywhere.
 
-        It waits long for nobody.
+        It waits long for nobody; without `waits` only for a first index that holds nothing yet.
         """
         index = self.index
         is_new = self._is_new(index)
@@ -271,8 +286,13 @@ class VaultIndex:
             return Refreshed(0, _tell_unlisted(problems))
         try:
             with self._limited(progress) as limited:
-                report = self._sync_first(limited) if is_new else self._sync_soon(limited, reach)
+                if not waits and index.generation:
+                    report = self._sync(0, reach, progress=limited)
+                else:
+                    report = self._sync_first(limited) if is_new else self._sync_soon(limited, reach)
         except VaultBusy:
+            if not waits:
+                return Refreshed()
             return self._behind(index, "another process is indexing")
         except _OutOfTime:
             return self._behind(index, "there was no time to index everything")

@@ -125,6 +125,9 @@ class EntryStore:
         """Return the entries that pass the filters as they stand now, in path order."""
         return self._index.read(lambda index: self.cache.read(index, filters).memories)
 
+    def _read_all(self, index: SqliteIndex) -> tuple[Memory, ...]:
+        return self.cache.read(index, EVERYTHING).memories
+
     def planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
         """Hold the vault's lock from reading to writing, so that two at once count both."""
         return nullcontext() if dry_run else self._writer.lock()
@@ -149,7 +152,8 @@ class EntryStore:
             return self._writer.run(verb, plan if plan is not None else planner(self.all()), dry_run=True)
         with self._writer.lock():
             self._writer.recover()
-            return self._writer.run(verb, plan if plan is not None else planner(self.all()), replan=replan)
+            made = plan if plan is not None else planner(self._index.read_unless_busy(self._read_all))
+            return self._writer.run(verb, made, replan=replan)
 
     def take_in(
         self,
@@ -177,7 +181,7 @@ class EntryStore:
             # What a killed run was about to make counts as made: it is completed first.
             self._writer.recover()
         was_made = (lambda _: False) if again else self.was_made
-        intake = self._index.read(
+        intake = self._index.read_unless_busy(
             lambda index: plan_intake(
                 offers, index, self._vault.folder_of, self._vault.clock(), was_made, gate or open_gate
             )
