@@ -147,7 +147,8 @@ class Parts(NamedTuple):
 class Hit:
     """One answer to a search.
 
-    `path` is relative to the vault, `line` and `end_line` count from 1.
+    `path` is relative to the vault, `line` and `end_line` count from 1. `copies` are the further
+    places, as `path:line`, that say the same under the same title.
     """
 
     rank: int
@@ -164,6 +165,7 @@ class Hit:
     parts: Parts
     text: str
     explanation: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 class Freshness(NamedTuple):

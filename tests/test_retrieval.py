@@ -236,16 +236,19 @@ def test_a_budget_of_characters_ends_the_list_at_the_first_hit_that_does_not_fit
     assert herd.search("zebra", limit=20, max_chars=0, sync=False).hits == hits
 
 
-def test_an_exact_repetition_moves_back_but_is_not_lost(vault: Vault, open_kb: Open) -> None:
+def test_an_exact_repetition_is_shown_once_with_both_places(vault: Vault, open_kb: Open) -> None:
     twin = "The zebra crossed the river at noon."
     files = {f"memory/learnings/{name}.md": entry(twin, id=name, importance=0.9) for name in ("a", "b")}
     files["memory/learnings/c.md"] = entry("Our zebra policy: feed at dawn, never at dusk.", id="c", importance=0.8)
     files["memory/learnings/d.md"] = entry(
         "Someone else saw one zebra far away, long ago, in some other land.", id="d", importance=0.1
     )
-    shown = ids(open_kb(vault(files)), "zebra")
-    assert shown[:2] == ["a", "c"]
-    assert sorted(shown) == ["a", "b", "c", "d"]
+    first, *others = open_kb(vault(files)).search("zebra").hits
+    assert [hit.id for hit in others] == ["c", "d"]
+    assert {first.path, *(copy.rpartition(":")[0] for copy in first.copies)} == {
+        "memory/learnings/a.md",
+        "memory/learnings/b.md",
+    }
 
 
 # -- any question ---------------------------------------------------------------------------

@@ -94,17 +94,33 @@ def style(text: str, **how: Any) -> str:
 
 def print_hit(hit: Hit, words: Sequence[str]) -> None:
     """Print one hit of a search: what and where it is, and the part that fits."""
-    lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
     click.echo(
         f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}"
     )
     click.echo(
-        f"    {style(f'{one_line(hit.path)}:{lines}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}"
+        f"    {style(f'{one_line(hit.path)}:{_lines_of(hit)}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}"
     )
+    _print_text(hit, words)
+
+
+def print_further_hit(hit: Hit, words: Sequence[str]) -> None:
+    """Print another hit in the note whose first one stands above it."""
+    rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
+    click.echo(f"    {rank} {style(f'lines {_lines_of(hit)}', fg='green')}  {score}")
+    _print_text(hit, words)
+
+
+def _lines_of(hit: Hit) -> str:
+    return f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
+
+
+def _print_text(hit: Hit, words: Sequence[str]) -> None:
     snippet = make_snippet(hit.text, words)
     if snippet:
         click.echo(f"    {highlight(clean(snippet), words)}")
+    if hit.copies:
+        click.echo(style(f"    also in {', '.join(map(one_line, hit.copies))}", dim=True))
     for line in hit.explanation:
         click.echo(style(f"      {line}", dim=True))
 

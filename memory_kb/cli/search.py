@@ -16,6 +16,7 @@ from memory_kb.cli.output import (
     clean,
     one_line,
     print_entry_line,
+    print_further_hit,
     print_hit,
     print_json,
     print_table,
@@ -23,7 +24,7 @@ from memory_kb.cli.output import (
     style,
 )
 from memory_kb.errors import UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES, SearchResult
+from memory_kb.model import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES, Hit, SearchResult
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Context
@@ -160,8 +161,9 @@ def search_as_json(result: SearchResult) -> dict[str, Any]:
     """Return a search result in the form that `--json` promises."""
     hits = [dataclasses.asdict(hit) | {"parts": hit.parts._asdict()} for hit in result.hits]
     for hit in hits:
-        if not hit["explanation"]:
-            del hit["explanation"]
+        for name in ("explanation", "copies"):
+            if not hit[name]:
+                del hit[name]
     return dataclasses.asdict(result) | {"hits": hits, "freshness": result.freshness._asdict()}
 
 
@@ -171,8 +173,13 @@ def _print_result(result: SearchResult) -> None:
     words = [word.strip('"') for word in parse_words(result.query).terms]
     for reason in result.degraded:
         say(f"note: {reason}")
+    notes: dict[tuple[str, str], list[Hit]] = {}
     for hit in result.hits:
-        print_hit(hit, words)
+        notes.setdefault((hit.path, hit.title), []).append(hit)
+    for first, *others in notes.values():
+        print_hit(first, words)
+        for hit in others:
+            print_further_hit(hit, words)
     if not result.hits:
         say("Nothing found. Try other words, or `memory-kb status` to see what is indexed.")
 

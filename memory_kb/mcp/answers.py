@@ -77,7 +77,10 @@ def tell_search(result: SearchResult, asked: str) -> ToolAnswer:
 
 def _hit_values(hit: Hit) -> dict[str, Any]:
     names = ("rank", "id", "title", "kind", "type", "scope", "status", "path", "line", "score")
-    return {name: getattr(hit, name) for name in names} | {"score": round(hit.score, 4)}
+    return {name: getattr(hit, name) for name in names} | {
+        "score": round(hit.score, 4),
+        **({"copies": list(hit.copies)} if hit.copies else {}),
+    }
 
 
 def _tell_hit(hit: Hit) -> str:

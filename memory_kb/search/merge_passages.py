@@ -1,4 +1,4 @@
-"""TODO."""
+"""Join neighbouring passages, and show what is the same in several places once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _END = -1
 
 
 class Group(NamedTuple):
-    """Neighbouring passages as one text, and the score of the best of them."""
+    """Neighbouring passages as one text, and the score of the best of them.
+
+    `copies` are the places of other entries with the same title and text.
+    """
 
     best: Scored
     chunk: StoredChunk
@@ -32,6 +35,7 @@ class Group(NamedTuple):
     line: int
     end_line: int
     size: int = 1
+    copies: tuple[str, ...] = ()
 
 
 def make_group(scored: Scored, chunk: StoredChunk) -> Group:
@@ -70,6 +74,19 @@ def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Grou
         if is_last:
             place_of[key, _END] = place
     return groups
+
+
+def unite_copies(groups: Sequence[Group]) -> list[Group]:
+    """Return groups without those that another, better one says the same as; it names their places."""
+    united: dict[tuple[object, ...], Group] = {}
+    for group in groups:
+        chunk = group.chunk
+        same = chunk.title, chunk.kind, chunk.scope, chunk.status, bool(group.best.candidate.is_superseded), group.text
+        if first := united.get(same):
+            united[same] = first._replace(copies=(*first.copies, f"{chunk.source}:{group.line}"))
+        else:
+            united[same] = group
+    return list(united.values())
 
 
 def _join(one: Group, other: Group, chunks: Mapping[int, StoredChunk]) -> Group:

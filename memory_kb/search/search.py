@@ -10,7 +10,7 @@ from memory_kb.index.port import Index, Question, StoredChunk
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
 from memory_kb.search.diversity import FREE, Place, mmr_order, one_of_each, thin
-from memory_kb.search.merge_passages import Group, fold, make_group
+from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies
 from memory_kb.search.passages import Passage, find_passages
 from memory_kb.search.scoring import (
     PASSAGE_WEIGHT,
@@ -106,7 +106,7 @@ class Trace(NamedTuple):
     """What every step of a search came to, in the order of the steps.
 
     `scored` are all candidates, `kept` those that no more specific scope says again, `places` the
-    kept ones folded into groups as they compete, and `ordered` the groups after the reranking.
+    kept ones folded into groups, each text once, as they compete, and `ordered` the groups after the reranking.
     """
 
     found: Found
@@ -132,7 +132,8 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
-    places = thin(fold(kept, chunks))
+    groups = fold(kept, chunks)
+    places = thin(groups if request.by_entry else unite_copies(groups))
     limit = len(places) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
     return Trace(found, texts, by_passage, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
@@ -246,6 +247,7 @@ def _make_hit(
         )
         if request.explain
         else (),
+        copies=group.copies,
     )
 
 

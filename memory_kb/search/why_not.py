@@ -19,7 +19,7 @@ from memory_kb.settings import Ranking
 class Absence(NamedTuple):
     """Where a search lost an entry, in one word and in a sentence.
 
-    `step` is hidden, filtered, phrase, excluded, no-shared-term, outside-pool, shadowed, decayed,
+    `step` is hidden, filtered, phrase, excluded, no-shared-term, outside-pool, shadowed, copy, decayed,
     scope, score, variety or budget; found means that it was not lost. `score` is what it had
     at that step and `needed` what it would have needed, both on the scale of that step.
     """
@@ -146,7 +146,9 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
         f"relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({best.candidate.scope})",
         explain_prominence(best),
     )
-    place = next(number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys)
+    place = next((number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys), None)
+    if place is None:
+        return Absence("copy", _explain_copy(case, trace), None, best.score, None, details)
     ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
     rank = next(rank for rank, group in enumerate(ordered, 1) if group.chunk.key in keys)
     shown = count_fitting(ordered[:limit], case.request.max_chars)
@@ -162,6 +164,15 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
     step, cause = _find_cause(best, needed, case.ranking)
     reason = f"it is at place {place} by its score, and {limit} are shown{cause}"
     return Absence(step, reason, rank, best.score, needed, details)
+
+
+def _explain_copy(case: Case, trace: Trace) -> str:
+    """Name the hit that stands for an entry with the same title and text."""
+    own = f"{case.entry.source}:"
+    groups = (place.group for place in trace.places)
+    first = next((group for group in groups if any(copy.startswith(own) for copy in group.copies)), None)
+    shown = f" as {first.chunk.source}:{first.line}, which names it among its copies" if first else ""
+    return f"the same title and text are shown once{shown}"
 
 
 def _find_cause(item: Scored, needed: float, ranking: Ranking) -> tuple[str, str]:
