@@ -45,7 +45,10 @@ def test_a_context_may_give_a_copy_whose_twin_is_superseded(vault: Vault, open_k
 
 
 def test_the_hits_of_a_note_stand_together_in_the_terminal(vault: Vault, run: Run) -> None:
-    parts = "\n\n".join(f"## Part {number}\n\n{' '.join(f'The wombats sleep {number} and {n}.' for n in range(60))}" for number in range(3))
+    parts = "\n\n".join(
+        f"## Part {number}\n\n{' '.join(f'The wombats sleep {number} and {n}.' for n in range(60))}"
+        for number in range(3)
+    )
     folder = vault({"memory/long.md": f"# Long\n\n{parts}\n", "memory/short.md": "# Short\n\nSome wombats.\n"})
     flat = json.loads(run("--vault", folder, "search", "wombats", "--json").stdout)["hits"]
     assert len([hit for hit in flat if hit["path"] == "memory/long.md"]) > 1

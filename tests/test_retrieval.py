@@ -10,7 +10,7 @@ import pytest
 from conftest import NOW, Files, write_files
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support import days_ago, entry, found, ids
+from support import days_ago, entry, found
 
 from memory_kb import KnowledgeBase
 

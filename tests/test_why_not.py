@@ -123,7 +123,9 @@ def test_the_factor_that_kept_it_down(
 
 def test_near_repetitions_are_told_apart_from_low_scores(vault: MakeVault, open_kb: Open) -> None:
     twins = {
-        f"memory/learnings/t{number}.md": entry(f"Otters swim in the green river at dawn with {number} friends.", id=f"t{number}")
+        f"memory/learnings/t{number}.md": entry(
+            f"Otters swim in the green river at dawn with {number} friends.", id=f"t{number}"
+        )
         for number in range(4)
     }
     other = {

@@ -24,7 +24,17 @@ from memory_kb.cli.output import (
     style,
 )
 from memory_kb.errors import UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES, Hit, SearchResult
+from memory_kb.model import (
+    KIND_ALIASES,
+    KINDS,
+    LEARNING_TYPES,
+    SCOPE_ALIASES,
+    SCOPES,
+    STATUSES,
+    TYPES,
+    Hit,
+    SearchResult,
+)
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Context
