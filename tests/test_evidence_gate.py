@@ -13,7 +13,7 @@ from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import Kept
-from memory_kb.learning.review_gate import Evidence, Near, find_nearest, judge_rule, keywords
+from memory_kb.learning.review_gate import Near, SessionCounts, find_nearest, judge_rule, keywords
 from memory_kb.model import Location
 from memory_kb.store.events import Event
 from memory_kb.store.plan import Memory
@@ -40,7 +40,7 @@ RULE = "Run the database migrations before the tests."
     ],
 )
 def test_the_gate(successes: int, failures: int, decision: str) -> None:
-    verdict = judge_rule(RULE, Evidence(successes, failures))
+    verdict = judge_rule(RULE, SessionCounts(successes, failures))
     assert verdict.decision == decision
     assert verdict.confidence == (0.4 if decision == "draft" else None)
 
@@ -49,13 +49,13 @@ def test_the_gate(successes: int, failures: int, decision: str) -> None:
     ("text", "decision"), [("x" * 14, "reject"), (" x " + "y" * 10 + "  z ", "reject"), ("x" * 15, "draft")]
 )
 def test_a_rule_that_is_too_short(text: str, decision: str) -> None:
-    assert judge_rule(text, Evidence()).decision == decision
+    assert judge_rule(text, SessionCounts()).decision == decision
 
 
 @pytest.mark.parametrize(("similarity", "decision"), [(0.85, "helpful"), (0.84, "accept")])
 def test_a_rule_that_is_there_already_is_marked_helpful(similarity: float, decision: str) -> None:
     rule = Memory("r1", "a.md", "", Location(), "T", RULE, kind="rule")
-    verdict = judge_rule(RULE, Evidence(5, 0), Near(rule, similarity))
+    verdict = judge_rule(RULE, SessionCounts(5, 0), Near(rule, similarity))
     assert (verdict.decision, verdict.existing) == (decision, rule if decision == "helpful" else None)
 
 
@@ -85,12 +85,14 @@ def test_sessions_speak_for_a_rule_or_against_it(folder: Path, open_kb: Open) ->
         if number != 5:
             kb.sessions.end(session, outcome="success" if number < 4 else "failure", only_close=True)
     assert keywords(RULE) == ("migrations", "database", "tests")
-    assert kb.evidence.session_evidence("Migrations of the database come before integration tests.") == Evidence(4, 1)
+    assert kb.evidence.session_evidence("Migrations of the database come before integration tests.") == SessionCounts(
+        4, 1
+    )
     assert kb.evidence.session_evidence(
         "Migrations of the database come before integration tests.", without=["s0"]
-    ) == Evidence(3, 1)
-    assert kb.evidence.session_evidence("Wombats wander widely westwards.") == Evidence(0, 0)
-    assert kb.evidence.session_evidence("?!") == Evidence(0, 0)
+    ) == SessionCounts(3, 1)
+    assert kb.evidence.session_evidence("Wombats wander widely westwards.") == SessionCounts(0, 0)
+    assert kb.evidence.session_evidence("?!") == SessionCounts(0, 0)
 
 
 def log_sessions(kb: KnowledgeBase, said: str, *outcomes: str) -> None:

@@ -22,7 +22,7 @@ from extracting import (
 )
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction import Dropped
+from memory_kb.learning.extraction import DropCount
 from memory_kb.learning.prompt import Question, names_of, show_sources, sift
 from memory_kb.learning.scopes import SCOPES, choose_scopes
 from memory_kb.model import Location
@@ -232,7 +232,7 @@ def test_a_norm_that_was_turned_down_is_not_proposed_again(open_with: Open, fake
     report = kb.extract("s1", scopes=["session"], again=True)
     assert "- What session shows" in prompts(fake)[-2]
     assert "wombats" in prompts(fake)[-2]
-    assert report.scopes[0].dropped == (Dropped("known already", 1),)
+    assert report.scopes[0].dropped == (DropCount("known already", 1),)
     assert all(kept.action != "created" for kept in report.scopes[0].kept)
     assert [one.status for one in extracted(kb)] == ["rejected"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memory_kb.agents.payloads import HookCall
     from memory_kb.context.service import Contexts
     from memory_kb.context.session_start import Given
-    from memory_kb.learning.citations import Standing
+    from memory_kb.learning.citations import ClaimState
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
     from memory_kb.store.plan import Memory
@@ -219,7 +219,7 @@ class Hooks:
                 Retrieval(time_now, verb, given.ids, query, session, agent.name, injected=True)
             )
 
-    def _assess(self, memory: Memory) -> Standing:
+    def _assess(self, memory: Memory) -> ClaimState:
         from memory_kb.learning.citations import assess
         from memory_kb.store.project import ProjectFiles
 

@@ -9,13 +9,13 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.context.framing import as_line
-from memory_kb.learning.citations import Standing, has_claim, say_mark
+from memory_kb.learning.citations import ClaimState, has_claim, say_mark
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
 
-Assess = Callable[[Memory], Standing]
+Assess = Callable[[Memory], ClaimState]
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500

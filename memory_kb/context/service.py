@@ -13,7 +13,7 @@ from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.context.gather import Found, Material
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.citations import Standing, has_claim, say_mark
+from memory_kb.learning.citations import ClaimState, has_claim, say_mark
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
@@ -366,7 +366,7 @@ def _complain(institutional: Section, layers: Layers, settings: ContextSettings)
 _ROUNDS = 3
 _MARK_LENGTH = 300
 
-Standings = dict[tuple[str, str], Standing]
+Standings = dict[tuple[str, str], ClaimState]
 
 
 def build_fresh_context(
@@ -374,7 +374,7 @@ def build_fresh_context(
     labels: Sequence[str],
     today: date,
     settings: ContextSettings,
-    assess: Callable[[Memory], Standing],
+    assess: Callable[[Memory], ClaimState],
     count: TokenCounter = count_tokens,
 ) -> Context:
     """Fill the sections of a context, without entries whose ground is gone, and mark those whose has changed.
@@ -415,7 +415,7 @@ def _key(memory: Memory) -> tuple[str, str]:
     return memory.path, memory.id
 
 
-def _matters(standing: Standing) -> bool:
+def _matters(standing: ClaimState) -> bool:
     return standing.is_void or bool(say_mark(standing))
 
 
@@ -587,11 +587,11 @@ class Contexts:
             return (f"{path} was left as it is: {exc}",)
         return tuple(f"{path} was left as it is: {conflict.message}" for conflict in run.conflicts)
 
-    def _make_assessor(self, today: date) -> Callable[[Memory], Standing]:
+    def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:
         """Return what tells how an entry stands; the project is looked at when the first one asks."""
         project = functools.cache(functools.partial(project_files, self._vault))
 
-        def assess_one(memory: Memory) -> Standing:
+        def assess_one(memory: Memory) -> ClaimState:
             from memory_kb.learning.citations import assess
 
             return assess(memory, project(_GIT_SECONDS), today, with_commits=False)

@@ -242,7 +242,7 @@ def suggest_references(text: str) -> Iterator[Reference]:
 _SHOWN_REFERENCE, _SHOWN_REASONS = 80, 2
 
 
-class Standing(NamedTuple):
+class ClaimState(NamedTuple):
     """How an entry stands: the worst that its citations and its `valid_until` say.
 
     Attributes:
@@ -284,14 +284,14 @@ def is_over(memory: Memory, today: date) -> bool:
     return last is not None and today > last
 
 
-def say_mark(standing: Standing) -> str:
+def say_mark(standing: ClaimState) -> str:
     """Return what stands beside an entry in a prompt; empty where it is as it was.
 
     Example:
         >>> from memory_kb.learning.citations import Citation, Reference
         >>> from memory_kb.learning.citations import Finding
         >>> finding = Finding(Citation(Reference("src/api/x.py", 10, 20)), "drifted", "src/api/x.py", reason="changed")
-        >>> say_mark(Standing("drifted", (finding,)))
+        >>> say_mark(ClaimState("drifted", (finding,)))
         '[may be stale: src/api/x.py#L10-L20 changed]'
     """
     stale = [one for one in standing.findings if one.verdict in ("drifted", "gone")]
@@ -442,7 +442,7 @@ VERDICTS = ("fresh", "moved", "drifted", "gone", "unreadable", "unrecorded")
 _WORD = re.compile(r"\w")
 
 
-class Source(Protocol):
+class CitedFile(Protocol):
     """A file as it is now; `state` is `text`, `binary`, `missing` or `unreadable`."""
 
     @property
@@ -464,7 +464,7 @@ class Source(Protocol):
 class Project(Protocol):
     """What a project's folder and its history say."""
 
-    def read(self, path: str) -> Source:
+    def read(self, path: str) -> CitedFile:
         """Return a file."""
 
     def heirs(self, path: str) -> Sequence[tuple[str, bool]]:
@@ -540,7 +540,7 @@ def record(reference: Reference, project: Project) -> Citation:
     return Citation(reference, hash_lines(lines[start - 1 : end]), project.head())
 
 
-def _hash_file(source: Source) -> str:
+def _hash_file(source: CitedFile) -> str:
     return hash_bytes(source.data) if source.state == "binary" else hash_lines(split_lines(source.text))
 
 
@@ -592,7 +592,7 @@ def _judge_commit(citation: Citation, project: Project) -> Finding:
     )
 
 
-def _judge_in(citation: Citation, source: Source) -> Finding:
+def _judge_in(citation: Citation, source: CitedFile) -> Finding:
     """Return the verdict on a citation in a file that is there."""
     reference, wanted = citation.reference, citation.hash or ""
     if reference == Reference(reference.path):
@@ -718,15 +718,15 @@ class CitedReport:
     run: RunReport
 
 
-def assess(memory: Memory, project: Project, today: date, *, with_commits: bool = True) -> Standing:
+def assess(memory: Memory, project: Project, today: date, *, with_commits: bool = True) -> ClaimState:
     """Return how an entry stands. What the home holds is about no single project and cites nothing.
 
     Commits are asked for at git, which takes time, and never make an entry void.
     """
     if is_over(memory, today):
-        return Standing("over")
+        return ClaimState("over")
     if "cites" not in memory.metadata or memory.place.scope == "global":
-        return Standing(None)
+        return ClaimState(None)
     citations, unusable = read_citations(memory)
     findings = tuple(
         judge(citation, project) for citation in citations if with_commits or not citation.reference.commit
@@ -738,9 +738,9 @@ def assess(memory: Memory, project: Project, today: date, *, with_commits: bool 
         "unrecorded",
     }
     if about_files == {"gone"}:
-        return Standing("gone", findings, unusable)
+        return ClaimState("gone", findings, unusable)
     worst = next((word for word in ("drifted", "moved", "fresh") if word in told), None)
-    return Standing("drifted" if "gone" in told else worst, findings, unusable)
+    return ClaimState("drifted" if "gone" in told else worst, findings, unusable)
 
 
 def plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
@@ -851,7 +851,7 @@ def _follow(citation: Citation, project: Project) -> Reference:
     return reference._replace(path=found.path) if found.verdict in ("moved", "drifted") else reference
 
 
-def plan_flags(memories: Iterable[Memory], standing_of: Callable[[Memory], Standing]) -> tuple[Change, ...]:
+def plan_flags(memories: Iterable[Memory], standing_of: Callable[[Memory], ClaimState]) -> tuple[Change, ...]:
     """Plan to flag the entries whose claims drifted or are gone, and to take the flag from those that are fresh again.
 
     Nothing else of them changes. What a person keeps in MEMORY.md is not rewritten.
@@ -873,7 +873,7 @@ def plan_flags(memories: Iterable[Memory], standing_of: Callable[[Memory], Stand
     return tuple(changes)
 
 
-def complain(memory: Memory, standing: Standing) -> Iterable[str]:
+def complain(memory: Memory, standing: ClaimState) -> Iterable[str]:
     """Yield what a person should mend about an entry's claims."""
     if (
         "valid_until" in memory.metadata
@@ -893,7 +893,7 @@ def complain(memory: Memory, standing: Standing) -> Iterable[str]:
             yield f"cites {reference}, which {one.reason}; `memory-kb verify {memory.id}` shows more"
 
 
-def view_claim(memory: Memory, standing: Standing, project: Project) -> ClaimView:
+def view_claim(memory: Memory, standing: ClaimState, project: Project) -> ClaimView:
     """Return an entry and its standing as they are listed."""
     findings = []
     for one in standing.findings:

@@ -30,7 +30,7 @@ from memory_kb.learning.patterns import (
     recent_episodes,
     with_stated,
 )
-from memory_kb.learning.review_gate import Evidence, judge_rule
+from memory_kb.learning.review_gate import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.model import RunReport
 from memory_kb.store.plan import Change, Memory, last_seen, plan_fields, with_words
@@ -46,7 +46,7 @@ Clusterer = Callable[[Sequence[Told]], Iterable[Sequence[Told]]]
 #: Words a pattern better, or returns None.
 Worder = Callable[[Pattern], str | None]
 #: How past sessions about the words of a rule ended, all but some of them.
-Weigher = Callable[[str, Collection[str]], Evidence]
+Weigher = Callable[[str, Collection[str]], SessionCounts]
 
 
 class Dropped(NamedTuple):
@@ -90,7 +90,7 @@ def plan_consolidation(
     *,
     was_made: Callable[[str], bool] = lambda _: False,
     word: Worder = lambda _: None,
-    weigh: Weigher = lambda *_: Evidence(),
+    weigh: Weigher = lambda *_: SessionCounts(),
     taken_in: frozenset[str] = frozenset(),
 ) -> Consolidation:
     """Plan the rules and pitfalls that the episodes of the last 30 days give.
@@ -151,7 +151,7 @@ def _settle_pattern(
     offers = [_offer_rule(pattern, text, pattern.text) for text in pattern.said]
     if any(was_made(offer.entry_id) for offer in offers):
         return Dropped(pattern.text, "it was taken away before")
-    own = Evidence(pattern.successes, pattern.failures)
+    own = SessionCounts(pattern.successes, pattern.failures)
     verdict = judge_rule(pattern.text, own.plus(weigh(pattern.text, pattern.sessions)))
     if verdict.decision == "reject":
         return Dropped(pattern.text, verdict.reason)

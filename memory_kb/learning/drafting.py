@@ -157,7 +157,7 @@ class Examination:
 ACTIONS = ("retire", "approve", "promote", "merge")
 
 
-class Standing(NamedTuple):
+class EntryUse(NamedTuple):
     """How an entry stands: what its prominence is made of, how it was used, whether its claims hold.
 
     `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
@@ -184,7 +184,7 @@ class Standing(NamedTuple):
     text: str
 
 
-class Named(NamedTuple):
+class EntryName(NamedTuple):
     """An entry by one of its names: `way` is `id`, `title`, `file` or `alias`, and `old` the alias."""
 
     path: str
@@ -225,7 +225,7 @@ class Drafting:
 
     _usage: _Usage | None = None
 
-    def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> Standing:
+    def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
         """Return how an entry stands.
 
         Raises:
@@ -242,7 +242,7 @@ class Drafting:
         age = max(0, (today - memory.seen).days) if memory.seen else 0
         usage = self._read_usage()
         has_claims = not memory.metadata.keys().isdisjoint(("cites", "valid_until"))
-        return Standing(
+        return EntryUse(
             id=memory.id,
             title=memory.title,
             kind=memory.kind,
@@ -302,7 +302,7 @@ class Drafting:
             raise UsageError("one thing is renamed at a time", "leave out --title or --file")
         found, way = self._rules.find(wanted), "file" if file else "title" if title else "id"
         return self._carry_out_whole_files(
-            lambda: self._plan_renaming(Named(found.path, found.id, way), new, {}), dry_run=dry_run
+            lambda: self._plan_renaming(EntryName(found.path, found.id, way), new, {}), dry_run=dry_run
         )
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
@@ -312,7 +312,7 @@ class Drafting:
             self._writer.recover()
             return self._writer.run("rename", plan())
 
-    def propose_renaming(self, named: Named, new: str, drafts: Drafts) -> Composition:
+    def propose_renaming(self, named: EntryName, new: str, drafts: Drafts) -> Composition:
         """Return what renaming an entry would make of the files, with the drafts in their places.
 
         Raises:
@@ -320,7 +320,7 @@ class Drafting:
         """
         return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
-    def _plan_renaming(self, named: Named, new: str, drafts: Drafts) -> Sequence[Change]:
+    def _plan_renaming(self, named: EntryName, new: str, drafts: Drafts) -> Sequence[Change]:
         from memory_kb.learning.entries import Renaming, check_name, plan_renaming, shown_title, way_of
         from memory_kb.markdown.splice import find_entry
 

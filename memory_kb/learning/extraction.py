@@ -303,7 +303,7 @@ class Kept(NamedTuple):
     message: str = ""
 
 
-class Dropped(NamedTuple):
+class DropCount(NamedTuple):
     """How many learnings of an answer were not kept for one reason."""
 
     reason: str
@@ -326,7 +326,7 @@ class ScopeReport:
     message: str = ""
     used: Used = UNUSED
     kept: tuple[Kept, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DropCount, ...] = ()
 
     def count(self, action: str) -> int:
         """Return how many learnings had this action."""
@@ -364,7 +364,7 @@ _RULE = "---"
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Milestone:
     """What was assumed when a milestone was reached, and what was recommended then.
 
     The names of the fields inside `assumptions` are those of the file.
@@ -396,7 +396,7 @@ class Checkpoint:
 class Checkpoints(NamedTuple):
     """The checkpoints of a file, and the numbers of its lines that hold none."""
 
-    checkpoints: tuple[Checkpoint, ...]
+    checkpoints: tuple[Milestone, ...]
     torn: tuple[int, ...]
 
 
@@ -455,7 +455,7 @@ def check_plan(text: str, title: str | None) -> tuple[str, str]:
     return text, named
 
 
-def check_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
+def check_checkpoint(checkpoint: Milestone) -> Milestone:
     """Return a checkpoint that may be written.
 
     Raises:
@@ -480,7 +480,7 @@ def _refuse_secrets(*texts: str) -> None:
         raise SecretRefused(secret.described)
 
 
-def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Checkpoint) -> Change | None:
+def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Milestone) -> Change | None:
     """Plan to append a checkpoint, or return None where the last one says the same.
 
     A line that was left unfinished stays as it is, on a line of its own.
@@ -497,11 +497,11 @@ def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Checkpoint) ->
     return write_file(held, f"{start}{line}{end}", reason)
 
 
-def format_checkpoint(checkpoint: Checkpoint) -> str:
+def format_checkpoint(checkpoint: Milestone) -> str:
     """Return the line of a checkpoint.
 
     Example:
-        >>> print(format_checkpoint(Checkpoint("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
+        >>> print(format_checkpoint(Milestone("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
         {"milestone": "planned", "timestamp": "2026-01-02T00:00:00Z", "assumptions": {"complexity": "low", "approach_viability": "",
          "preference_model": "", "scope": ""}, "recommendation": "continue"}
     """
@@ -536,14 +536,14 @@ def parse_checkpoints(text: str) -> Checkpoints:
     return Checkpoints(tuple(found), tuple(torn))
 
 
-def _read(record: Mapping[str, Any]) -> Checkpoint:
+def _read(record: Mapping[str, Any]) -> Milestone:
     assumed = record.get("assumptions")
     values = assumed if isinstance(assumed, dict) else {}
     texts = {
         name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")
     }
     advice = _text(record.get("recommendation"))
-    return Checkpoint(
+    return Milestone(
         record["milestone"],
         _text(record.get("timestamp")),
         **texts,
@@ -735,7 +735,7 @@ class Consultation:
                     *counts,
                 )
             )
-        reasons = tuple(Dropped(reason, count) for reason, count in sorted(dropped.items()))
+        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
         outcome = "failed" if problems else "done" if offers else "quiet"
         message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
         return _Consulted(
@@ -882,7 +882,7 @@ class Extraction:
             for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
         )
         name, *rest = texts
-        checked = check_checkpoint(Checkpoint(name, self._vault.timestamp(), *rest))
+        checked = check_checkpoint(Milestone(name, self._vault.timestamp(), *rest))
         return self._write_beside(
             "assume",
             place,

@@ -25,20 +25,20 @@ DRAFT_CONFIDENCE = 0.4
 _KEYWORDS, _TELLING = 3, 4
 
 
-class Evidence(NamedTuple):
+class SessionCounts(NamedTuple):
     """How many past sessions about a rule's words ended well, and how many badly."""
 
     successes: int = 0
     failures: int = 0
 
-    def plus(self, other: Evidence) -> Evidence:
+    def plus(self, other: SessionCounts) -> SessionCounts:
         """Return both together.
 
         Example:
-            >>> Evidence(2, 0).plus(Evidence(3, 1))
-            Evidence(successes=5, failures=1)
+            >>> SessionCounts(2, 0).plus(SessionCounts(3, 1))
+            SessionCounts(successes=5, failures=1)
         """
-        return Evidence(self.successes + other.successes, self.failures + other.failures)
+        return SessionCounts(self.successes + other.successes, self.failures + other.failures)
 
 
 class Near(NamedTuple):
@@ -48,13 +48,13 @@ class Near(NamedTuple):
     similarity: float
 
 
-def judge_rule(text: str, evidence: Evidence, near: Near | None = None) -> Verdict:
+def judge_rule(text: str, evidence: SessionCounts, near: Near | None = None) -> Verdict:
     """Return what becomes of a proposed rule.
 
     Example:
-        >>> judge_rule("Run the migrations first.", Evidence(5, 0)).decision, judge_rule("Run the migrations first.", Evidence(0, 3)).decision
+        >>> judge_rule("Run the migrations first.", SessionCounts(5, 0)).decision, judge_rule("Run the migrations first.", SessionCounts(0, 3)).decision
         ('accept', 'reject')
-        >>> judge_rule("Run the migrations first.", Evidence(4, 1))
+        >>> judge_rule("Run the migrations first.", SessionCounts(4, 1))
         Verdict(decision='draft', reason='4 sessions speak for it and 1 against', confidence=0.4, existing=None)
     """
     if len(" ".join(text.split())) < _SHORTEST:
@@ -144,7 +144,7 @@ class SessionEvidence:
         known = (rule for rule in self._store.all(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
         return judge_rule(text, self.session_evidence(text), find_nearest(text, known))
 
-    def session_evidence(self, text: str, without: Collection[str] = ()) -> Evidence:
+    def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:
         """Return how past sessions about the words of a rule ended.
 
         `without` are sessions that do not count, such as the one that the rule comes from.
@@ -154,7 +154,7 @@ class SessionEvidence:
 
         words = keywords(text)
         if not words:
-            return Evidence()
+            return SessionCounts()
         query = " AND ".join(f'"{word}"' for word in words)
         index = SessionIndex(self._vault.machine, self._vault.seal)
         try:
@@ -171,7 +171,7 @@ class SessionEvidence:
         finally:
             index.close()
         outcomes = [self._outcome_at(hit.session, hit.offset) for hits in ends for hit in hits]
-        return Evidence(outcomes.count("success"), outcomes.count("failure"))
+        return SessionCounts(outcomes.count("success"), outcomes.count("failure"))
 
     def _outcome_at(self, session: str, offset: int) -> str | None:
         """Return the outcome that the end of a session names."""

@@ -520,7 +520,7 @@ class SkillDraft:
     id: str | None = None
 
 
-class Named(NamedTuple):
+class SkillPlace(NamedTuple):
     """The id of a new skill and the file it goes to, below the scope's folder."""
 
     id: str
@@ -659,18 +659,18 @@ def make_slug(name: str) -> str:
     return f"{slug}-skill" if slug in _RESERVED else slug
 
 
-def name_skill(draft: SkillDraft, taken: Collection[str], is_free: Callable[[str], bool]) -> Named:
+def name_skill(draft: SkillDraft, taken: Collection[str], is_free: Callable[[str], bool]) -> SkillPlace:
     """Return the id and the file of a new skill: its slug, with a number where that is taken.
 
     Example:
         >>> name_skill(SkillDraft(SkillText("Release Train")), {"release-train"}, lambda file: True)
-        Named(id='release-train-2', file='skills/release-train-2.md')
+        SkillPlace(id='release-train-2', file='skills/release-train-2.md')
     """
     slug = make_slug(draft.text.name)
     names = (f"{slug}-{number}" if number > 1 else slug for number in range(1, 1_000_000))
     wanted = draft.id if draft.id and draft.id not in taken else None
     found = next(name for name in names if is_free(f"skills/{name}.md") and (wanted or name not in taken))
-    return Named(wanted or found, f"skills/{found}.md")
+    return SkillPlace(wanted or found, f"skills/{found}.md")
 
 
 def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, reason: str) -> Change:

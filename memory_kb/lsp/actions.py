@@ -23,7 +23,7 @@ from lsprotocol.types import (
 )
 
 from memory_kb.index.lint import Remark, choices_near
-from memory_kb.learning.drafting import Standing
+from memory_kb.learning.drafting import EntryUse
 from memory_kb.lsp.places import Page, Ruler
 from memory_kb.markdown.fields import FIELDS, read_words
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
@@ -221,7 +221,7 @@ _MOST_TEXT = 400
 _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 
-def tell_standing(standing: Standing, links: tuple[int, int], *, with_text: bool) -> str:
+def tell_standing(standing: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
     """Return how an entry stands, as Markdown.
 
     Args:
@@ -257,7 +257,7 @@ _CLAIMS = {
 }
 
 
-def _use(standing: Standing) -> str:
+def _use(standing: EntryUse) -> str:
     if not standing.shown:
         return "never shown yet"
     marks = ", ".join(f"{count} {word}" for word, count in standing.outcomes)
