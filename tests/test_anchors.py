@@ -115,9 +115,9 @@ def test_what_a_heading_or_block_is(text: str, anchor: str, is_there: bool) -> N
         ("[[Tea#A b: c|x]]", '<p><a href="/go?to=Tea#at-a-b-c" class="wiki">x</a></p>'),
         (
             "![[a.png|300]] ![[b.pdf]]",
-            '<p><span class="picture">picture: a.png</span> <span class="picture">file: b.pdf</span></p>',
+            '<p><img src="/attachment?name=a.png" alt="a.png" width="300" loading="lazy"> <span class="picture">file: b.pdf</span></p>',
         ),
-        ("![[<b>.png]]", '<p><span class="picture">picture: &lt;b&gt;.png</span></p>'),
+        ("![[<b>.png]]", '<p><img src="/attachment?name=%3Cb%3E.png" alt="&lt;b&gt;.png" loading="lazy"></p>'),
         ("## A *b*: c", '<h3 id="at-a-b-c">A <em>b</em>: c</h3>'),
         ("Boil. ^b1", '<p id="at-^b1">Boil.</p>'),
         ("- One ^li", '<ul>\n<li id="at-^li">One</li>\n</ul>'),

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from memory_kb.errors import UsageError
 from memory_kb.serving.host_check import Listen, listen
 from memory_kb.serving.workers import Address, VaultWatcher
-from memory_kb.web import entries, sessions
+from memory_kb.web import attachments, entries, sessions
 from memory_kb.web import overview as graphs
 from memory_kb.web import overview as health
 from memory_kb.web import review as deciding
@@ -33,6 +33,7 @@ _PAGES: dict[str, Handler] = {
     "/browse": searching.show_browse,
     "/go": searching.go,
     "/entry": entries.show_entry,
+    "/attachment": attachments.send_attachment,
     "/entry/links": entries.show_links,
     "/entry/exposure": entries.show_exposure,
     "/entry/changes": entries.show_changes,

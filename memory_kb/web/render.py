@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SCHEMES = ("http", "https", "mailto")
 _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
-_PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|tiff?|webp)\Z", re.IGNORECASE)
+_PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
@@ -43,7 +43,7 @@ class LinkBase(NamedTuple):
 
 
 def render(text: str, place: LinkBase) -> str:
-    """Return the HTML of a note; raw HTML stands there as text, pictures as links, headings one level lower.
+    """Return the HTML of a note; raw HTML stands there as text, headings one level lower.
 
     Example:
         >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
@@ -197,9 +197,10 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
         shown = (found[3] or "").lstrip("\\").removeprefix("|").strip()
         shown = "" if is_embed and _SIZE.match(shown) else shown
         if any(link.is_attachment for link in find_wikilinks(f"[[{target}]]")):
-            state.push(
-                "attachment", "", 0
-            ).content = f"{'picture' if _PICTURE.search(target) else 'file'}: {shown or target}"
+            token = state.push("attachment", "", 0)
+            size = _SIZE.match((found[3] or "").lstrip("\\").removeprefix("|").strip())
+            token.meta = {"target": target, "shown": shown, "size": size[0] if size else ""}
+            token.content = f"{'picture' if _PICTURE.search(target) else 'file'}: {shown or target}"
         else:
             opening = state.push("link_open", "a", 1)
             opening.attrs = {
@@ -297,14 +298,29 @@ def _show_image(
     label = escapeHtml(f"picture: {shown or address}")
     if urlsplit(address).scheme in ("http", "https"):
         return f'<a href="{escapeHtml(address)}" rel="noopener noreferrer" class="away">{label}</a>'
+    if not urlsplit(address).scheme and _PICTURE.search(urlsplit(address).path):
+        return _picture(unquote(urlsplit(address).path), env["place"].path, shown, "")
     return f'<span class="picture">{label}</span>'
 
 
+def _picture(name: str, path: str, shown: str, size: str) -> str:
+    """Return the HTML of a picture of the vault, as wide and high as it says."""
+    from markdown_it.common.utils import escapeHtml
+
+    width, _, height = size.partition("x")
+    source = escapeHtml(f"/attachment?{urlencode({'name': name} | _origin(path))}")
+    sizes = (f' width="{width}"' if width else "") + (f' height="{height}"' if height else "")
+    return f'<img src="{source}" alt="{escapeHtml(shown or name)}"{sizes} loading="lazy">'
+
+
 def _show_attachment(
-    _renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, _env: MutableMapping[str, Any]
+    _renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, env: MutableMapping[str, Any]
 ) -> str:
     from markdown_it.common.utils import escapeHtml
 
+    meta = tokens[number].meta
+    if _PICTURE.search(meta["target"]):
+        return _picture(meta["target"], env["place"].path, meta["shown"], meta["size"])
     return f'<span class="picture">{escapeHtml(tokens[number].content)}</span>'
 
 

@@ -1,0 +1,85 @@
+"""Pictures, recordings and documents of a vault, sent to the page that shows a note."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.responses import FileResponse
+
+from memory_kb.errors import UnknownEntry
+from memory_kb.kb import KnowledgeBase
+from memory_kb.store.targets import explain_parts
+from memory_kb.vault import GLOBAL_PREFIX, Vault
+from memory_kb.web.site import Site, one
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+#: The only files that are sent, by how their names end.
+TYPES = {
+    ".avif": "image/avif",
+    ".bmp": "image/bmp",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".pdf": "application/pdf",
+}
+#: A picture runs no script and loads nothing, even when it is opened alone.
+_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
+
+
+async def send_attachment(site: Site, request: Request) -> Response:
+    """A picture or document of the vault, as a note names it."""
+    name = one(request.query_params, "name", 1_000)
+    source = one(request.query_params, "from", 1_000)
+    file = await site.read(lambda kb: find_beside(kb.vault, name, source))
+    if file is None:
+        files = await site.keep("attachments", _list_attachments)
+        path = files.get(name.casefold())
+        file = await site.read(lambda kb: check_attachment(kb.vault, path)) if path else None
+    if file is None:
+        raise UnknownEntry(name)
+    return FileResponse(file, media_type=TYPES[file.suffix.lower()], headers={"content-security-policy": _POLICY})
+
+
+def find_beside(vault: Vault, name: str, source: str) -> Path | None:
+    """Return the file that a path leads to from a note's folder or from the top of the vault, or None."""
+    for folder in dict.fromkeys((posixpath.dirname(source), "")):
+        path = posixpath.normpath(posixpath.join("/", folder, name)).lstrip("/")
+        file = check_attachment(vault, path)
+        if file:
+            return file
+    return None
+
+
+def check_attachment(vault: Vault, path: str) -> Path | None:
+    """Return the file of a path in output if it may be sent: of a known type, not hidden, inside the vault; else None."""
+    root = vault.home if path.startswith(GLOBAL_PREFIX) else vault.folder
+    try:
+        real, top = Path(os.path.realpath(vault.resolve(path))), Path(os.path.realpath(root))
+        asked = explain_parts(Path(path.removeprefix(GLOBAL_PREFIX)).parts)
+        if asked or not real.is_relative_to(top) or explain_parts(real.relative_to(top).parts) or not real.is_file():
+            return None
+    except (OSError, ValueError):
+        return None
+    return real if real.suffix.lower() in TYPES else None
+
+
+def _list_attachments(kb: KnowledgeBase) -> dict[str, str]:
+    """Return the paths of a vault's attachments by their names; of several with a name the shortest path counts."""
+    folder = kb.vault.folder
+    paths = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        paths += [Path(place, file) for file in files if Path(file).suffix.lower() in TYPES]
+    found: dict[str, str] = {}
+    for file in sorted(paths, key=lambda file: len(file.parts)):
+        found.setdefault(file.name.casefold(), file.relative_to(folder).as_posix())
+    return found
