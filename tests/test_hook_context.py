@@ -176,6 +176,7 @@ def busy(vault: Vault) -> Path:
     [
         "Write a haiku about the autumn wind over the harbour.",
         "The upload of my holiday pictures to the printer's web shop takes ages, which camera should I buy?",
+        "Write unit tests for the new settings page, and fix the flaky one.",
         "Which port does the billing service listen on in staging?",
     ],
 )
@@ -220,7 +221,7 @@ def test_one_switch_turns_injection_off(vault: Vault, ask: Ask, run: Run) -> Non
 
 
 def test_the_floor_is_a_setting(vault: Vault, ask: Ask) -> None:
-    prompt = "The upload is slow and its test waits for the network of the warehouse computers in Lisbon and Porto."
+    prompt = "The upload is slow and its quokka waits for the network of the warehouse computers in Lisbon and Porto."
     strict, lax = (NOTES | {"memory/config.yaml": f"context:\n  floor: {floor}\n"} for floor in (0.9, 0.05))
     folder = vault(lax)
     assert "up-1" in ask(folder, "prompt", prompt=prompt)

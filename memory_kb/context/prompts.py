@@ -10,7 +10,7 @@ from datetime import date
 from memory_kb.context.briefs import Assess, fill
 from memory_kb.context.framing import frame
 from memory_kb.context.gather import Found, Material
-from memory_kb.context.relevance import Topic, shared_words
+from memory_kb.context.relevance import Topic, shared_words, stem
 from memory_kb.context.session_start import Given
 from memory_kb.text import stop_words, strip
 
@@ -34,8 +34,10 @@ _ORDERS = frozenset(
     error errors issue issues problem problems make do it look looks check show see read open close explain summarize tell say try
     use add remove delete change update write create finish implement apply approve option first second third one two three four
     step steps now today later first last everything all both same work works working code file files change changes review
-    let lets think want need help question answer plan""".split()  # noqa: SIM905 - a list of words reads better
+    let lets think want need help question answer plan new old unit""".split()  # noqa: SIM905 - a list of words reads better
 )
+
+_ORDER_STEMS = frozenset(map(stem, _ORDERS))
 
 
 def find_task(prompt: str) -> str:
@@ -69,9 +71,10 @@ def choose(material: Material, shown: Collection[str], floor: float) -> list[Fou
 def bears_on(topic: Topic, found: Found, floor: float) -> bool:
     """Tell whether an entry covers enough of the rare words of a prompt.
 
-    It needs two of its words, together worth one that stands in a single note, and a share of the worth of the
+    It needs two of its words, those of orders left out, together worth one that stands in a single note, and a share of the worth of the
     rarest words. A word that no note has counts half: the prompt is about that, too.
     """
+    topic = topic._replace(words=tuple((word, worth) for word, worth in topic.words if word not in _ORDER_STEMS))
     shared = shared_words(topic, found.memory)
     worths = [worth or topic.rarest / 2 for _, worth in topic.words]
     wanted = sum(heapq.nlargest(_RAREST, worths))
