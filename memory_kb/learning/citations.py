@@ -442,7 +442,7 @@ VERDICTS = ("fresh", "moved", "drifted", "gone", "unreadable", "unrecorded")
 _WORD = re.compile(r"\w")
 
 
-class CitedFile(Protocol):
+class CitedText(Protocol):
     """A file as it is now; `state` is `text`, `binary`, `missing` or `unreadable`."""
 
     @property
@@ -464,7 +464,7 @@ class CitedFile(Protocol):
 class Project(Protocol):
     """What a project's folder and its history say."""
 
-    def read(self, path: str) -> CitedFile:
+    def read(self, path: str) -> CitedText:
         """Return a file."""
 
     def heirs(self, path: str) -> Sequence[tuple[str, bool]]:
@@ -540,7 +540,7 @@ def record(reference: Reference, project: Project) -> Citation:
     return Citation(reference, hash_lines(lines[start - 1 : end]), project.head())
 
 
-def _hash_file(source: CitedFile) -> str:
+def _hash_file(source: CitedText) -> str:
     return hash_bytes(source.data) if source.state == "binary" else hash_lines(split_lines(source.text))
 
 
@@ -592,7 +592,7 @@ def _judge_commit(citation: Citation, project: Project) -> Finding:
     )
 
 
-def _judge_in(citation: Citation, source: CitedFile) -> Finding:
+def _judge_in(citation: Citation, source: CitedText) -> Finding:
     """Return the verdict on a citation in a file that is there."""
     reference, wanted = citation.reference, citation.hash or ""
     if reference == Reference(reference.path):

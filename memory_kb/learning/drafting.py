@@ -184,7 +184,7 @@ class EntryUse(NamedTuple):
     text: str
 
 
-class EntryName(NamedTuple):
+class RenamedEntry(NamedTuple):
     """An entry by one of its names: `way` is `id`, `title`, `file` or `alias`, and `old` the alias."""
 
     path: str
@@ -302,7 +302,7 @@ class Drafting:
             raise UsageError("one thing is renamed at a time", "leave out --title or --file")
         found, way = self._rules.find(wanted), "file" if file else "title" if title else "id"
         return self._carry_out_whole_files(
-            lambda: self._plan_renaming(EntryName(found.path, found.id, way), new, {}), dry_run=dry_run
+            lambda: self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {}), dry_run=dry_run
         )
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
@@ -312,7 +312,7 @@ class Drafting:
             self._writer.recover()
             return self._writer.run("rename", plan())
 
-    def propose_renaming(self, named: EntryName, new: str, drafts: Drafts) -> Composition:
+    def propose_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Composition:
         """Return what renaming an entry would make of the files, with the drafts in their places.
 
         Raises:
@@ -320,7 +320,7 @@ class Drafting:
         """
         return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
-    def _plan_renaming(self, named: EntryName, new: str, drafts: Drafts) -> Sequence[Change]:
+    def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
         from memory_kb.learning.entries import Renaming, check_name, plan_renaming, shown_title, way_of
         from memory_kb.markdown.splice import find_entry
 

@@ -15,7 +15,7 @@ from pygls.uris import to_fs_path
 
 from memory_kb import __version__
 from memory_kb.errors import MemoryKBError
-from memory_kb.learning.drafting import EntryName
+from memory_kb.learning.drafting import RenamedEntry
 from memory_kb.lsp.actions import make_workspace_edit, offer_actions, tell_field, tell_standing, to_diagnostic
 from memory_kb.lsp.completion import complete
 from memory_kb.lsp.places import Page, Subject, blocks, find_spot, find_subject, list_symbols
@@ -300,7 +300,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         try:
             made = await desk.ask(
                 lambda kb: kb.propose_renaming(
-                    EntryName(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts
+                    RenamedEntry(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts
                 )
             )
         except MemoryKBError as exc:
