@@ -63,7 +63,7 @@ def test_colours_can_be_told_apart(palette: dict[str, str]) -> None:
         ("[a](file:///etc/passwd)", "", "href"),
         ("[a](//evil.example)", "", "href"),
         ('[a](https://x.example "t")', 'rel="noopener noreferrer"', "onerror"),
-        ("![a](x.png)", "picture: a", "<img"),
+        ("![a](x.png)", "/attachment?name=x.png", "evil"),
         ("![a](https://evil.example/t.png)", "picture: a", "<img"),
         ('<https://x.example/?a="b>', "", "<b"),
         ("[[a|<b>]]", "&lt;b&gt;", "<b>"),
