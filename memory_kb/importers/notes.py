@@ -326,7 +326,7 @@ def take_apart(body: str, line: int = 1) -> NoteParts:
     Example:
         >>> taken = take_apart("Pros.\\n- [method] Pour over is clear #brew (own test)\\n- requires [[Grinder]]\\n- [ ] buy beans\\n")
         >>> taken.observations[0]
-        Observation(category='method', text='Pour over is clear (own test)', tags=('brew',), line=2)
+        NotedFact(category='method', text='Pour over is clear (own test)', tags=('brew',), line=2)
         >>> taken.relations, taken.rest
         ((Relation(word='requires', target='Grinder'),), 'Pros.\\n- requires [[Grinder]]\\n- [ ] buy beans\\n')
     """

@@ -103,7 +103,7 @@ def read_place(text: str) -> Listen:
 
     Example:
         >>> read_place("0.0.0.0:80"), read_place("9000"), read_place("[::1]:0").host
-        (Place(host='0.0.0.0', port=80), Place(host='127.0.0.1', port=9000), '::1')
+        (Listen(host='0.0.0.0', port=80), Listen(host='127.0.0.1', port=9000), '::1')
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon:

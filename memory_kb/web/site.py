@@ -87,7 +87,7 @@ class PageQuery(NamedTuple):
         """Return the address of this search at a path, some of it exchanged.
 
         Example:
-            >>> Asked("a b", ("rule",), page=3).address("/browse", page=4)
+            >>> PageQuery("a b", ("rule",), page=3).address("/browse", page=4)
             '/browse?q=a+b&kind=rule&page=4'
         """
         pairs: list[tuple[str, object]] = [("q", self.query)]
