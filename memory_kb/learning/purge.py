@@ -250,8 +250,11 @@ def _clean_file(file: Path, text: PurgedText, entry_id: str, machine: Path, *, d
     with contextlib.ExitStack() as stack:
         if not dry_run and file.parent == machine / "sessions" and file.suffix == ".jsonl":
             stack.enter_context(SessionFiles(machine).writing(file.stem))
-        with read_plain(file) as stream:
-            is_there = any(_cut_line(line, text, entry_id) != line for line in stream)
+        try:
+            stream = stack.enter_context(read_plain(file))
+        except FileNotFoundError:  # what a killed purge left, now renamed to the file that it was for
+            return False
+        is_there = any(_cut_line(line, text, entry_id) != line for line in stream)
         if is_there and not dry_run:
             _rewrite(file, text, entry_id)
         return is_there
