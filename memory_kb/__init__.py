@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_kb.errors import MemoryKBError
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.model import (
+    from memory_kb.model import Freshness, Hit, Parts, Problem, SearchResult, SyncReport
+    from memory_kb.reports import (
         ChangeView,
         Conflict,
         EntryView,
         Findings,
-        Freshness,
-        Hit,
         Learned,
         LinkReport,
-        Parts,
-        Problem,
         Reference,
         Retired,
         RunReport,
         RunView,
-        SearchResult,
         Stats,
         Status,
-        SyncReport,
         WatchReport,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ChangeView",
     "Conflict",
@@ -56,7 +51,7 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.model", "memory_kb.errors")
+_HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.reports", "memory_kb.errors")
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from memory_kb.credential_rules import CODE, COMMON, KEY_BODY, PLACEHOLDER, RULES, Rule
+from memory_kb.private import cut_private
 
+#: The rules that each keyword calls for, by their places in the table.
+_PLACES: dict[str, list[int]] = {}
+for _place, _rule in enumerate(RULES):
+    for _keyword in _rule.keywords:
+        _PLACES.setdefault(_keyword, []).append(_place)
 #: How what stands for a credential begins.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
@@ -51,7 +57,7 @@ class Redacted(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A text as it is searched, and for each of its characters where that stands in the original."""
+    """A text as it is searched, and for each of its characters where that is in the original."""
 
     text: str
     places: tuple[int, ...] | None = None
@@ -102,18 +108,37 @@ def locate_in(texts: Iterable[str]) -> Finding | None:
     return next(filter(None, map(locate_secret, texts)), None)
 
 
+def texts_of(value: object) -> Iterator[str]:
+    """Yield the texts of a value of frontmatter, each behind the name it has, so that it can be judged by that.
+
+    Example:
+        >>> list(texts_of({"env": {"api_key": "x"}, "files": ["a.py", 1]}))
+        ['env', 'api_key: x', 'files', 'a.py']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, held in value.items():
+            yield f"{name}: {held}" if isinstance(held, str) else str(name)
+            yield from () if isinstance(held, str) else texts_of(held)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_of(item)
+
+
 def describe_secret(found: Finding) -> str:
     """Return what `lint`, `doctor` and `ci` say of a credential in a text."""
     return f"the text contains what looks like {found.what}: {found.shown}; take it out and revoke it"
 
 
 def redact(text: str) -> Redacted:
-    """Replace every credential in a text by a word about it; what stands around it stays.
+    """Cut the private parts of a text and replace every credential by a word about it; the rest stays.
 
     Example:
         >>> redact("export DB_PASSWORD=hunter2hunter; make")
         Redacted(text='export DB_PASSWORD=[redacted: a password or key]; make', found=('a password or key',))
     """
+    text = cut_private(text)
     spans = list(_spans(text))
     found = tuple(dict.fromkeys(what for _, _, what in spans))
     for start, end, what in sorted(spans, reverse=True):
@@ -136,7 +161,7 @@ def redact_values(value: object) -> object:
 
 
 def is_redacted(text: str) -> bool:
-    """Tell whether a credential was taken out of a text.
+    """Return whether a credential was taken out of a text.
 
     Example:
         >>> is_redacted(redact("export DB_PASSWORD=hunter2hunter; make").text), is_redacted("[redacted]")
@@ -149,7 +174,8 @@ def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
     """Yield what is found, rule by rule, with its place in the text."""
     plain = _unhide(text)
     folded = plain.text.casefold()
-    rules = [rule for rule in RULES if any(word in folded for word in rule.keywords)]
+    fitting = {place for word, places in _PLACES.items() if word in folded for place in places}
+    rules = [RULES[place] for place in sorted(fitting)]
     joined = _join_lines(plain) if rules and "\n" in text else None
     for rule in rules:
         for view in (plain, joined) if joined and rule.judged == "token" else (plain,):

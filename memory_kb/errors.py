@@ -56,7 +56,7 @@ class SecretRefused(UsageError):
     def __init__(self, what: str, place: str = "the text") -> None:
         super().__init__(
             f"not stored: {place} contains what looks like {what}",
-            "memories are committed and shown to agents; say where the secret is kept instead",
+            "memories are committed and shown to agents; say where the secret is kept instead, or on a terminal say --allow-secret if it is none",
         )
 
 
@@ -67,7 +67,8 @@ class AmbiguousId(UsageError):
 
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         super().__init__(
-            f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}", "give more characters"
+            f"{prefix!r} fits {len(candidates)} entries: {', '.join(candidates[:5])}",
+            "give more characters, or the path with the line",
         )
         self.candidates = tuple(candidates)
 
@@ -127,7 +128,7 @@ class UnknownEntry(UnreadableInput):
     code = "unknown-entry"
 
     def __init__(self, wanted: str, what: str = "entry") -> None:
-        hint = "`memory-kb list` shows what there is; an id may be cut to a unique prefix"
+        hint = "`memory-kb list` shows what there is; an entry is named by its id or the beginning of it, its title or its file"
         super().__init__(
             f"no {what} {wanted!r}",
             hint if what == "entry" else f"`memory-kb {what.split(maxsplit=1)[0]} list` shows what there is",

@@ -9,7 +9,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
@@ -18,10 +17,10 @@ from memory_kb.errors import InvalidSettings
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.settings import load_settings
 from memory_kb.store.machine import choose_machine
-from memory_kb.store.writer import Writer
 from memory_kb.vault import Vault, find_vault, working_folder
 
 if TYPE_CHECKING:
+    from memory_kb.agents.bridge import Bridge
     from memory_kb.agents.hooks import Hooks
     from memory_kb.agents.install import Agents
     from memory_kb.context.service import Contexts
@@ -37,29 +36,33 @@ if TYPE_CHECKING:
     from memory_kb.learning.compactor import Compactor
     from memory_kb.learning.continuity import Continuity
     from memory_kb.learning.drafting import Drafting, Examination
-    from memory_kb.learning.entries import Editing, Entries
+    from memory_kb.learning.editing import Editing
+    from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.episodes import Diary, Episodes
     from memory_kb.learning.extraction import Consultation, Extraction
-    from memory_kb.learning.lifecycle import Lifecycle, Stages
+    from memory_kb.learning.handoffs import Handoffs
+    from memory_kb.learning.ledgers import Ledgers
+    from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.maintenance import Maintenance
     from memory_kb.learning.outcomes import Exposures, Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.skill_service import Skills
-    from memory_kb.learning.working import Handoffs, Ledgers
-    from memory_kb.model import StepReport
+    from memory_kb.learning.stages import Stages
     from memory_kb.providers.models import Models
+    from memory_kb.reports import StepReport, WrittenRun
     from memory_kb.search.service import Searching
     from memory_kb.sessions.end import SessionEnd
     from memory_kb.sessions.service import Sessions
     from memory_kb.sessions.trace import Traces
     from memory_kb.store.events import Event
     from memory_kb.store.undo import Undo
+    from memory_kb.store.writer import Writer
 
 #: Seconds that indexing may take while an agent waits for a hook.
-_HOOK_INDEX_SECONDS = 2.0
+_HOOK_INDEX_SECONDS = 0.4
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -104,7 +107,9 @@ class KnowledgeBase:
     ) -> None:
         self.vault = vault
         self.index = index or VaultIndex(vault)
-        self.writer = writer or Writer(vault, self.index, agent_files=_agent_files)
+        self._writer = writer
+        #: Receives every run that has written, from its first file on.
+        self.on_written: Callable[[WrittenRun], object] | None = None
         self._models = models
         self._cache = cache
         self._is_preview = is_preview
@@ -118,6 +123,7 @@ class KnowledgeBase:
         *,
         environ: Mapping[str, str] | None = None,
         clock: Callable[[], datetime] | None = None,
+        allow_secret: bool = False,
     ) -> Self:
         """Open the vault of a folder.
 
@@ -128,6 +134,7 @@ class KnowledgeBase:
             home: the global home; `MEMORY_KB_HOME`, else `~/.memory`, when not given.
             environ: the environment to read settings from.
             clock: returns the present moment, with a time zone. `MEMORY_KB_NOW` sets it from outside.
+            allow_secret: store what looks like a credential; a program that acts for a model must not set it.
 
         Raises:
             VaultNotFound: there is no such folder.
@@ -139,8 +146,7 @@ class KnowledgeBase:
         machine = choose_machine(found, loaded.settings.index.path, variables)
         named = os.path.abspath(os.path.expanduser(vault or variables.get("MEMORY_KB_VAULT") or found.folder))
         return cls(
-            replace(
-                found,
+            found._replace(
                 machine=machine.folder,
                 seal=machine.seal,
                 settings=loaded.settings,
@@ -148,13 +154,15 @@ class KnowledgeBase:
                 environ=variables,
                 clock=clock or _read_clock(variables),
                 named=(named, os.fspath(home) if home else None),
+                allows_secrets=allow_secret,
             )
         )
 
     def reopen(self) -> Self:
         """Open the vault once more, as it is now: moved, or with other settings."""
         vault, home = self.vault.named
-        return type(self).open(vault, home, environ=self.vault.environ, clock=self.vault.clock)
+        known = self.vault
+        return type(self).open(vault, home, environ=known.environ, clock=known.clock, allow_secret=known.allows_secrets)
 
     def __enter__(self) -> Self:
         return self
@@ -167,11 +175,20 @@ class KnowledgeBase:
     def close(self) -> None:
         """Close index and models; they are opened again when they are used again."""
         self.index.close()
+        if "_hurried" in self.__dict__:
+            self._hurried.close()
 
     @property
     def generation(self) -> int:
         """The number of the index's state; it grows with every change, and is 0 before the first."""
         return self.index.generation
+
+    @functools.cached_property
+    def writer(self) -> Writer:
+        """Writes changes to the notes."""
+        from memory_kb.store.writer import Writer
+
+        return self._writer or Writer(self.vault, self.index, on_written=self.on_written, agent_files=_agent_files)
 
     @functools.cached_property
     def store(self) -> EntryStore:
@@ -208,9 +225,9 @@ class KnowledgeBase:
         """Return the same services with other options, over the same index."""
         settings = self.vault.settings
         if not use_model:
-            settings = replace(settings, llm=settings.llm._replace(provider="none"))
+            settings = settings._replace(llm=settings.llm._replace(provider="none"))
         return KnowledgeBase(
-            replace(self.vault, settings=settings),
+            self.vault._replace(settings=settings),
             index=self.index,
             writer=self.writer.part_of(occasion) if occasion else self.writer,
             models=self.models if use_model else None,
@@ -223,16 +240,17 @@ class KnowledgeBase:
         part = self._variant(occasion=f"session {session}", is_preview=dry_run, coming=end if dry_run else None)
         return part.session_end.run(session, end, dry_run=dry_run)
 
+    @functools.cached_property
     def _hurried(self) -> KnowledgeBase:
         """Return the same vault for an agent that waits.
 
         It asks no language model, embeds only where there are vectors, and gives up indexing soon.
         """
         settings = self.vault.settings
-        settings = replace(settings, llm=settings.llm._replace(provider="none"))
+        settings = settings._replace(llm=settings.llm._replace(provider="none"))
         if not (self.vault.machine / "vectors").is_dir():
-            settings = replace(settings, embeddings=settings.embeddings._replace(provider="none"))
-        vault = replace(self.vault, settings=settings)
+            settings = settings._replace(embeddings=settings.embeddings._replace(provider="none"))
+        vault = self.vault._replace(settings=settings)
         index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
         return KnowledgeBase(vault, index=index)
 
@@ -254,6 +272,13 @@ class KnowledgeBase:
         from memory_kb.agents.install import Agents
 
         return Agents(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def bridges(self) -> Bridge:
+        """The verbs of the bridge to what an agent remembers by itself."""
+        from memory_kb.agents.bridge import Bridge
+
+        return Bridge(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def browsing(self) -> Browsing:
@@ -295,14 +320,14 @@ class KnowledgeBase:
         """The verbs of contexts."""
         from memory_kb.context.service import Contexts
 
-        return Contexts(self.vault, self.index, self.writer, self.models, self.continuity, self.searching)
+        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
 
     @functools.cached_property
     def continuity(self) -> Continuity:
         """The verbs of continuity."""
         from memory_kb.learning.continuity import Continuity
 
-        return Continuity(self.vault, self.index, self.writer, self.searching)
+        return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
 
     @functools.cached_property
     def diary(self) -> Diary:
@@ -321,7 +346,7 @@ class KnowledgeBase:
     @functools.cached_property
     def editing(self) -> Editing:
         """The verbs of editing."""
-        from memory_kb.learning.entries import Editing
+        from memory_kb.learning.editing import Editing
 
         return Editing(self.vault, self.writer, self.reading)
 
@@ -330,7 +355,7 @@ class KnowledgeBase:
         """The verbs of entries."""
         from memory_kb.learning.entries import Entries
 
-        return Entries(self.vault, self.index, self.writer, self.reading)
+        return Entries(self.vault, self.index, self.writer, self.reading, self.rules)
 
     @functools.cached_property
     def episodes(self) -> Episodes:
@@ -384,7 +409,7 @@ class KnowledgeBase:
     @functools.cached_property
     def handoffs(self) -> Handoffs:
         """The verbs of handoffs."""
-        from memory_kb.learning.working import Handoffs
+        from memory_kb.learning.handoffs import Handoffs
 
         return Handoffs(self.vault, self.index, self.writer, self.store)
 
@@ -393,7 +418,9 @@ class KnowledgeBase:
         """The verbs of hooks."""
         from memory_kb.agents.hooks import Hooks
 
-        return Hooks(self.vault, self.sessions, self._hurried().contexts)
+        return Hooks(
+            self.vault, self.sessions, lambda: self._hurried.contexts, lambda: self._hurried.index.is_left_behind
+        )
 
     @functools.cached_property
     def imports(self) -> Imports:
@@ -407,12 +434,12 @@ class KnowledgeBase:
         """The verbs of indexing."""
         from memory_kb.index.maintenance import Indexing
 
-        return Indexing(self.vault, self.index, self.writer, lambda: self.citations.problems())  # noqa: PLW0108 - made when needed
+        return Indexing(self.vault, self.index, lambda: self.writer, lambda: self.citations.problems())  # noqa: PLW0108 - made when needed
 
     @functools.cached_property
     def ledgers(self) -> Ledgers:
         """The verbs of ledgers."""
-        from memory_kb.learning.working import Ledgers
+        from memory_kb.learning.ledgers import Ledgers
 
         return Ledgers(self.vault, self.writer, self.store)
 
@@ -452,7 +479,7 @@ class KnowledgeBase:
         """The verbs of outcomes."""
         from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.store, self.rules, _recognise_agent)
+        return Outcomes(self.vault, self.writer, self.store, self.rules, _recognise_agent, self.traces.of)
 
     @functools.cached_property
     def reading(self) -> Reading:
@@ -525,7 +552,7 @@ class KnowledgeBase:
     @functools.cached_property
     def stage(self) -> Stages:
         """The verbs of stage."""
-        from memory_kb.learning.lifecycle import Stages
+        from memory_kb.learning.stages import Stages
 
         return Stages(self.vault, self.store, self.models)
 
@@ -552,12 +579,13 @@ class KnowledgeBase:
     watch = _Verb(lambda kb: kb.watching.watch)
     search = _Verb(lambda kb: kb.searching.search)
     why_not = _Verb(lambda kb: kb.searching.why_not)
-    show = _Verb(lambda kb: kb.reading.show)
+    show = _Verb(lambda kb: kb.searching.show)
     list = _Verb(lambda kb: kb.reading.list)
     links = _Verb(lambda kb: kb.reading.links)
     stats = _Verb(lambda kb: kb.reading.stats)
     status = _Verb(lambda kb: kb.reading.status)
     learn = _Verb(lambda kb: kb.entries.learn)
+    supersede = _Verb(lambda kb: kb.entries.supersede)
     forget = _Verb(lambda kb: kb.entries.forget)
     rename = _Verb(lambda kb: kb.drafting.rename)
     propose = _Verb(lambda kb: kb.drafting.propose)
@@ -565,7 +593,9 @@ class KnowledgeBase:
     standing = _Verb(lambda kb: kb.drafting.standing)
     examine = _Verb(lambda kb: kb.examination.examine)
     catalog = _Verb(lambda kb: kb.examination.catalog)
+    find_headings = _Verb(lambda kb: kb.examination.find_headings)
     is_note = _Verb(lambda kb: kb.examination.is_note)
+    create = _Verb(lambda kb: kb.editing.create)
     edit = _Verb(lambda kb: kb.editing.edit)
     source = _Verb(lambda kb: kb.editing.source)
     context = _Verb(lambda kb: kb.contexts.context)
@@ -604,11 +634,16 @@ class KnowledgeBase:
     import_ = _Verb(lambda kb: kb.imports.import_)
     install = _Verb(lambda kb: kb.agents.install)
     uninstall = _Verb(lambda kb: kb.agents.uninstall)
+    found_agents = _Verb(lambda kb: kb.agents.found_agents)
+    prove_agent = _Verb(lambda kb: kb.agents.prove_agent)
     export_agents_md = _Verb(lambda kb: kb.agents.export_agents_md)
     hook = _Verb(lambda kb: kb.hooks.hook)
     hook_finish = _Verb(lambda kb: kb.hooks.hook_finish)
+    why_silent = _Verb(lambda kb: kb.hooks.why_silent)
     browse = _Verb(lambda kb: kb.browsing.browse)
+    recent = _Verb(lambda kb: kb.browsing.recent)
     link_map = _Verb(lambda kb: kb.browsing.link_map)
+    follow = _Verb(lambda kb: kb.browsing.follow)
     changes_of = _Verb(lambda kb: kb.browsing.changes_of)
     past_of = _Verb(lambda kb: kb.browsing.past_of)
     upkeep = _Verb(lambda kb: kb.browsing.upkeep)

@@ -1,4 +1,4 @@
-"""Open files of the machine folder: plain files only, never through a link and never waiting for a pipe."""
+"""Open files: those of the machine folder never through a link, and none waiting for a pipe."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ def read_plain(path: Path | str) -> IO[bytes]:
         OSError: it cannot be opened, or is no plain file.
     """
     return os.fdopen(open_plain(path, os.O_RDONLY), "rb")
+
+
+def read_file(path: Path | str, limit: int = -1) -> bytes:
+    """Return the bytes of a file that people may have replaced by a link; a pipe or a device is an error, not a wait.
+
+    Args:
+        path: the file.
+        limit: no more bytes than this; negative for all.
+
+    Raises:
+        OSError: it cannot be opened, or is no file.
+    """
+    # A pipe that is opened this way returns at once.
+    with open(os.open(path, os.O_RDONLY | _ALWAYS & ~getattr(os, "O_NOFOLLOW", 0)), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe, a folder or a device, not a file", str(path))
+        return stream.read(limit)
 
 
 def append_plain(path: Path | str) -> IO[bytes]:

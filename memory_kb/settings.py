@@ -7,14 +7,12 @@ texts are sent.
 
 from __future__ import annotations
 
-import dataclasses
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.errors import InvalidSettings
+from memory_kb.plainfiles import read_file
 
 TOKENIZERS = (
     "porter unicode61 remove_diacritics 2",
@@ -41,7 +39,7 @@ class ScopeWeights(NamedTuple):
 class Ranking(NamedTuple):
     """How hits are ordered."""
 
-    prominence_exponent: float = 0.2
+    prominence_exponent: float = 0.1
     half_life_days: float = 90.0
     decay_floor: float = 0.1
     mmr_lambda: float = 0.7
@@ -54,12 +52,17 @@ class Ranking(NamedTuple):
 class IndexSettings(NamedTuple):
     """Where the index is and what goes in.
 
-    `path` replaces the `.memory-kb` folder; None leaves it.
+    `path` replaces the `.memory-kb` folder; None leaves it. `url` is the PostgreSQL server of a team's index,
+    `vaults` says as NAME=FOLDER which of its vaults a folder is, and `branch` which branch is indexed there; None
+    is the one that `origin` calls its own.
     """
 
     path: str | None = None
     tokenizer: str = TOKENIZERS[0]
     max_file_bytes: int = 4_000_000
+    url: str | None = None
+    vaults: tuple[str, ...] = ()
+    branch: str | None = None
 
 
 class EmbeddingSettings(NamedTuple):
@@ -119,7 +122,7 @@ class ContextSettings(NamedTuple):
     max_rules: int = 10
     max_chars: int = 8_000
     tokenizer: str = "auto"
-    floor: float = 0.35
+    floor: float = 0.3
     hooks: bool = True
 
 
@@ -134,19 +137,20 @@ class LearningSettings(NamedTuple):
     ask_agent: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """Everything that can be set."""
 
-    ranking: Ranking = field(default_factory=Ranking)
-    index: IndexSettings = field(default_factory=IndexSettings)
-    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
-    llm: LlmSettings = field(default_factory=LlmSettings)
-    learning: LearningSettings = field(default_factory=LearningSettings)
-    reinforcement: ReinforcementSettings = field(default_factory=ReinforcementSettings)
-    watch: WatchSettings = field(default_factory=WatchSettings)
-    context: ContextSettings = field(default_factory=ContextSettings)
+    ranking: Ranking = Ranking()
+    index: IndexSettings = IndexSettings()  # type: ignore[assignment]  # hides that of tuples
+    embeddings: EmbeddingSettings = EmbeddingSettings()
+    llm: LlmSettings = LlmSettings()
+    learning: LearningSettings = LearningSettings()
+    reinforcement: ReinforcementSettings = ReinforcementSettings()
+    watch: WatchSettings = WatchSettings()
+    context: ContextSettings = ContextSettings()
     ignore: tuple[str, ...] = ("node_modules",)
+    #: Whether a search also finds what agents remember by themselves.
+    host: bool = True
 
 
 _CHOICES = {
@@ -159,7 +163,10 @@ _CHOICES = {
 }
 #: Settings that a vault's own file may not have: they say where files are written, where texts
 #: are sent, what is run, or what is spent.
-_NOT_FROM_VAULT = frozenset({"index.path", "embeddings.base_url"} | {f"llm.{name}" for name in LlmSettings._fields})
+_NOT_FROM_VAULT = frozenset(
+    {"index.path", "index.url", "index.vaults", "index.branch", "embeddings.base_url", "host"}
+    | {f"llm.{name}" for name in LlmSettings._fields}
+)
 #: What a vault's own file may ask for at most, unless the person's own configuration asks for more.
 _VAULT_MAXIMA: Mapping[str, float] = {
     "index.max_file_bytes": 32_000_000,
@@ -196,13 +203,13 @@ def load_settings(home_file: Path, vault_file: Path, environ: Mapping[str, str])
     values = _from_environ(environ)
     settings, unknown = merge(settings, values, "the environment", is_trusted=True)
     if settings.llm.command and settings.llm.provider == "none" and "provider" not in values.get("llm", {}):
-        settings = dataclasses.replace(settings, llm=settings.llm._replace(provider="command"))
+        settings = settings._replace(llm=settings.llm._replace(provider="command"))
     return LoadedSettings(settings, tuple(warnings + unknown))
 
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_file(file).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except PermissionError as exc:
@@ -232,6 +239,8 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
             text = environ.get(f"MEMORY_KB_{section}_{name}".upper())
             if text is not None and name != "scope":
                 values.setdefault(section, {})[name] = text
+    if "MEMORY_KB_HOST" in environ:
+        values["host"] = environ["MEMORY_KB_HOST"]
     if "MEMORY_KB_IGNORE" in environ:
         values["ignore"] = [word for word in environ["MEMORY_KB_IGNORE"].split(",") if word]
     return values
@@ -257,8 +266,7 @@ def merge(
 def _merge_into(
     target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool
 ) -> Any:
-    names = [item.name for item in dataclasses.fields(target)] if isinstance(target, Settings) else target._fields
-    known = {name.rstrip("_"): name for name in names}
+    known = {name.rstrip("_"): name for name in target._fields}
     changes: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
@@ -283,11 +291,11 @@ def _merge_into(
                     )
                     new = type(old)(most)
                 changes[known[key]] = new
-    return dataclasses.replace(target, **changes) if isinstance(target, Settings) else target._replace(**changes)
+    return target._replace(**changes)
 
 
 def _reaches_outside(name: str, value: Any, old: Any) -> bool:
-    """Tell whether a vault's own file asks for more than it may.
+    """Return whether a vault's own file asks for more than it may.
 
     It may name a model but no path to one, and a provider unless the person chose another.
     """
@@ -299,6 +307,8 @@ def _reaches_outside(name: str, value: Any, old: Any) -> bool:
 
 
 def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
+    import shlex
+
     leaf = name.rpartition(".")[2]
     if isinstance(old, tuple):
         words = value if isinstance(value, list) else shlex.split(value) if name == "llm.command" else [value]

@@ -63,15 +63,26 @@ class Secret(NamedTuple):
         """Return the seal of the machine folder that has a nonce."""
         return Seal(bytes.fromhex(_sign(self.key, f"seal {nonce}".encode())))
 
-    def mark(self, machine: Path) -> Seal:
+    def nonce_of(self, machine: Path) -> str | None:
+        """Return the nonce of a machine folder that was made here, or None.
+
+        Raises:
+            OSError: there is no such folder.
+        """
+        return _read(machine / SIGNATURE)[1] if self.verify(machine, os.lstat(machine))[0] else None
+
+    def mark(self, machine: Path, nonce: str | None = None) -> Seal:
         """Sign a machine folder, its nonce kept where it is ours.
+
+        Args:
+            machine: the folder.
+            nonce: that of another folder whose index is to be believed here too.
 
         Raises:
             OSError: it cannot be written to.
         """
         state = os.lstat(machine)
-        held = self.verify(machine, state)[0]
-        nonce = _read(machine / SIGNATURE)[1] if held else os.urandom(16).hex()
+        nonce = nonce or self.nonce_of(machine) or os.urandom(16).hex()
         signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))
         write_plain(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
         return self.seal(nonce)

@@ -7,13 +7,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.errors import VaultBusy, VaultNotFound
-from memory_kb.model import Location, Region
+from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
+from memory_kb.model import Location, Region, make_place
 from memory_kb.plainfiles import open_plain
 from memory_kb.settings import Settings
 from memory_kb.trust import NO_SEAL, Seal
@@ -46,8 +45,10 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
-class Vault:
+_NO_ENVIRON: Mapping[str, str] = {}
+
+
+class Vault(NamedTuple):
     """A project's vault and the global home that is searched with it, its settings and its clock.
 
     Attributes:
@@ -63,6 +64,7 @@ class Vault:
         clock: returns the present moment, with a time zone.
         cited: the folder of the files that notes cite; None for `folder`.
         named: the folder and the home as the caller named them, to open the vault again.
+        allows_secrets: whether a person wants what looks like a credential to be stored.
     """
 
     folder: Path
@@ -71,12 +73,17 @@ class Vault:
     machine: Path
     home_note: Path | None = None
     seal: Seal = NO_SEAL
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = Settings()
     warnings: tuple[str, ...] = ()
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environ: Mapping[str, str] = _NO_ENVIRON
     clock: Callable[[], datetime] = _utc_now
     cited: Path | None = None
     named: tuple[str, str | None] = ("", None)
+    allows_secrets: bool = False
+
+    def __repr__(self) -> str:
+        # Not the environment, which may hold keys.
+        return f"Vault({str(self.folder)!r})"
 
     @property
     def config_file(self) -> Path:
@@ -104,6 +111,19 @@ class Vault:
     def folder_of(self, place: Location) -> str:
         """Return the folder of a scope as a path in output, with a slash at its end."""
         return self.show(self.scope_folder(place.scope, place.job, place.task) / "x").removesuffix("x")
+
+    def place_for(self, scope: str, job: str | None, task: str | None) -> Location:
+        """Return where a new entry goes.
+
+        Raises:
+            UsageError: the words contradict each other, or a plain folder is asked for a job.
+        """
+        place = make_place(scope, job, task)
+        if place.job and not self.memory:
+            raise UsageError(
+                f"{self.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
+            )
+        return place
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -178,7 +198,7 @@ def count_day_folders(path: str) -> int:
 
 
 def is_memory_folder(folder: Path) -> bool:
-    """Tell whether a folder has the inside of a vault.
+    """Return whether a folder has the inside of a vault.
 
     A machine folder counts, unless it says that it belongs to a plain folder of notes: reading
     `notes/memory` by itself must not change what `notes` is.
@@ -238,7 +258,7 @@ def _named_folder(folder: Path) -> Path:
 
 
 def _is_inside(place: Path) -> bool:
-    """Tell whether a folder is the `memory/` of a vault.
+    """Return whether a folder is the `memory/` of a vault.
 
     The other case is the folder that holds it.
     """
@@ -259,14 +279,14 @@ def _enclosing_folder(cwd: Path) -> Path:
 
 
 class Enclosing(NamedTuple):
-    """The vault that a folder lies in, and whether it lies among its notes."""
+    """The vault that a folder is in, and whether it lies among its notes."""
 
     folder: Path
     is_among_notes: bool
 
 
 def find_enclosing(folder: Path) -> Enclosing | None:
-    """Return the vault that a folder lies in, unless it is that of the folder itself."""
+    """Return the vault that a folder is in, unless it is that of the folder itself."""
     if is_memory_folder(folder / "memory"):
         return None
     for place in (folder, *folder.parents):

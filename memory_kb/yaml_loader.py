@@ -17,38 +17,18 @@ from memory_kb.text import as_read
 
 if TYPE_CHECKING:
     import yaml
-
-
 #: Characters of one block, and values in it, that we are ready to look at.
 MAX_BLOCK = 65_536
-
-
 MAX_VALUES = 10_000
-
-
 MAX_DEPTH = 50
-
-
 #: Characters of a block that is remembered for a while once it is read.
 _SHORT = 2_000
-
-
 # What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
 _NESTING = re.compile(r"[\[{]|(?:[-?][ \t]+){2}")
-
-
 _MANY_NESTINGS = 2 * MAX_DEPTH
-
-
 _MAX_BITS = 1_024
-
-
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
-
-
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
-
-
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$"
 )
@@ -126,6 +106,53 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
     return {key: _copy(value) for key, value in _parse_again(block, scale).items()}
 
 
+class YamlItem(NamedTuple):
+    """An item of a list in a file that is all YAML: its YAML, its line from 1, and its key where it has one."""
+
+    text: str
+    line: int
+    key: str | None = None
+
+
+def cut_list(text: str, names: tuple[str, ...], *, is_keyed: bool = False) -> list[YamlItem] | None:
+    """Return the items of a list that is a whole file, or is under one of some names in it; None where there is none.
+
+    They are to be read one by one, so that one bad item costs no other. With `is_keyed` a mapping of items by
+    their keys will do.
+
+    Raises:
+        InvalidBlock: it is not YAML, or nested too deeply.
+
+    Example:
+        >>> [item[1:] for item in cut_list("rules:\\n- text: a\\n- text: b\\n", ("rules",))]
+        [(2, None), (3, None)]
+    """
+    import yaml
+
+    try:
+        _check_depth(text)
+        root = yaml.compose(text, yaml_loader())
+    except yaml.YAMLError as exc:
+        raise _not_yaml(exc) from exc
+    if isinstance(root, yaml.MappingNode):
+        values = {key.value: value for key, value in root.value if isinstance(key, yaml.ScalarNode)}
+        kinds = (yaml.SequenceNode, yaml.MappingNode) if is_keyed else yaml.SequenceNode
+        root = next((values[name] for name in names if isinstance(values.get(name), kinds)), root if is_keyed else None)
+    if isinstance(root, yaml.SequenceNode):
+        return [YamlItem(str(yaml.serialize(node)), node.start_mark.line + 1) for node in root.value]
+    if isinstance(root, yaml.MappingNode):
+        return [
+            YamlItem(str(yaml.serialize(node)), key.start_mark.line + 1, str(key.value)) for key, node in root.value
+        ]
+    return None
+
+
+def _not_yaml(exc: yaml.YAMLError) -> InvalidBlock:
+    mark = getattr(exc, "problem_mark", None)
+    message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+    return InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0)
+
+
 def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
@@ -139,9 +166,7 @@ def _parse(block: str, scale: int) -> dict[str, Any]:
         _check_depth(block)
         value = yaml.load(block, yaml_loader())  # noqa: S506 - built on the safe loader
     except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
-        raise InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0) from exc
+        raise _not_yaml(exc) from exc
     except InvalidBlock:
         raise
     except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags

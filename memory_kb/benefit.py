@@ -1,0 +1,399 @@
+"""Whether a memory would have helped: replay a person's own transcripts and count by facts of the logs.
+
+Sessions are taken in order of time. Before each of them a vault in a temporary folder has learned from those that had
+ended before it began, and from no others; nothing leaves the machine and no model is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from memory_kb.context.gather import Wanted
+from memory_kb.context.prompts import build_prompt_context, find_task
+from memory_kb.context.session_start import Given, build_start, read_start
+from memory_kb.errors import MemoryKBError, UnreadableInput
+from memory_kb.kb import KnowledgeBase
+from memory_kb.learning.citations import ClaimState
+from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, plain, read_needs, says
+from memory_kb.stop_words import stop_words
+from memory_kb.store.session_log import SessionFiles
+from memory_kb.text import count_tokens
+
+#: What Claude Code loads of a MEMORY.md.
+_MOST_LINES, _MOST_BYTES = 200, 25_000
+_GREP_LINES = 20
+_BACKTICKED = re.compile(r"`([^`\n]+)`")
+_WORD = re.compile(r"\w{3,}")
+
+
+class Giver(Protocol):
+    """Something that gives an agent texts, and learns from sessions that are over."""
+
+    def start(self) -> Given:
+        """Return what a session starts with."""
+
+    def prompt(self, text: str, shown: frozenset[str]) -> Given:
+        """Return what bears on a prompt."""
+
+    def learn(self, session: SessionNeeds) -> None:
+        """Take in a session that is over."""
+
+
+class Nothing:
+    """The baseline without a memory."""
+
+    def start(self) -> Given:
+        return Given()
+
+    def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - the port's
+        return Given()
+
+    def learn(self, session: SessionNeeds) -> None:
+        pass
+
+
+class Curated(Nothing):
+    """One MEMORY.md as a careful person would keep it: what was said, worked and failed, the newest within its limits."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, None] = {}
+
+    def start(self) -> Given:
+        lines, size = list[str](), 0
+        for line in list(reversed(self._lines))[:_MOST_LINES]:
+            size += len(line.encode()) + 1
+            if size > _MOST_BYTES:
+                break
+            lines.append(line)
+        return Given("\n".join(lines))
+
+    def learn(self, session: SessionNeeds) -> None:
+        for need in session.needs:
+            line = f"- {need.sort}: {need.fact}"
+            self._lines.pop(line, None)
+            self._lines[line] = None
+
+
+class Grep(Nothing):
+    """An agent that greps the notes for the rarest words of a prompt."""
+
+    def __init__(self, notes: Path) -> None:
+        self._notes = notes
+
+    def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - the port's
+        task = find_task(text)
+        words = {word.casefold() for word in _WORD.findall(task)} - stop_words(task.split())
+        lines = [line for file in sorted(self._notes.rglob("*.md")) for line in _lines_of(file)] if words else []
+        counts = Counter(word for line in lines for word in words & set(_WORD.findall(line.casefold())))
+        rare = [word for word, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]))][:3]
+        found = [line for line in lines if any(word in line.casefold() for word in rare)]
+        return Given("\n".join(found[:_GREP_LINES]))
+
+
+def _lines_of(file: Path) -> Iterator[str]:
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return (line[:300] for line in text.splitlines() if line.strip() and not line.startswith("---"))
+
+
+class Vault:
+    """A vault in a temporary folder that learns as a real one does, and gives what its hooks would give."""
+
+    def __init__(self, folder: Path, logs: SessionFiles) -> None:
+        self._now = datetime(2000, 1, 1, tzinfo=UTC)
+        (folder / "vault" / "memory").mkdir(parents=True)
+        (folder / "vault" / "memory" / "config.yaml").write_text("", encoding="utf-8")
+        environ = {"HOME": str(folder), "MEMORY_KB_EMBEDDINGS_PROVIDER": "none", "MEMORY_KB_HOST": "off"}
+        self.kb = KnowledgeBase.open(folder / "vault", folder / "home", environ=environ, clock=lambda: self._now)
+        self._logs = logs
+        self.problems: list[str] = []
+
+    @property
+    def notes(self) -> Path:
+        """Where its notes are."""
+        return self.kb.vault.folder / "memory"
+
+    def at(self, moment: str) -> None:
+        """Set its clock."""
+        if moment:
+            self._now = max(self._now, datetime.fromisoformat(moment))
+
+    def start(self) -> Given:
+        material = self.kb.contexts.read(read_start)
+        return build_start(material, (), self._now.date(), _assess)
+
+    def prompt(self, text: str, shown: frozenset[str]) -> Given:
+        task = find_task(text)
+        if not task:
+            return Given()
+        material = self.kb.contexts.gather_fitting(Wanted(task))
+        return build_prompt_context(material, shown, self.kb.vault.settings.context.floor, self._now.date(), _assess)
+
+    def learn(self, session: SessionNeeds) -> None:
+        self.at(session.ended)
+        target = self.kb.sessions.files.path(session.session)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self._logs.path(session.session), target)
+        try:
+            done = self.kb.sessions.end(session.session)
+        except (MemoryKBError, OSError) as exc:
+            self.problems.append(f"{session.session}: {exc}")
+            return
+        self.problems += [
+            f"{session.session}: {step.name}: {step.message}" for step in done.steps if step.outcome == "failed"
+        ]
+
+
+def _assess(_: object) -> ClaimState:
+    """Judge no citation: the code as it was then is not at hand."""
+    return ClaimState(None)
+
+
+@dataclass
+class Score:
+    """What one way of remembering would have given.
+
+    Attributes:
+        given: of what was found out again, how much it had said before, by sort.
+        failed_commands: the failed commands that this could have saved; `saved_tokens` what they cost.
+        added_tokens: of all that it would have put before the agent.
+    """
+
+    given: Counter[str] = field(default_factory=Counter)
+    failed_commands: int = 0
+    saved_tokens: int = 0
+    added_tokens: int = 0
+
+
+class Check(NamedTuple):
+    """One count, so that a person can check it: where it was needed, and who would have said it."""
+
+    session: str
+    seq: int
+    sort: str
+    fact: str
+    tries: int
+    tokens: int
+    given_by: tuple[str, ...]
+
+
+@dataclass
+class Benefit:
+    """What the replay of a folder of transcripts came to.
+
+    Attributes:
+        found_again: what was known from an earlier session and found out again, by sort.
+        failed_commands: how many commands failed on the way to it; `tokens` what they cost.
+        scores: by the name of a way of remembering.
+        never_paid: entries that were given and said nothing that was needed; `wrong`: entries that name a command
+            which then failed and never went through.
+        checks: every count.
+    """
+
+    sessions: int = 0
+    prompts: int = 0
+    needs: Counter[str] = field(default_factory=Counter)
+    found_again: Counter[str] = field(default_factory=Counter)
+    failed_commands: int = 0
+    tokens: int = 0
+    scores: dict[str, Score] = field(default_factory=dict)
+    entries_given: int = 0
+    never_paid: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        plain_counts = {name: dict(getattr(self, name)) for name in ("needs", "found_again")}
+        scores = {name: vars(score) | {"given": dict(score.given)} for name, score in self.scores.items()}
+        return vars(self) | plain_counts | {"scores": scores, "checks": [one._asdict() for one in self.checks]}
+
+
+def replay(folder: Path, on_session: Callable[[int, int], None] | None = None) -> Benefit:
+    """Replay the transcripts below a folder in order of time and count what a memory would have given.
+
+    Args:
+        folder: transcripts of any agent that `session import` reads, at any depth; sessions of one project share a vault.
+        on_session: called with the number of sessions done and of all.
+
+    Raises:
+        UnreadableInput: there is no transcript in the folder.
+    """
+    made = Benefit(scores={name: Score() for name in ("memory-kb", "nothing", "grep", "MEMORY.md")})
+    with tempfile.TemporaryDirectory(prefix="memory-kb-benefit-") as place:
+        logs = _import_all(folder, Path(place) / "logs", made)
+        found: dict[str, list[SessionNeeds]] = {}
+        projects: dict[str, str] = {}
+        for session in logs.ids():
+            events = list(logs.read(session))
+            starts = (event for event in events if event.event == "start" and event.args)
+            projects[session] = next((str(one.args.get("cwd") or "") for one in starts if one.args), "")
+            needs = read_needs(session, events)
+            if needs.prompts or needs.needs:
+                found.setdefault(_top(projects[session], projects.values()), []).append(needs)
+        total = sum(map(len, found.values()))
+        if not total:
+            raise UnreadableInput(f"{folder} holds no transcript with a prompt", "name the folder of your agent's logs")
+        for number, sessions in enumerate(found.values()):
+            vault = Vault(Path(place) / f"project{number}", logs)
+            with vault.kb:
+                _replay_project(sorted(sessions, key=lambda one: one.began), vault, made, on_session, total)
+            made.problems += vault.problems
+    return made
+
+
+def _import_all(folder: Path, place: Path, made: Benefit) -> SessionFiles:
+    (place / "memory").mkdir(parents=True)
+    (place / "memory" / "config.yaml").write_text("", encoding="utf-8")
+    with KnowledgeBase.open(place, place.parent / "nobody", environ={"HOME": str(place)}) as kb:
+        if not folder.is_dir():
+            raise UnreadableInput(f"{folder} is no folder", "name the folder of your agent's logs")
+        for one in kb.sessions.import_(folder, any_project=True):
+            made.problems += [f"{problem.path}:{problem.line}: {problem.message}" for problem in one.problems[:1]]
+        return kb.sessions.files
+
+
+def _top(folder: str, others: Iterable[str]) -> str:
+    """Return the project that a session belongs to: the outermost folder around its own in which one worked."""
+    around = [one for one in others if one and (folder == one or folder.startswith(one.rstrip("/") + os.sep))]
+    return min(around, key=len, default=folder)
+
+
+def _replay_project(
+    sessions: Sequence[SessionNeeds],
+    vault: Vault,
+    made: Benefit,
+    on_session: Callable[[int, int], None] | None,
+    total: int,
+) -> None:
+    givers: Mapping[str, Giver] = {
+        "memory-kb": vault,
+        "nothing": Nothing(),
+        "grep": Grep(vault.notes),
+        "MEMORY.md": Curated(),
+    }
+    past, waiting = Past(), list[SessionNeeds]()
+    shown_ever, paid, wrong = set[str](), set[str](), set[str]()
+    for session in sessions:
+        for over in sorted((one for one in waiting if one.ended < session.began), key=lambda one: one.ended):
+            waiting.remove(over)
+            past.learn(over)
+            for giver in givers.values():
+                giver.learn(over)
+        vault.at(session.began)
+        _replay_session(session, givers, past, made, _Entries(vault.kb, shown_ever, paid, wrong))
+        waiting.append(session)
+        made.sessions += 1
+        if on_session:
+            on_session(made.sessions, total)
+    made.entries_given += len(shown_ever)
+    made.never_paid += sorted(shown_ever - paid)
+    made.wrong += sorted(wrong)
+
+
+class _Entries(NamedTuple):
+    """The entries of a vault that were given, that paid and that were wrong, by their ids."""
+
+    kb: KnowledgeBase
+    shown: set[str]
+    paid: set[str]
+    wrong: set[str]
+
+    def judge(self, ids: Iterable[str], session: SessionNeeds, known: Sequence[Need]) -> None:
+        """Note what became of entries that a session was given."""
+        wanted = set(ids)
+        memories = {memory.id: memory for memory in self.kb.store.all() if memory.id in wanted}
+        self.shown.update(memories)
+        for name, memory in memories.items():
+            text = plain(f"{memory.title} {memory.text}")
+            if any(says(text, need) for need in known):
+                self.paid.add(name)
+            advises = memory.kind not in ("episode", "pitfall")
+            if advises and any(" ".join(one.split()) in session.failed for one in _BACKTICKED.findall(memory.text)):
+                self.wrong.add(name)
+
+
+def _replay_session(
+    session: SessionNeeds, givers: Mapping[str, Giver], past: Past, made: Benefit, entries: _Entries
+) -> None:
+    texts: dict[str, list[tuple[int, str]]] = {}
+    shown: set[str] = set()
+    for name, giver in givers.items():
+        first = giver.start()
+        given = [(0, first)]
+        seen = set(first.ids)
+        for prompt in session.prompts:
+            more = giver.prompt(prompt.text, frozenset(seen))
+            seen.update(more.ids)
+            given.append((prompt.seq, more))
+        made.scores[name].added_tokens += sum(count_tokens(one.text) for _, one in given)
+        texts[name] = [(seq, plain(one.text)) for seq, one in given if one.text]
+        shown |= seen
+    made.prompts += len(session.prompts)
+    made.needs.update(need.sort for need in session.needs)
+    saved: dict[str, list[Need]] = {}
+    again = [need for need in session.needs if past.knows(need)]
+    for need in again:
+        made.found_again[need.sort] += 1
+        by = tuple(
+            name for name, said in texts.items() if any(seq <= need.seq and says(text, need) for seq, text in said)
+        )
+        for name in by:
+            made.scores[name].given[need.sort] += 1
+            saved.setdefault(name, []).append(need)
+        tries, cost = count_failed([need])
+        made.checks.append(Check(session.session, need.seq, need.sort, need.fact, tries, cost, by))
+    tries, cost = count_failed(again)
+    made.failed_commands, made.tokens = made.failed_commands + tries, made.tokens + cost
+    for name, needs in saved.items():
+        score = made.scores[name]
+        tries, cost = count_failed(needs)
+        score.failed_commands, score.saved_tokens = score.failed_commands + tries, score.saved_tokens + cost
+    entries.judge(shown, session, again)
+
+
+def render(made: Benefit, folder: str) -> str:
+    """Return the figures as a page of HTML that needs nothing else."""
+    from html import escape
+
+    def row(cells: Iterable[object], tag: str = "td") -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+    table = "".join(row(line) for line in table_of(made))
+    checks = "".join(
+        row((one.session, one.seq, one.sort, one.fact, one.tries, one.tokens, ", ".join(one.given_by)))
+        for one in made.checks
+    )
+    head = ("session", "event", "what", "fact", "failed commands", "tokens", "said before by")
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>memory-kb benefit</title>'
+        "<style>body{font:16px sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
+        "td{border-top:1px solid #ccc;overflow-wrap:anywhere}</style>"
+        f"<h1>What a memory would have given</h1><p>{escape(folder)}: {made.sessions:,} sessions, {made.prompts:,} prompts. "
+        f"{sum(made.found_again.values()):,} things were found out again that an earlier session knew; "
+        f"{made.failed_commands:,} commands failed on the way, {made.tokens:,} tokens.</p>"
+        f"<table>{row(HEAD, 'th')}{table}</table>"
+        f"<p>{made.entries_given:,} entries were given, {len(made.never_paid):,} never paid, {len(made.wrong):,} were wrong.</p>"
+        f"<h2>Every count</h2><table>{row(head, 'th')}{checks}</table></html>\n"
+    )
+
+
+HEAD = ("", *(f"{sort}s" for sort in SORTS), "failed commands", "tokens saved", "tokens added")
+
+
+def table_of(made: Benefit) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of the table: what was known before, then what each way of remembering had said."""
+    known = tuple(f"{made.found_again[sort]:,}" for sort in SORTS)
+    yield ("found again", *known, f"{made.failed_commands:,}", f"{made.tokens:,}", "")
+    for name, score in made.scores.items():
+        given = tuple(f"{score.given[sort]:,}" for sort in SORTS)
+        yield (name, *given, f"{score.failed_commands:,}", f"{score.saved_tokens:,}", f"{score.added_tokens:,}")

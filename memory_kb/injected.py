@@ -1,0 +1,110 @@
+"""What memory-kb itself gave an agent, and what a harness wrote around a person's words: how to mark, find and remove it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+BEGIN, END = "<!-- memory-kb:begin -->", "<!-- memory-kb:end -->"
+_COMMAND = re.compile(r"(?:^|[;&|(]\s*|\s)(?:\S*/)?(?:memory-kb|mkb|python\S* -m memory_kb)(?=\s|$)")
+_OWN_TOOLS = re.compile(
+    r"memory[-_]kb|^memory_(?:learn|recall|context|episode|procedure|outcome|stats|consolidate)$", re.IGNORECASE
+)
+# Blocks with an end of their own, then headings whose block goes on to the end of the text.
+_BLOCKS = re.compile(
+    r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)"
+    r"|<memory-kb\b[^>]*>.*?(?:</memory-kb>|\Z)"
+    r"|^--- (?:Institutional Memory|Retrieved Memory) ---$.*?(?:^--- end ---$|\Z)"
+    r"|^## Historical Learnings \(from previous sessions\).*\Z"
+    r"|^## Relevant Guidelines\s+The following rules are based on past experience with similar tasks:.*\Z"
+    r"|^## Patterns to Avoid\s+These patterns have caused problems in similar past work:.*\Z",
+    re.DOTALL | re.MULTILINE,
+)
+_SIGNS = ("memory-kb", "Memory ---", "## Historical Learnings", "## Relevant Guidelines", "## Patterns to Avoid")
+
+
+def wrap(text: str) -> str:
+    """Mark a text as ours before it is given to an agent.
+
+    Example:
+        >>> strip("before " + wrap("Use tabs.") + " after")
+        'before  after'
+    """
+    return f"{BEGIN}\n{text}\n{END}"
+
+
+def strip(text: str) -> str:
+    """Return what is left of a text without what memory-kb put there."""
+    if not any(sign in text for sign in _SIGNS):
+        return text
+    return _BLOCKS.sub("", text)
+
+
+#: Tags that a harness puts around what a person wrote.
+_AROUND = re.compile(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
+_ANSWERS = re.compile(
+    r"\s*User has answered your questions?:\s*(?P<answers>.*?)(?:\.?\s*You can now continue with the user's answers in"
+    r" mind\.?)?\s*\Z",
+    re.DOTALL,
+)
+_ANSWER = re.compile(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
+
+
+def in_own_words(text: str) -> str:
+    """Return what a person said without what a harness wrote around it: tags, and the frame of answers to its questions.
+
+    Example:
+        >>> in_own_words("<user-memory-input>never use tabs</user-memory-input>")
+        'never use tabs'
+        >>> in_own_words('User has answered your questions: "Which queue?"="SQS".')
+        'Which queue? SQS'
+    """
+    found = _ANSWERS.match(text)
+    if found:
+        pairs = [f"{one['asked']} {one['told']}" for one in _ANSWER.finditer(found["answers"])]
+        return "; ".join(pairs) or found["answers"]
+    return _AROUND.sub("", text) if "</" in text else text
+
+
+def judge(text: str) -> str | None:
+    """Return whether a text is ours: `whole`, `part`, or None.
+
+    Example:
+        >>> judge(wrap("Use tabs.")), judge("Fix it. " + wrap("Use tabs.")), judge("Fix it.")
+        ('whole', 'part', None)
+    """
+    left = strip(text)
+    return None if left == text else "part" if left.strip() else "whole"
+
+
+def is_own_call(tool: str | None, args: Mapping[str, object] | None) -> bool:
+    """Return whether a tool call asks memory-kb, so that its result is our own text.
+
+    Example:
+        >>> is_own_call("mcp__memory-kb__memory_recall", None), is_own_call("Bash", {"command": "cd x && mkb search tabs"})
+        (True, True)
+        >>> is_own_call("Bash", {"command": "pytest tests/test_mkb.py"})
+        False
+    """
+    if tool and _OWN_TOOLS.search(tool):
+        return True
+    command = (args or {}).get("command", (args or {}).get("cmd"))
+    words = " ".join(map(str, command)) if isinstance(command, list) else command
+    return isinstance(words, str) and _COMMAND.search(words[:2000]) is not None
+
+
+#: How it begins, under the label `Context`, on which occasion something was said.
+OCCASION = "said when the agent "
+
+
+_OCCASION = re.compile(rf"^\*\*Context:\*\* {OCCASION}.*\n?", re.MULTILINE)
+
+
+def without_occasion(text: str) -> str:
+    """Return a text without the line that tells on which occasion it was said.
+
+    Example:
+        >>> without_occasion("only two cards are ours\\n**Context:** said when the agent had run `make train`.")
+        'only two cards are ours\\n'
+    """
+    return _OCCASION.sub("", text) if OCCASION in text else text
