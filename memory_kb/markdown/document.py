@@ -1,6 +1,6 @@
 """The file grammar: a text into entries.
 
-Each comes with the exact span it stands at. A file is a preamble and any number of entries. An
+Each comes with the exact span it is at. A file is a preamble and any number of entries. An
 entry is a `---` line, a YAML mapping, a `---` line and a body that runs to the next entry. Away
 from the start of the file a `---` line opens an entry only after a blank line, outside a code
 fence, and when the mapping has `id`, `kind` or `type`; any other `---` is a horizontal rule.
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory_kb.markdown.fields import Fields, parse_date, read_fields
 from memory_kb.markdown.frontmatter import begins_as_fields, salvage
@@ -37,8 +36,7 @@ _PATH_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A frontmatter block.
 
     `span` runs from its opening `---` to the end of its closing line. `fault` is the line of the
@@ -183,7 +181,7 @@ def _read_block(
 
 
 def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter) -> Block | None:
-    """Return what stands behind the first `---` line of a file without another one, where it names an entry's fields."""
+    """Return what is behind the first `---` line of a file without another one, where it names an entry's fields."""
     if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
         return None
     line = lines.line_at(opening.start)
@@ -306,7 +304,7 @@ def _line_of_field(yaml: str, field: str) -> int:
 
 
 def _date_in(path: str) -> date | None:
-    """Return the last date that stands in a path, the most specific one."""
+    """Return the last date that is in a path, the most specific one."""
     if "-" not in path:
         return None
     days = (parse_date(found) for found in reversed(_PATH_DATE.findall(path)))
@@ -349,7 +347,7 @@ def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
     """Return what to call an entry.
 
     That is its title, its first heading, its file's name or its first line. The file's name
-    stands in for a note that has the file to itself (`is_only`) and no id.
+    is in for a note that has the file to itself (`is_only`) and no id.
     """
     if entry.title:
         return entry.title

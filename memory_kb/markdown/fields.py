@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -63,6 +62,8 @@ FIELDS: Mapping[str, Field] = {
     "tags": Field("words", "Words to find and filter it by."),
     "priority": Field("choice", "How important it is, in a word.", tuple(PRIORITIES)),
     "applies_to": Field("words", "Globs of the files it is about."),
+    "forbid": Field("text", "A regular expression: no line of the files of `applies_to` may fit it."),
+    "require": Field("text", "A regular expression that each file of `applies_to` must fit somewhere."),
     "source": Field(
         "text",
         "How it came to be known. What is external_unverified is not followed before a person approves it.",
@@ -111,16 +112,14 @@ _MAX_LISTED = 200
 _MAX_TEXT = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """A field whose value could not be taken as it stands."""
+class Complaint(NamedTuple):
+    """A field whose value could not be taken as it is."""
 
     field: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(NamedTuple):
     """What an entry's frontmatter says, defaults filled in.
 
     `status` stays None when it is not given, since a folder such as `archive/` then decides.

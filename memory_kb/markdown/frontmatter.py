@@ -62,7 +62,7 @@ def salvage(block: str, *, is_closed: bool = True) -> Salvaged | None:
 
 
 def begins_as_fields(block: str) -> bool:
-    """Tell whether the first line of a block is a field.
+    """Return whether the first line of a block is a field.
 
     Example:
         >>> begins_as_fields("# mine\\nid: x [\\n"), begins_as_fields("As I said, type: x\\n")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
 
-#: What stands in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
+#: What is in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
 _SHELL_SIGN = (
     r"!?[ \t]*(?:-[A-Za-z]{1,2}[ \t]|[\"']?\$)|[^\[\]\n]*?[ \t](?:[=!]=|=~|=|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|&&)[ \t]"
 )
@@ -202,7 +202,7 @@ def without_code(text: str) -> str:
     return "".join((*pieces, text[done:]))
 
 
-#: A tag begins a line, or stands behind a blank, an opening bracket or a mark of emphasis.
+#: A tag begins a line, or is behind a blank, an opening bracket or a mark of emphasis.
 _TAG = re.compile(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
 #: What names other things: links and their targets, addresses, HTML.
 _ELSEWHERE = re.compile(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
@@ -240,7 +240,7 @@ def _tags(text: str) -> Iterator[str]:
 
 
 def _is_colour(tag: str, text: str, place: int) -> bool:
-    """Tell whether a tag is a colour: with digits, grey or doubled, or where colours are spoken of.
+    """Return whether a tag is a colour: with digits, grey or doubled, or where colours are spoken of.
 
     `#add`, `#face` and `#decade` are words as well.
     """
@@ -258,14 +258,3 @@ def _is_directive(tag: str, text: str, place: int) -> bool:
 
 def _blank(found: re.Match[str]) -> str:
     return " " * len(found[0])
-
-
-def fits_tag(tags: Iterable[str], wanted: Iterable[str]) -> bool:
-    """Tell whether any tag is one of those wanted, or below it.
-
-    Example:
-        >>> fits_tag(["Deploy/prod"], ["deploy"]), fits_tag(["deploy"], ["deploy/prod", "#deploy"]), fits_tag(["deploying"], ["deploy"])
-        (True, True, False)
-    """
-    heads = tuple(word.lstrip("#").casefold() for word in wanted)
-    return any(tag == head or tag.startswith(f"{head}/") for tag in map(str.casefold, tags) for head in heads if head)

@@ -105,7 +105,7 @@ def _width(lead: str) -> int:
 
 
 def _end_of_fence(text: str, place: int, mark: str, column: int, *, is_quoted: bool) -> int:
-    """Return where a fence ends: behind its closing line, or where the quote or list item ends that it stands in."""
+    """Return where a fence ends: behind its closing line, or where the quote or list item ends that it is in."""
     closing = re.compile(rf"{re.escape(mark[0])}{{{len(mark)},}}[ \t]*\r?\n?\Z")
     while place < len(text):
         end = _end_of_line(text, place)
@@ -138,29 +138,12 @@ def heading_text(line: str) -> str:
     return " ".join((bare if not bare or bare[-1] in " \t" else line).split())
 
 
-_ANCHORS_HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(?=\S)|[ \t]*$)", re.MULTILINE)
-#: Behind a blank line, which tells it from the last field of a block and the rule that closes it.
-_UNDERLINED = re.compile(
-    r"(?:\A|(?<=\n\n)|(?<=\n\r\n)) {0,3}(?![#>|\-*+=` \t])(\S[^\n]*)\n {0,3}(=+|-+)[ \t]*$", re.MULTILINE
-)
-_ANCHORS_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE)
-_LAST_MARKS = re.compile(r"[ \t]+#+[ \t]*\Z")
-
-
 class Heading(NamedTuple):
     """A heading: how deep it is, its words, and where its line stands."""
 
     level: int
     words: str
     span: Span
-
-
-def _without_fences(text: str) -> str:
-    return (
-        _ANCHORS_FENCE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-        if "```" in text or "~~~" in text
-        else text
-    )
 
 
 def find_headings(text: str) -> Iterator[Heading]:
@@ -170,22 +153,14 @@ def find_headings(text: str) -> Iterator[Heading]:
         >>> [(one.level, one.words) for one in find_headings("# Tea `x`\\n\\nGreen\\n-----\\n\\n```\\n# no\\n```\\n## Steps ##\\n")]
         [(1, 'Tea `x`'), (2, 'Green'), (2, 'Steps')]
     """
-    bare = _without_fences(text)
-    found = [_heading(text, len(one[1]), one.start(), one.end()) for one in _ANCHORS_HEADING.finditer(bare)]
-    found += [
-        _heading(text, 1 if one[2][0] == "=" else 2, one.start(1), one.start(1)) for one in _UNDERLINED.finditer(bare)
-    ]
-    yield from sorted((one for one in found if one.words), key=lambda one: one.span)
-
-
-def _heading(text: str, level: int, start: int, words: int) -> Heading:
-    end = text.find("\n", start)
-    stop = len(text) if end < 0 else end
-    return Heading(
-        level,
-        _LAST_MARKS.sub("", text[words:stop].strip()).strip(),
-        Span(start, start + len(text[start:stop].rstrip())),
-    )
+    for start, _, level, words in scan_blocks(text, 0, len(text)):
+        if level <= 0 or not words:
+            continue
+        line = text[start : _end_of_line(text, start)].rstrip()
+        # The last field of a block of frontmatter is no heading, though the rule that closes it underlines it.
+        before = text[max(0, start - 4) : start].replace("\r", "")
+        if line.lstrip()[0] == "#" or before in ("", "\n") or before.endswith("\n\n"):
+            yield Heading(level, words, Span(start, start + len(line)))
 
 
 def normal_heading(words: str) -> str:
@@ -218,8 +193,9 @@ def find_anchor(text: str, anchor: str) -> Span | None:
         line = re.compile(
             rf"^[^\n]*?(?:^|[ \t\]])\^{re.escape(anchor[1:])}(?=[ \t]*\r?$)", re.MULTILINE | re.IGNORECASE
         )
-        found = line.search(_without_fences(text))
-        return Span(*found.span()) if found else None
+        hidden = list(find_code(text)) if "^" in text else []
+        places = (Span(*found.span()) for found in line.finditer(text))
+        return next((one for one in places if not any(code.start < one.end <= code.end for code in hidden)), None)
     parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
     done = 0
     for heading in find_headings(text):
@@ -232,8 +208,6 @@ def find_anchor(text: str, anchor: str) -> Span | None:
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
 _BLOCKS_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
-_BLOCKS_RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}$")
-_BLOCKS_FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _BULLETS = "-*+0123456789"
 _CONTAINERS = "`~<"
 _SPECIAL = frozenset("#=|>_" + _BULLETS + _CONTAINERS)
@@ -303,7 +277,7 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
         elif first in "=-" and opened >= 0 and is_text and not bare.strip(first):
             yield opened, start, 1 if first == "=" else 2, " ".join(text[opened:closed].split())
             opened = -1
-        elif first in "-*_" and _BLOCKS_RULE.match(bare):
+        elif first in "-*_" and _RULE.match(bare):
             if opened >= 0:
                 yield opened, closed, level, ""
                 opened = -1
@@ -318,7 +292,7 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
             opened, closed, level, is_item, is_text = place, start, WHOLE, True, False
             rest = line[marker.end() :].strip()
             closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
-        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or _BLOCKS_FENCE.match(bare)):
+        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or _FENCE.match(bare)):
             if opened >= 0:
                 yield opened, closed, level, ""
             opened, closed, level, is_item, is_text = place, start, 0 if first == "<" else WHOLE, False, False
@@ -338,8 +312,8 @@ def _closing_of(bare: str) -> str:
     """Return what ends the fence or comment that a line opens, or no text."""
     if bare[0] == "<":
         return "-->" if bare.startswith("<!--") and "-->" not in bare[4:] else ""
-    fence = _BLOCKS_FENCE.match(bare)
-    return fence[1] if fence else ""
+    fence = _FENCE.match(bare)
+    return fence[0] if fence else ""
 
 
 _OUTLINES_HEADING = re.compile(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
@@ -472,7 +446,7 @@ def width_of(item: re.Match[str]) -> int:
 
 
 def has_open_fence(text: str) -> bool:
-    """Tell whether a text ends inside a code fence, so that what is put behind it would be code.
+    """Return whether a text ends inside a code fence, so that what is put behind it would be code.
 
     Example:
         >>> has_open_fence("```\\nmake\\n"), has_open_fence("```\\nmake\\n```\\n")
@@ -523,6 +497,19 @@ def find_sections(text: str) -> list[Section]:
         Section(len(found[1]), heading_text(found[2]), Span(span.start, end), Span(span.end, end))
         for (span, found), end in zip(heads, ends, strict=False)
     ]
+
+
+def read_list(text: str, place: Span) -> tuple[str, ...]:
+    """Return the items of the lists in a place; where there is no list its paragraphs, each on one line.
+
+    Example:
+        >>> read_list("- a\\n- b\\n", Span(0, 8)), read_list("One\\ntwo.\\n\\nThree.", Span(0, 16))
+        (('a', 'b'), ('One two.', 'Three.'))
+    """
+    blocks = text[place.start : place.end].split("\n\n")
+    return tuple(item.text for item in find_items(text, place)) or tuple(
+        " ".join(block.split()) for block in blocks if block.strip()
+    )
 
 
 def find_items(text: str, place: Span) -> list[Item]:

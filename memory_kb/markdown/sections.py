@@ -35,7 +35,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…؟])[\"')\]]*\s+|(?<=[。！？｡])|\n"
 
 
 class Piece(NamedTuple):
-    """A piece's place in the text and the headings it stands under."""
+    """A piece's place in the text and the headings it is under."""
 
     start: int
     end: int
@@ -71,6 +71,7 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
     headings = under
     start = stop = -1
     is_headed = False  # the piece so far is headings alone
+    run, run_headings = -1, under  # where the headings begin that the piece so far ends with
     for block_start, block_stop, level, heading in blocks:
         if level > 0:
             while path and path[-1][0] >= level:
@@ -82,11 +83,19 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
             (not is_headed and (length >= sizes.target or (level > 0 and length >= sizes.heading)))
             or block_stop - start > sizes.limit
         ):
-            yield Piece(start, _trim(text, stop), headings)
-            start = -1
+            if start < run:
+                yield Piece(start, _trim(text, run), headings)
+                start, headings, is_headed = run, run_headings, True
+            else:
+                yield Piece(start, _trim(text, stop), headings)
+                start = -1
         if start < 0:
             start, headings, is_headed = block_start, under, True
         is_headed = is_headed and level > 0
+        if level <= 0:
+            run = -1
+        elif run < start:
+            run, run_headings = block_start, under
         stop = block_stop
         if stop - start > sizes.limit:
             *complete, (start, _) = cut_long(text, start, _trim(text, stop), sizes.limit)

@@ -33,7 +33,7 @@ def set_value(text: str, block: Span, key: str, value: Value) -> str:
 def set_values(text: str, block: Span, values: Mapping[str, Value]) -> str:
     """Return `text` with some keys set in one block.
 
-    The YAML stands between the two places of `block`. An existing value is replaced in its own
+    The YAML is between the two places of `block`. An existing value is replaced in its own
     quoting style; a new key becomes the last line.
 
     Raises:
@@ -83,7 +83,7 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
 
 
 def _is_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> bool:
-    """Tell whether a mapping stands on lines of its own and loses no key by getting a value."""
+    """Return whether a mapping is on lines of its own and loses no key by getting a value."""
     start = node.start_mark.index
     own_line = not block[block.rfind("\n", 0, start) + 1 : start].strip()
     return not node.flow_style and own_line and {key.value for key, _ in node.value} <= value.keys()
@@ -173,7 +173,7 @@ def _emit(value: Value, style: str | None, *, is_flow: bool) -> str:
 
 
 def _emit_below(value: Value, indent: str, newline: str) -> str:
-    """Return a value as it stands behind its key: a mapping on lines of its own, the rest on the same."""
+    """Return a value as it is behind its key: a mapping on lines of its own, the rest on the same."""
     if not isinstance(value, dict) or not value:
         return f" {emit(value)}"
     return "".join(f"{newline}{indent}  {emit(key)}: {emit(held)}" for key, held in value.items())
@@ -220,7 +220,7 @@ class Sheet:
         return b"".join((self._lead, *self._pieces))
 
     def holds_only(self, entry_id: str) -> bool:
-        """Tell whether an entry has the file to itself."""
+        """Return whether an entry has the file to itself."""
         return self._ids == [entry_id]
 
     def refuse_broken(self, entry_id: str) -> None:
@@ -416,7 +416,7 @@ def read_entries(text: str, path: str) -> tuple[Entry, ...]:
 
 
 def yaml_span(text: str, entry: Entry) -> Span:
-    """Return where an entry's YAML stands between its two `---` lines."""
+    """Return where an entry's YAML is between its two `---` lines."""
     start = text.index("\n", entry.span.start) + 1
     end = text.rfind("---", start, entry.body.start)
     return Span(start, end if end >= start else entry.body.start)

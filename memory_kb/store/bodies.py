@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_body(writer: Writer, memory: Memory) -> str:
-    """Return what stands below an entry's frontmatter.
+    """Return what is below an entry's frontmatter.
 
     Raises:
         UnreadableInput: the file cannot be read.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from memory_kb.store.logs import format_time
 from memory_kb.text import load_json
 
+#: Made once: `json.loads` makes one for every line.
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 #: Deeper than this nothing is looked for in a JSON value.
 _DEPTH = 40
 #: A text is not cut for the sake of fewer characters than the mark of a cut has.
@@ -66,7 +68,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def missing(count: int) -> str:
-    """Return what stands in a text for the characters that were cut out."""
+    """Return what is in a text for the characters that were cut out."""
     return f"\n[… {count:,} characters …]\n"
 
 
@@ -107,8 +109,7 @@ MAX_TEXT = 200_000
 MAX_LINE = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event of a session; what is not known is None.
 
     Attributes:
@@ -139,15 +140,15 @@ class Event:
     content: str | None = None
     injected: str | None = None
     origin: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = {}
 
 
-_OWN = tuple(one.name for one in fields(Event) if one.name != "extra")
+_OWN = tuple(name for name in Event._fields if name != "extra")
+_OWN_SET = frozenset(_OWN)
 _TEXTS = tuple(name for name in _OWN if name not in ("ts", "seq", "type", "args", "ok", "content", "error"))
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilter:
+class EventFilter(NamedTuple):
     """The events that are asked for; an empty tuple or None leaves all in.
 
     `types` are words of `Event.type` or names of events; moments are as events have them, `until`
@@ -163,7 +164,7 @@ class EventFilter:
     until: str | None = None
 
     def has(self, event: Event) -> bool:
-        """Tell whether an event is asked for.
+        """Return whether an event is asked for.
 
         Example:
             >>> EventFilter(types=("tool_call",), agent="coder").has(Event(type="tool_call", agent="coder"))
@@ -209,8 +210,7 @@ def load_object(line: bytes | str) -> dict[str, Any]:
         NoEvent: there is none.
     """
     try:
-        text = line if isinstance(line, str) else line.decode("utf-8", "replace")
-        found = load_json(text, parse_constant=lambda _: None)
+        found = _read_json(line if isinstance(line, str) else line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
@@ -218,9 +218,18 @@ def load_object(line: bytes | str) -> dict[str, Any]:
     return found
 
 
+def _read_json(text: str) -> object:
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number of more digits than Python reads
+        return load_json(text, parse_constant=lambda _: None)
+
+
 def make_event(values: Mapping[str, Any]) -> Event:
     """Return an event with these fields."""
-    known: dict[str, Any] = {name: _word(values[name]) for name in _TEXTS if values.get(name) is not None}
+    known: dict[str, Any] = {name: _word(value) for name in _TEXTS if (value := values.get(name)) is not None}
     for name in ("content", "error"):
         if values.get(name) is not None:
             known[name] = text_of(values[name])
@@ -240,7 +249,8 @@ def make_event(values: Mapping[str, Any]) -> Event:
     known["type"] = kind if kind in TYPES else _default_type(values)
     if kind not in TYPES and kind is not None:
         known.setdefault("event", _word(kind))
-    return Event(**known, extra={name: value for name, value in values.items() if name not in _OWN})
+    others = values.keys() - _OWN_SET
+    return Event(**known, extra={name: value for name, value in values.items() if name in others} if others else {})
 
 
 def _default_type(values: Mapping[str, Any]) -> str:
@@ -278,12 +288,6 @@ def normal_time(value: object) -> str:
         return ""
 
 
-def format_time(moment: datetime) -> str:
-    """Return a moment as events have it; one without a zone is in UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def format_event(event: Event) -> bytes:
     """Return the line of an event, cut to what a line may hold.
 
@@ -293,7 +297,7 @@ def format_event(event: Event) -> bytes:
     """
     line = _encode(fit(event))
     if len(line) > MAX_LINE:
-        line = _encode(fit(replace(event, extra={}), limit=MAX_TEXT // 10))
+        line = _encode(fit(event._replace(extra={}), limit=MAX_TEXT // 10))
     return line
 
 
@@ -320,7 +324,7 @@ def fit(event: Event, limit: int = MAX_TEXT) -> Event:
         args = map_strings(args, lambda text: cut(text, max(1000, limit // 10)))
         if sum(map(len, strings_of(args))) > limit:
             args = {"value": cut(json.dumps(args, ensure_ascii=False, default=str), limit)}
-    return replace(event, content=content, error=error, args=args)
+    return event._replace(content=content, error=error, args=args)
 
 
 def searchable(event: Event) -> str:

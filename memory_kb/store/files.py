@@ -7,11 +7,12 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
-from memory_kb.store.plan import NoteText
+from memory_kb.plainfiles import read_file
+from memory_kb.text import decode, hash_of
 
 #: From this many files on, several are forced to the disk at a time.
 _MANY, _AT_ONCE = 4, 8
@@ -21,8 +22,7 @@ PLAIN_MODE = 0o666
 SCRATCH = ".memory-kb.tmp"
 
 
-@dataclass(frozen=True, slots=True)
-class FileEdit:
+class FileEdit(NamedTuple):
     """A file's bytes before and after.
 
     Attributes:
@@ -52,7 +52,7 @@ def read_note_text(path: str, file: Path) -> NoteText:
         UnreadableInput: it is not there, or not to be read.
     """
     try:
-        return NoteText(path, file.read_bytes())
+        return NoteText(path, read_file(file))
     except OSError as exc:
         raise UnreadableInput(f"{path} cannot be read: {exc.strerror}") from exc
 
@@ -64,7 +64,7 @@ def read_if_there(path: str, file: Path) -> bytes | None:
         UnreadableInput: there is something that cannot be read.
     """
     try:
-        return file.read_bytes()
+        return read_file(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
@@ -313,7 +313,7 @@ def _write_temporary(file: Path, data: bytes, scratch: Path | None, *, is_new: b
 
 
 def _is_same_place(scratch: Path, parent: Path, *, is_new: bool) -> bool:
-    """Tell whether a file made in one folder can be renamed to another and is there as if it had been made there."""
+    """Return whether a file made in one folder can be renamed to another and is there as if it had been made there."""
     scratch.mkdir(exist_ok=True)
     if scratch.is_symlink() or scratch.stat().st_dev != parent.stat().st_dev:
         return False
@@ -397,3 +397,23 @@ def sync_folders(edits: Iterable[FileEdit]) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+class NoteText(NamedTuple):
+    """A file as it is to be changed.
+
+    Undecodable bytes are kept as surrogates, line ends as they are.
+    """
+
+    path: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """The bytes as text that encodes back to them."""
+        return decode(self.data)
+
+    @property
+    def hash(self) -> str:
+        """The hash of the bytes, the same that the index keeps."""
+        return hash_of(self.data)

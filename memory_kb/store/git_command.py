@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import re
@@ -168,7 +167,7 @@ def _call(
 
 
 def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
-    """Tell whether git keeps a file of a folder, or may do so: where it cannot be asked, it does."""
+    """Return whether git keeps a file of a folder, or may do so: where it cannot be asked, it does."""
     top = Path(os.path.realpath(folder.parent))
     if not any((place / ".git").exists() for place in (top, *top.parents)):
         return False
@@ -322,11 +321,11 @@ class History:
         )
 
     def is_whole(self) -> bool:
-        """Tell whether there is a repository, and none of its commits were left out on purpose."""
+        """Return whether there is a repository, and none of its commits were left out on purpose."""
         return _line(self._ask("rev-parse", "--is-shallow-repository")) == "false"
 
     def is_skipped(self, path: str) -> bool:
-        """Tell whether a sparse checkout leaves a file out."""
+        """Return whether a sparse checkout leaves a file out."""
         is_sparse = _line(self._ask("config", "--bool", "core.sparseCheckout")) == "true"
         return is_sparse and (self._ask("ls-files", "-t", "--", f":(literal){path}") or b"").startswith(b"S ")
 
@@ -396,44 +395,3 @@ def _statuses(told: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _renames(told: bytes) -> dict[str, str]:
     return {paths[0]: paths[1] for word, paths in _statuses(told) if word == "R"}
-
-
-def find_siblings(folder: Path) -> Iterator[Path]:
-    """Yield where a folder would be in the other working trees of its repository; none where there is no repository.
-
-    What cannot be read names no tree.
-    """
-    folder = Path(os.path.realpath(folder))
-    top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
-    if top is None:
-        return
-    common = _common_folder(top)
-    if common is None:
-        return
-    trees = [common.parent] if common.name == ".git" else []
-    with contextlib.suppress(OSError):
-        trees += [
-            told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))
-        ]
-    inner = folder.relative_to(top)
-    yield from (tree / inner for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees) if tree != top)
-
-
-def _common_folder(top: Path) -> Path | None:
-    """Return the folder in which git keeps what all working trees share."""
-    git = top / ".git"
-    if git.is_dir():
-        return Path(os.path.realpath(git))
-    own = _told(git, top, "gitdir:")
-    common = _told(own / "commondir", own) if own else None
-    return Path(os.path.realpath(common)) if common else None
-
-
-def _told(file: Path, start: Path, lead: str = "") -> Path | None:
-    """Return the path that a file of git's tells, which may be seen from a folder."""
-    try:
-        line = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    path = line.removeprefix(lead).strip()
-    return start / path if path and line.startswith(lead) and "\0" not in path else None

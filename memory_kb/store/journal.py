@@ -6,7 +6,6 @@ import base64
 import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +22,10 @@ from memory_kb.trust import Seal
 _SAMPLE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Creations:
+_NO_TIMES: Mapping[str, str] = {}
+
+
+class Creations(NamedTuple):
     """The entries that runs have made, by the time of the run; empty where the log forgot it.
 
     Attributes:
@@ -32,7 +33,7 @@ class Creations:
         last: the bytes before that, by which is seen whether it only grew.
     """
 
-    times: Mapping[str, str] = field(default_factory=dict)
+    times: Mapping[str, str] = _NO_TIMES
     inode: int = 0
     size: int = 0
     last: bytes = b""
@@ -121,8 +122,7 @@ class FileRecord(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value or name != "is_in_place"}
 
 
-@dataclass(frozen=True, slots=True)
-class RunHead:
+class RunHead(NamedTuple):
     """What a run is: its id, when, by which verb, as part of what, and the files it writes."""
 
     run: str
@@ -133,8 +133,7 @@ class RunHead:
     occasion: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """A run as the log tells it.
 
     Attributes:
@@ -417,16 +416,14 @@ class DecisionLog:
         return RunRecord(told.head, tuple(told.decisions), left, is_whole, told.end is not None, told.start, is_ours)
 
 
-@dataclass(slots=True)
 class _Told:
     """A run while its lines are read."""
 
-    head: RunHead
-    line: Mapping[str, Any]
-    start: int
-    decisions: list[LoggedDecision] = field(default_factory=list)
-    raw: list[bytes] = field(default_factory=list)
-    end: Mapping[str, Any] | None = None
+    def __init__(self, head: RunHead, line: Mapping[str, Any], start: int) -> None:
+        self.head, self.line, self.start = head, line, start
+        self.decisions: list[LoggedDecision] = []
+        self.raw: list[bytes] = []
+        self.end: Mapping[str, Any] | None = None
 
     def add(self, line: Mapping[str, Any], raw: bytes) -> None:
         """Add the line of a change; one that lacks something counts as none."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Read the elements of a JSON array one at a time, in the memory of the largest of them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,9 @@ from memory_kb.text import read_integer
 
 #: Characters of one object that are held at once.
 MAX_OBJECT = 64_000_000
-
-
 #: Characters to look through for the array in an object.
 _MAX_HEAD = 1_000_000
-
-
 _BLANK = " \t\r\n"
-
-
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]]')
 
 

@@ -7,14 +7,12 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from memory_kb.credentials import redact
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
-from memory_kb.store.events import format_time
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def _parse_beginning(line: bytes, until: str) -> Mapping[str, Any] | None:
 
 
 def mark_of(text: str) -> bytes:
-    """Return how a text stands in the lines that hold it.
+    """Return how a text is in the lines that hold it.
 
     Example:
         >>> mark_of("s1") in dump({"session": "s1"}), mark_of("s1") in dump({"session": "s10"})
@@ -215,6 +213,10 @@ class Credit(NamedTuple):
     is_done: bool
 
 
+#: The verb with which a session begins anew: what was shown before is gone.
+START = "start"
+
+
 class RetrievalLog:
     """The retrievals of one vault, and what of them is folded into the notes."""
 
@@ -257,6 +259,23 @@ class RetrievalLog:
                     **{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True
                 )
 
+    def shown_in(self, session: str, most: int = 8_000_000) -> frozenset[str]:
+        """Return the entries that were put before an agent in a session since its context was last empty.
+
+        Args:
+            session: the session.
+            most: the end of the log that is looked through, in bytes.
+        """
+        with contextlib.suppress(OSError):
+            start, shown = max(0, self.file.stat().st_size - most), set[str]()
+            for line in read(self.file, mark_of(session), start=start):
+                if line.get("session") == session and line.get("injected") is True:
+                    if line.get("verb") == START:
+                        shown.clear()
+                    shown.update(map(str, line.get("ids") or ()))
+            return frozenset(shown)
+        return frozenset()
+
     def credits(self, session: str | None = None) -> Iterator[Credit]:
         """Yield what was counted, oldest first: for a session, or for all."""
         for line in read(self.file, mark_of(session) if session else b'"credit"'):
@@ -289,9 +308,10 @@ def _known(retrieval: Retrieval) -> dict[str, Any]:
 
 def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
     from memory_kb.credentials import redact
+    from memory_kb.private import cut_private
 
     texts = {name: text for name, text in retrieval._asdict().items() if isinstance(text, str) and text}
-    return {name: redact(text[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY] for name, text in texts.items()}
+    return {name: redact(cut_private(text)[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY] for name, text in texts.items()}
 
 
 class Shown(TypedDict, total=False):
@@ -323,8 +343,7 @@ class Mark(NamedTuple):
     added: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a task went, and what that meant for the entries that were shown.
 
     It is written before the notes are, with `is_done` False, and again after.
@@ -490,3 +509,9 @@ class MaintenanceLog:
         """
         make_folder(self._file.parent)
         append(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])
+
+
+def format_time(moment: datetime) -> str:
+    """Return a moment as events have it; one without a zone is in UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

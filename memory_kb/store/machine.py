@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +23,7 @@ _LOCK_SECONDS = 10.0
 #: What a machine folder of a plain folder of notes holds that a person wrote, or that says what it is.
 _KEPT = ("config.yaml", PLAIN_MARK)
 #: What an older version left unsigned, and what can be made again; its vectors were paid for, and are taken over.
-_INDEX, _DERIVED = ".memory.db", (".sessions.db", "vectors", "answers", "revisions")
+_INDEX, _DERIVED = ".memory.db", (".sessions.db", "vectors", "answers", "revisions", "lint")
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
@@ -102,7 +100,7 @@ def _settle(
 
 
 def _came_from_elsewhere(folder: Path, environ: Mapping[str, str]) -> bool:
-    """Tell whether a machine folder came with a clone, an archive or a copy.
+    """Return whether a machine folder came with a clone, an archive or a copy.
 
     The unsigned one of an older version did not, unless git has it or links are in it.
     """
@@ -146,6 +144,8 @@ def _set_aside(folder: Path) -> Path:
 
 def _forget_derived(folder: Path) -> None:
     """Delete what is made again of what an unsigned folder holds; the vectors of its index are taken over."""
+    import shutil
+
     for side in _SIDE_FILES:
         with contextlib.suppress(OSError):
             os.replace(folder / f"{_INDEX}{side}", folder / f"{_INDEX}.broken{side}")
@@ -232,7 +232,8 @@ def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]
 def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Machine:
     """Return a machine folder that can be written.
 
-    That is the vault's own, the configured one, or one in the user's cache. `configured` is
+    That is the vault's own, the configured one, or one in the user's cache, which begins with the index of the
+    vault's own where that was made here. `configured` is
     `index.path`, a folder for the machine folders of all vaults. Where nothing at all can be
     written, a temporary folder makes one command work.
 
@@ -254,12 +255,39 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         return machine
     except OSError:
         pass
+    secret = load_secret(environ, outside)
     try:
-        return prepare_machine(_cache_folder(environ) / _name_of(wanted), environ, outside, is_shipped=False)
+        cache = _cache_folder(environ) / _name_of(wanted)
+        _take_index(wanted, cache, secret)
+        return prepare_machine(cache, environ, outside, is_shipped=False)
     except (OSError, RuntimeError):
         import tempfile
 
-        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")), environ, outside, is_shipped=False)
+        spare = Path(tempfile.mkdtemp(prefix="memory-kb-"))
+        _take_index(wanted, spare, secret)
+        return prepare_machine(spare, environ, outside, is_shipped=False)
+
+
+def _take_index(machine: Path, cache: Path, secret: Secret) -> None:
+    """Copy the index of a machine folder that can only be read, where it was made here, unless the cache has one.
+
+    The copy is believed as it has the same nonce, and can be brought up to date.
+    """
+    import shutil
+
+    with contextlib.suppress(OSError):
+        nonce = None if (cache / _INDEX).exists() else secret.nonce_of(machine)
+        if nonce is None:
+            return
+        cache.mkdir(parents=True, exist_ok=True)
+        secret.mark(cache, nonce)
+        # The log first: without the file that it belongs to it is nothing.
+        for name in (f"{_INDEX}-wal", _INDEX):
+            with contextlib.suppress(FileNotFoundError), read_plain(machine / name) as source:
+                part = make_folder(cache / "tmp") / f"{name}.{os.getpid()}.tmp"
+                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+                os.replace(part, cache / name)
 
 
 def _keep_out(vault: Vault) -> Iterator[Path]:
@@ -306,7 +334,7 @@ _CONFIG = """\
 # Settings of this vault; what is not set here has its default. docs/settings.md lists them all.
 # ranking:
 #   half_life_days: 90        # an entry counts half after this long without use
-#   prominence_exponent: 0.2  # 0 ranks by the words alone
+#   prominence_exponent: 0.1  # 0 ranks by the words alone
 # ignore: [node_modules, drafts]
 """
 
@@ -316,9 +344,8 @@ _TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
 _MEMORY = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Founded:
-    """A vault's folder, the files that had to be made for it, and the folder of the vault that it lies in."""
+class Founded(NamedTuple):
+    """A vault's folder, the files that had to be made for it, and the folder of the vault that it is in."""
 
     folder: Path
     created: tuple[Path, ...]

@@ -6,14 +6,15 @@ import functools
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from memory_kb.injected import without_occasion
 from memory_kb.markdown.fields import Fields, parse_date, read_fields, read_text, read_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import INSTRUCTING, LIVE_STATUSES, UNVERIFIED, Link, Location, StoredMemory
-from memory_kb.text import decode, encode, hash_of, without_occasion
+from memory_kb.private import cut_private_values
+from memory_kb.text import encode
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
@@ -31,72 +32,44 @@ class Planned(Protocol):
         """The hash of its bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoteText:
-    """A file as it is to be changed.
-
-    Undecodable bytes are kept as surrogates, line ends as they are.
-    """
-
-    path: str
-    data: bytes
-
-    @property
-    def text(self) -> str:
-        """The bytes as text that encodes back to them."""
-        return decode(self.data)
-
-    @property
-    def hash(self) -> str:
-        """The hash of the bytes, the same that the index keeps."""
-        return hash_of(self.data)
-
-
-@dataclass(frozen=True, slots=True)
-class WriteFile:
+class WriteFile(NamedTuple):
     """Make a file, or replace the whole text of one that is nobody's notes."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SetFields:
+class SetFields(NamedTuple):
     """Set values of one entry's frontmatter."""
 
     values: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetBody:
+class SetBody(NamedTuple):
     """Replace the text below one entry's frontmatter."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceEntry:
+class ReplaceEntry(NamedTuple):
     """Replace an entry, frontmatter and text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Give an entry a file of its own elsewhere; a file that holds nothing else moves whole."""
 
     to: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(NamedTuple):
     """Take an entry out of its file, or the file away when it holds nothing else."""
 
 
 Action = WriteFile | SetFields | SetBody | ReplaceEntry | Move | Remove
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One change to one entry or file.
 
     Attributes:
@@ -129,7 +102,7 @@ class Change:
 
     def joined(self, together: str) -> Change:
         """Return the change tied to all others of its plan that bear the same word."""
-        return replace(self, together=together)
+        return self._replace(together=together)
 
 
 _WORDS: dict[type, str] = {SetFields: "set", SetBody: "edit", ReplaceEntry: "replace", Move: "move", Remove: "remove"}
@@ -149,10 +122,17 @@ def set_fields(note: Planned, entry_id: str, values: Mapping[str, Value], reason
     """Plan to set fields of an entry; those that have the value already stay as written.
 
     Example:
+        >>> from memory_kb.store.files import NoteText
         >>> set_fields(NoteText("a.md", b"---\\nid: x\\n---\\n"), "x", {"status": "retired"}, "It is over.").word
         'set'
     """
-    return Change(note.path, SetFields(tuple(values.items())), reason, entry_id, note.hash)
+    return Change(
+        note.path,
+        SetFields(tuple((name, cut_private_values(value)) for name, value in values.items())),
+        reason,
+        entry_id,
+        note.hash,
+    )
 
 
 def set_body(note: Planned, entry_id: str, text: str, reason: str) -> Change:
@@ -175,8 +155,7 @@ def remove(note: Planned, reason: str, entry_id: str | None = None) -> Change:
     return Change(note.path, Remove(), reason, entry_id, note.hash)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """One entry, its defaults filled in, as a value that changes are planned for.
 
     Attributes:
@@ -187,6 +166,7 @@ class Memory:
         seen: the day its age counts from; None has no age.
         metadata: its frontmatter as parsed, unknown keys included.
         fault: the line from which its frontmatter cannot be read, or None.
+        has_successor: whether another entry says that it supersedes this one.
     """
 
     id: str
@@ -210,8 +190,9 @@ class Memory:
     created_at: str | None = None
     seen: date | None = None
     line: int = 1
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
     fault: int | None = None
+    has_successor: bool = False
 
     @property
     def said(self) -> str:
@@ -234,13 +215,18 @@ class Memory:
 
     @property
     def is_in_people_file(self) -> bool:
-        """Whether it stands in MEMORY.md, whose text is rewritten by people alone."""
+        """Whether it is in MEMORY.md, whose text is rewritten by people alone."""
         return self.path.rpartition("/")[2] == "MEMORY.md"
 
     @property
     def is_superseded(self) -> bool:
         """Whether a newer entry has taken its place."""
-        return any(link.relation == "superseded_by" for link in self.links)
+        return self.has_successor or any(link.relation == "superseded_by" for link in self.links)
+
+    @property
+    def is_failed_episode(self) -> bool:
+        """Whether it is an episode that did not go well, which no context gives as an example."""
+        return self.kind == "episode" and self.word("outcome") not in (None, "success", "partial")
 
     @property
     def is_pinned(self) -> bool:
@@ -325,6 +311,7 @@ def make_memory(stored: StoredMemory) -> Memory:
         line=entry.line,
         metadata=metadata,
         fault=entry.fault,
+        has_successor=bool(entry.is_superseded),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ _MOST_CANDIDATES = 50
 _MOST_KEPT = 64_000_000
 
 
-@dataclass(frozen=True)
 class CitedFile:
     """A file as it is now.
 
@@ -34,10 +33,8 @@ class CitedFile:
         data: its bytes, where it has any.
     """
 
-    path: str
-    state: str
-    data: bytes = b""
-    reason: str = ""
+    def __init__(self, path: str, state: str, data: bytes = b"", reason: str = "") -> None:
+        self.path, self.state, self.data, self.reason = path, state, data, reason
 
     @cached_property
     def text(self) -> str:
@@ -100,7 +97,7 @@ class ProjectFiles:
         return CitedFile(path, "binary" if b"\0" in data[:8192] else "text", data)
 
     def _is_left_out(self, path: str) -> bool:
-        """Tell whether a missing file is in a submodule or sparse checkout, so that nothing is known of it."""
+        """Return whether a missing file is in a submodule or sparse checkout, so that nothing is known of it."""
         parts = path.split("/")
         for end in range(1, len(parts)):
             folder = os.path.join(self._top, *parts[:end])
@@ -123,7 +120,7 @@ class ProjectFiles:
         return self._heirs[path]
 
     def gave_up(self) -> bool:
-        """Tell whether git took so long that files may have heirs that nobody found."""
+        """Return whether git took so long that files may have heirs that nobody found."""
         return "_git" in self.__dict__ and self._git.gave_up
 
     def head(self) -> str | None:
@@ -135,7 +132,7 @@ class ProjectFiles:
         return self._git.find_commit(commit)
 
     def knows_commits(self) -> bool:
-        """Tell whether there is a repository with its whole history."""
+        """Return whether there is a repository with its whole history."""
         return self._git.is_whole()
 
     def text_at(self, commit: str, path: str) -> str | None:
@@ -160,7 +157,7 @@ def locate(file: str, project: Path, here: Path) -> str | None:
     Args:
         file: the path, of a file that may not be there yet.
         project: the project's folder.
-        here: the folder that somebody stands in.
+        here: the folder that somebody is in.
     """
     named = _plain(file)
     if os.path.isabs(named):
@@ -218,3 +215,44 @@ def _spelled(project: Path, parts: list[str]) -> list[str]:
         spelled.append(part if part in names else next(alike, part))
         folder = os.path.join(folder, spelled[-1])
     return spelled
+
+
+def find_siblings(folder: Path) -> Iterator[Path]:
+    """Yield where a folder would be in the other working trees of its repository; none where there is no repository.
+
+    What cannot be read names no tree.
+    """
+    folder = Path(os.path.realpath(folder))
+    top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    if top is None:
+        return
+    common = _common_folder(top)
+    if common is None:
+        return
+    trees = [common.parent] if common.name == ".git" else []
+    with contextlib.suppress(OSError):
+        trees += [
+            told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))
+        ]
+    inner = folder.relative_to(top)
+    yield from (tree / inner for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees) if tree != top)
+
+
+def _common_folder(top: Path) -> Path | None:
+    """Return the folder in which git keeps what all working trees share."""
+    git = top / ".git"
+    if git.is_dir():
+        return Path(os.path.realpath(git))
+    own = _told(git, top, "gitdir:")
+    common = _told(own / "commondir", own) if own else None
+    return Path(os.path.realpath(common)) if common else None
+
+
+def _told(file: Path, start: Path, lead: str = "") -> Path | None:
+    """Return the path that a file of git's tells, which may be seen from a folder."""
+    try:
+        line = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    path = line.removeprefix(lead).strip()
+    return start / path if path and line.startswith(lead) and "\0" not in path else None

@@ -4,7 +4,7 @@
 - question: flaky tests                # what is asked
   expect: [69712e00, flaky-sse-test]   # entries of which one should be among the first hits
   k: 10                                # how many hits count, 10 unless said
-  task: mend the flaky upload test     # the task to give a context for; the question unless said
+  task: fix the flaky upload test     # the task to give a context for; the question unless said
   labels: [testing]                    # with these labels,
   files: [tests/test_upload.py]        # and these files
   max_tokens: 1500                     # what its context may cost
@@ -39,7 +39,7 @@ class StandingQuery:
         expect: ids, beginnings of at least eight characters, or paths.
         task: what to give a context for; the question where it is None.
         max_tokens: what that context may cost; None for no bound.
-        line: where it stands in its file.
+        line: where it is in its file.
     """
 
     question: str
@@ -169,7 +169,7 @@ def write_queries(queries: Sequence[StandingQuery]) -> str:
 
 
 def names(wanted: str, entry_id: str, path: str) -> bool:
-    """Tell whether an expected id, a beginning of one, or a path names an entry.
+    """Return whether an expected id, a beginning of one, or a path names an entry.
 
     Example:
         >>> names("69712e00", "69712e00-2428", "a.md"), names("697", "69712e00-2428", "a.md"), names("a.md", "x", "a.md")

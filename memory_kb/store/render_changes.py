@@ -6,13 +6,12 @@ Pure: it takes the files as they are and returns them as they are to be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
-from memory_kb.model import Conflict
+from memory_kb.reports import Conflict
 from memory_kb.store.plan import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
 from memory_kb.text import encode, hash_of
 
@@ -46,8 +45,7 @@ class FileOutcome(NamedTuple):
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Composition:
+class Composition(NamedTuple):
     """What a plan comes to.
 
     `units` are sets of files that must be written together; `stale` are the files that are not
@@ -73,7 +71,8 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
     conflict, with those that belong together with it; all others stand.
 
     Example:
-        >>> from memory_kb.store.plan import NoteText, set_fields
+        >>> from memory_kb.store.files import NoteText
+        >>> from memory_kb.store.plan import set_fields
         >>> note = NoteText("a.md", b"---\\nid: x\\n---\\nText.\\n")
         >>> plan = [set_fields(note, "x", {"importance": 0.9}, "Often used."), set_fields(note, "x", {"status": "active"}, "In use.")]
         >>> compose(plan, {"a.md": note.data}).files[0].after
@@ -162,7 +161,7 @@ def _keys(change: Change) -> list[tuple[str | None, ...]]:
 
 
 def _is_of_file(change: Change) -> bool:
-    """Tell whether a change makes or takes away a file, though it may be an empty one."""
+    """Return whether a change makes or takes away a file, though it may be an empty one."""
     return isinstance(change.action, WriteFile | Move | Remove)
 
 
@@ -212,7 +211,7 @@ class _Desk:
             return (self._write(path, None),)
         sheet = self._sheet(path)
         if not isinstance(action, ReplaceEntry):
-            # A new text may be the one that mends it.
+            # A new text may be the one that fixes it.
             sheet.refuse_broken(entry_id)
         if isinstance(action, Remove):
             return (self._write(path, None) if sheet.holds_only(entry_id) else sheet.drop(entry_id),)

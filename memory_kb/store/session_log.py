@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
-from memory_kb.model import Trace
+from memory_kb.injected import is_own_call, judge
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.private import cut_private
 from memory_kb.store.events import (
     MAX_LINE,
     MAX_TEXT,
@@ -23,13 +24,15 @@ from memory_kb.store.events import (
     NoEvent,
     cut,
     format_event,
-    format_time,
     missing,
     parse_event,
     strings_of,
 )
-from memory_kb.text import is_own_call, judge
+from memory_kb.store.logs import format_time
 from memory_kb.vault import hold_lock
+
+if TYPE_CHECKING:
+    from memory_kb.reports import Trace
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0
@@ -42,7 +45,7 @@ _TAIL = 65_536
 
 
 class Line(NamedTuple):
-    """A line as it stands in a file; `text` is None where it is too long to be ours."""
+    """A line as it is in a file; `text` is None where it is too long to be ours."""
 
     offset: int
     end: int
@@ -131,20 +134,24 @@ class SessionFiles:
                     yield event
 
     def read(
-        self, session: str, on_problem: Callable[[int, str], None] | None = None, *, containing: bytes = b""
+        self,
+        session: str,
+        on_problem: Callable[[int, str], None] | None = None,
+        *,
+        only: Callable[[bytes], bool] | None = None,
     ) -> Iterator[Event]:
         """Yield the events of a session in the order of the file.
 
         Args:
             session: its id.
             on_problem: told the number of a line that is no event, and why.
-            containing: only parse lines with these bytes, which are in lower case; the case does not matter.
+            only: which lines are parsed; all when not given.
 
         Raises:
             FileNotFoundError: there is no such session.
         """
         for number, line in enumerate(read_lines(self.path(session)), 1):
-            if containing and containing not in (line.text or b"").lower():
+            if only and line.text and not only(line.text):
                 continue
             try:
                 event = line.parse()
@@ -183,7 +190,7 @@ class SessionWriter:
             OSError: it cannot be written; the error names the session.
         """
         self.seq += 1
-        numbered = replace(event, session=self._session, seq=self.seq)
+        numbered = event._replace(session=self._session, seq=self.seq)
         line = (b"\n" if self._is_torn else b"") + format_event(numbered)
         written = 0
         try:
@@ -252,7 +259,7 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
             offset = end
 
 
-#: The end of a session stands in its last events.
+#: The end of a session is in its last events.
 _SESSIONENDS_TAIL = 262_144
 
 
@@ -278,8 +285,10 @@ OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
+#: Names of fields are few and come again; longer ones are none.
+_SHORT_NAME = 40
 #: The short texts of an event; most writers take them from an argument.
-_LABELS = ("role", "stream", "event", "tool", "call_id", "origin")
+_LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What Windows takes for a device, whatever follows the dot.
 _DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
@@ -362,14 +371,15 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     found: set[str] = set()
     content, error = (text and _clean(text, found) for text in (draft.content, draft.error))
     begun = start if start and start.event == "start" else Event()
-    labels: dict[str, Any] = {name: _clean(text, found) for name in _LABELS if (text := getattr(draft, name))}
-    event = replace(
-        draft,
-        **labels,
+    labels: dict[str, Any] = {name: text for name in _LABELS if (text := getattr(draft, name))}
+    together = "\n".join(labels.values())
+    if (
+        len(together) > MAX_TEXT or redact(together).text != together
+    ):  # nearly never: so all of them are looked at at once
+        labels = {name: _clean(text, found) for name, text in labels.items()}
+    event = draft._replace(
+        **{"job": begun.job, "task": begun.task, "agent": begun.agent} | labels,
         ts=draft.ts or format_time(now),
-        job=_clean(draft.job or "", found) or begun.job,
-        task=_clean(draft.task or "", found) or begun.task,
-        agent=_clean(draft.agent or "", found) or begun.agent,
         content=content,
         error=error,
         args=None if draft.args is None else _clean_values(draft.args, found),
@@ -400,7 +410,7 @@ def correct_end(last: Event | None, new: Event) -> tuple[Event | None, str]:
         return None, ""
     told = f"It had been ended as {before}; now {outcome} counts." if is_other and before else ""
     told = told or ("Its summary is replaced." if is_retold and last.content else "")
-    return replace(new, args=new.args or last.args, content=last.content if new.content is None else new.content), told
+    return new._replace(args=new.args or last.args, content=last.content if new.content is None else new.content), told
 
 
 def _judge(draft: Event, content: str | None) -> str | None:
@@ -410,7 +420,8 @@ def _judge(draft: Event, content: str | None) -> str | None:
 
 
 def _clean(text: str, found: set[str], name: str = "") -> str:
-    """Return a text without credentials, cut; the name of its field may tell one."""
+    """Return a text without private parts and credentials, cut; the name of its field may tell one."""
+    text = cut_private(text)
     if len(text) > MAX_TEXT + _EDGE:
         return _clean_long(text, found)
     done = redact(text)
@@ -441,7 +452,16 @@ def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
     sizes = [len(text) for text in strings_of(values)]
     if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean(json.dumps(values, ensure_ascii=False, default=str), found)}
-    return {_clean(name, found): _clean_value(name, value, found, 0) for name, value in values.items()}
+    return {_clean_name(name, found): _clean_value(name, value, found, 0) for name, value in values.items()}
+
+
+def _clean_name(name: str, found: set[str]) -> str:
+    return name if len(name) < _SHORT_NAME and not _must_be_cleaned(name) else _clean(name, found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _must_be_cleaned(name: str) -> bool:
+    return redact(name).text != name
 
 
 def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
@@ -450,7 +470,9 @@ def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
     if depth > 40:
         return None
     if isinstance(value, Mapping):
-        return {_clean(str(key), found): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()}
+        return {
+            _clean_name(str(key), found): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_clean_value(name, item, found, depth + 1) for item in value]
     return value

@@ -19,7 +19,7 @@ _HIDDEN = frozenset({".premortem.md", ".assumptions.jsonl", ".current-stage"})
 
 
 def find_target(vault: Vault, path: str, others: Collection[str] = ()) -> Path:
-    """Return the file to write for a path as it stands in output.
+    """Return the file to write for a path as it is in output.
 
     Args:
         vault: the vault and its home.
@@ -93,7 +93,7 @@ def _explain_hidden(parts: Sequence[str]) -> str | None:
 
 
 def _is_kind(file: Path, top: Path, others: Collection[str]) -> bool:
-    """Tell whether a file is a note, belongs to a job, or is one of those that go with a skill."""
+    """Return whether a file is a note, belongs to a job, or is one of those that go with a skill."""
     if file.is_dir():
         return False
     if file.suffix.lower() == ".md" or file.name in _HIDDEN or _count_known(file.parts, others):

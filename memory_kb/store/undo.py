@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
-from memory_kb.model import Conflict, RunView
+from memory_kb.reports import Conflict, RunView
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, LoggedDecision, RunHead, RunRecord
 from memory_kb.store.render_changes import bind
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from memory_kb.model import RunReport
+    from memory_kb.reports import RunReport
     from memory_kb.store.journal import RunRecord
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -46,10 +46,10 @@ class UndoPlan(NamedTuple):
 
 
 def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | None:
-    """Return the run to take back.
+    """Return the run to undo.
 
     That is the one named, by a unique beginning of its id, or the last one that neither took
-    another back nor was taken back itself; None if there is none.
+    another back nor was undone itself; None if there is none.
 
     Raises:
         UnknownRun: no run, or several, are called that.
@@ -89,7 +89,7 @@ def occasion_of(runs: Iterable[RunRecord], session: str) -> str:
 
 
 def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
-    """Return which runs are taken back, and by which, given at least those that took others back, oldest first."""
+    """Return which runs are undone, and by which, given at least those that took others back, oldest first."""
     undone: dict[str, str] = {}
     undoing: dict[str, str] = {}
     for head in heads:
@@ -97,7 +97,7 @@ def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
         if target is not None:
             undoing[head.run] = target
             undone[target] = head.run
-            # Taking back an undo makes stand again what that had taken back.
+            # Taking back an undo makes stand again what that had undone.
             undone.pop(undoing.get(target, ""), None)
     return undone
 
@@ -230,7 +230,7 @@ def _within(decision: Decision, written: set[str]) -> Decision:
 
 
 class Undo:
-    """The verb undo, and the list of what it can take back."""
+    """The verb undo, and the list of what it can undo."""
 
     def __init__(self, vault: Vault, index: IndexFollower, writer: Writer) -> None:
         self._vault = vault
@@ -251,13 +251,13 @@ class Undo:
         """Take a run back, byte for byte: the one named, or the last that still stands.
 
         Files that somebody has edited since are left, and are the conflicts of the report. It is
-        a run itself, that can be taken back by its name.
+        a run itself, that can be undone by its name.
 
         Raises:
             UnknownRun: no run, or several, are called that.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.model import RunReport
+        from memory_kb.reports import RunReport
         from memory_kb.store.writer import Run
 
         if dry_run:
@@ -289,13 +289,13 @@ class Undo:
         return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._index.catch_up()))
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Take back several runs, one after the other in the order in which they are named.
+        """Undo several runs, one after the other in the order in which they are named.
 
         With `dry_run` one report tells what all of it together would come to.
 
         Raises:
-            UnknownRun: no run, or several, are called by one of the names; nothing is taken back then.
-            UnreadableInput: a file cannot be written; the runs before are taken back.
+            UnknownRun: no run, or several, are called by one of the names; nothing is undone then.
+            UnreadableInput: a file cannot be written; the runs before are undone.
         """
         done = self.done_runs()
         chosen = [run for name in names if (run := choose_run(done, name))]
@@ -304,13 +304,13 @@ class Undo:
         return tuple(self.undo(run.head.run) for run in chosen)
 
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Take back all that the end of a session wrote, the last run first.
+        """Undo all that the end of a session wrote, the last run first.
 
         With `dry_run` one report tells what all of it together would come to.
 
         Raises:
             UnknownRun: it wrote nothing, or several begin so.
-            UnreadableInput: a file cannot be written; the runs before are taken back.
+            UnreadableInput: a file cannot be written; the runs before are undone.
         """
         chosen = choose_runs(self.done_runs(), session)
         if dry_run:
@@ -349,7 +349,7 @@ class Undo:
 
 
 def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:
-    from memory_kb.model import ChangeView, Conflict, RunReport
+    from memory_kb.reports import ChangeView, Conflict, RunReport
 
     changes = tuple(
         ChangeView(_word(edit.before, edit.after), edit.path, None, "Taken back.")
@@ -370,7 +370,7 @@ def _preview(plan: UndoPlan) -> RunReport:
 
 
 def _told(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tuple[Conflict, ...]) -> RunReport:
-    from memory_kb.model import ChangeView, RunReport
+    from memory_kb.reports import ChangeView, RunReport
     from memory_kb.store.render_changes import FileOutcome, diff
 
     changes = tuple(

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from memory_kb.globs import Ignore
 from memory_kb.model import FileStat, Problem, Region
-from memory_kb.text import Ignore, readable_name
+from memory_kb.text import readable_name
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
 
 #: A file, or a folder as its path and its location.
@@ -38,7 +39,7 @@ class FolderState(NamedTuple):
     at: int
 
     def is_same(self, other: FolderState) -> bool:
-        """Tell whether nothing was added to the folder or taken out of it in between."""
+        """Return whether nothing was added to the folder or taken out of it in between."""
         return self[:4] == other[:4]
 
     @property
@@ -71,6 +72,7 @@ class Listings:
         self._clock, self._timer = clock, timer
         self._held: dict[str, _Listing] = {}
         self._count = 0
+        self._full_until = 0.0
 
     def state_of(self, folder: str) -> FolderState | None:
         """Return the state of a folder, None where there is none to be had."""
@@ -85,9 +87,10 @@ class Listings:
         if not state or not state.is_settled:
             return
         now, room = self._timer(), len(items) + 1
-        if self._count + room > _MOST:
+        if self._count + room > _MOST and now >= self._full_until:
             self._held = {name: one for name, one in self._held.items() if one.until > now}
             self._count = sum(len(one.items) + 1 for one in self._held.values())
+            self._full_until = min((one.until for one in self._held.values()), default=now)
         if self._count + room <= _MOST:
             self._held[folder] = _Listing(state, items, now + _GOOD_FOR)
             self._count += room
@@ -144,7 +147,7 @@ EVERYWHERE = Reach()
 
 
 def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
-    """Tell whether a walk takes a file with this path in output, if it is there.
+    """Return whether a walk takes a file with this path in output, if it is there.
 
     Example:
         >>> [would_take(path, ["drafts"], is_memory=True) for path in ("memory/rules/a.md", "memory/CONTINUITY.md", "memory/drafts/a.md")]
@@ -293,7 +296,7 @@ class _Walker:
         return [item for item in found if isinstance(item, FileStat)]
 
     def _reaches(self, region: Region) -> bool:
-        """Tell whether the walk of the whole root comes to a region.
+        """Return whether the walk of the whole root comes to a region.
 
         That is the case if it would go down into every folder on the way.
         """
@@ -316,7 +319,7 @@ class _Walker:
         return self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
 
     def _is_open(self, path: str, location: str) -> bool:
-        """Tell whether a folder of notes is walked, going by its name."""
+        """Return whether a folder of notes is walked, going by its name."""
         return location not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
 
     def _files_below(self, location: str, path: str, without: str | None = None) -> Iterator[FileStat]:
@@ -341,7 +344,7 @@ class _Walker:
         if known is None:
             told, before, self._met_link = len(self._problems), self._listings.state_of(folder), False
             known = self._list_anew(folder, prefix)
-            # What is told of must be told of at every look, and what a link leads to changes elsewhere.
+            # What is informed of must be told of at every look, and what a link leads to changes elsewhere.
             if len(self._problems) == told and not self._met_link:
                 self._listings.keep(folder, before, known)
         return known

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -33,9 +32,11 @@ from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, MACHINE, hold_lock
 
 if TYPE_CHECKING:
-    from memory_kb.model import ChangeView, Problem, RunReport, WrittenRun
+    from memory_kb.model import Problem
+    from memory_kb.reports import ChangeView, RunReport, WrittenRun
+    from memory_kb.store.files import NoteText
     from memory_kb.store.journal import DecisionLog
-    from memory_kb.store.plan import Change, NoteText
+    from memory_kb.store.plan import Change
     from memory_kb.store.render_changes import Composition
     from memory_kb.vault import Vault
 
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
 Resolve = Callable[[str], Path]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """All that a verb is about to write.
 
     `units` are sets of paths that are written together or not at all, `occasion` what the verb was
@@ -156,7 +156,7 @@ def _commit_all(
 
 
 def _is_torn(one: Staged) -> bool:
-    """Tell whether a write in place failed half-way, and so did putting the old bytes back."""
+    """Return whether a write in place failed half-way, and so did putting the old bytes back."""
     return one.is_in_place and read_if_there(one.edit.path, one.edit.file) != one.edit.before
 
 
@@ -220,7 +220,7 @@ def _mend(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolv
 
 
 def is_half_written(found: bytes, old: bytes, new: bytes) -> bool:
-    """Tell whether bytes are what a file holds while new ones are written over old ones.
+    """Return whether bytes are what a file holds while new ones are written over old ones.
 
     Example:
         >>> [is_half_written(found, b"old text", b"new") for found in (b"ned text", b"new text", b"mine")]
@@ -239,7 +239,7 @@ def _units_of(record: RunRecord) -> list[list[FileRecord]]:
 
 
 def _state(file: FileRecord, resolve: Resolve) -> str:
-    """Tell whether a file is as `before`, as `after`, or `other` than a run meant."""
+    """Return whether a file is as `before`, as `after`, or `other` than a run meant."""
     try:
         data = read_if_there(file.path, resolve(file.path))
     except UnreadableInput:
@@ -398,7 +398,6 @@ class Writer:
         *,
         replan: Replan | None = None,
         dry_run: bool = False,
-        allow_secret: bool = False,
     ) -> RunReport:
         """Carry out a plan as one run, or tell what it would change.
 
@@ -406,25 +405,24 @@ class Writer:
         against is planned anew by `replan`, once or twice more; without it, or when it changes
         yet again, its changes become conflicts of the report and everything else goes on. A plan
         that changes nothing is not recorded. A change that would bring a credential into the
-        vault, in a text, a field or the name of a file, becomes a conflict; `allow_secret` lets it
-        through.
+        vault, in a text, a field or the name of a file, becomes a conflict, unless the vault allows it.
 
         Raises:
             SecretRefused: every change of the plan would.
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.model import RunReport
+        from memory_kb.reports import RunReport
         from memory_kb.store.render_changes import diff, paths_of
 
         if dry_run:
-            made = self._compose(plan, replan, allow_secret=allow_secret)
+            made = self._compose(plan, replan)
             return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
         if not plan:
             return RunReport(None, verb)
         with self.lock(*scopes_of(paths_of(plan))):
             recovered = self.recover_held()
-            made = self._compose(plan, replan, allow_secret=allow_secret)
+            made = self._compose(plan, replan)
             run = self._make_run(verb, made)
             left = self.write(run)
             unseen = self._index.look_into(edit.path for edit in run.edits)
@@ -432,7 +430,7 @@ class Writer:
         return _report(verb, run, made, left, (*notices, *((recovered.sentence,) if recovered else ()), *unseen))
 
     def killed_run(self) -> tuple[Problem, ...]:
-        """Return what is to be mended after a run that was killed while it wrote."""
+        """Return what is to be fixed after a run that was killed while it wrote."""
         from memory_kb.model import Problem
 
         record = self.journal.unfinished()
@@ -466,7 +464,7 @@ class Writer:
             return self._vault.resolve(path)
         return find_target(self._vault, path, self._agent_files())
 
-    def _compose(self, plan: Sequence[Change], replan: Replan | None, *, allow_secret: bool) -> Composition:
+    def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
         from memory_kb.store.files import read_if_there
         from memory_kb.store.render_changes import compose, paths_of
 
@@ -479,12 +477,12 @@ class Writer:
                 for path in dict.fromkeys(change.path for change in plan)
                 for change in _planned_anew(path, plan, made, replan)
             ]
-        return made if allow_secret else self._without_secrets(plan, made)
+        return made if self._vault.allows_secrets else self._without_secrets(plan, made)
 
     def _without_secrets(self, plan: Sequence[Change], made: Composition) -> Composition:
         """Return what a plan comes to without the changes that would bring in a credential."""
         from memory_kb.errors import SecretRefused
-        from memory_kb.model import Conflict
+        from memory_kb.reports import Conflict
         from memory_kb.store.new_secrets import find_new_secrets
 
         found = find_new_secrets(made)
@@ -504,8 +502,8 @@ class Writer:
             )
             for one in found
         )
-        rest = self._compose(kept, None, allow_secret=False)
-        return replace(rest, conflicts=(*rest.conflicts, *conflicts))
+        rest = self._compose(kept, None)
+        return rest._replace(conflicts=(*rest.conflicts, *conflicts))
 
     def _make_run(self, verb: str, made: Composition) -> Run:
         import uuid
@@ -555,7 +553,7 @@ class Writer:
         return left
 
     def _tell_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
-        from memory_kb.model import WrittenRun
+        from memory_kb.reports import WrittenRun
 
         files = tuple(edit.path for edit in run.edits if edit.path not in left)
         if self.on_written and files:
@@ -598,14 +596,14 @@ def scopes_of(paths: Iterable[str]) -> set[str]:
 
 
 def _views(made: Composition, left: Sequence[str] = ()) -> tuple[ChangeView, ...]:
-    from memory_kb.model import ChangeView
+    from memory_kb.reports import ChangeView
 
     steps = (step.change for step in made.steps if step.change.path not in left and step.change.to not in left)
     return tuple(ChangeView(change.word, change.path, change.entry_id, change.reason, change.to) for change in steps)
 
 
 def _report(verb: str, run: Run, made: Composition, left: Sequence[str], notices: tuple[str, ...]) -> RunReport:
-    from memory_kb.model import Conflict, RunReport
+    from memory_kb.reports import Conflict, RunReport
 
     late = tuple(
         Conflict(

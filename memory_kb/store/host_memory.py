@@ -1,0 +1,162 @@
+"""Where agents keep a memory of their own: files that are read and never written.
+
+Claude Code keeps `~/.claude/projects/<project>/memory/` (`MEMORY.md` with a line for each topic file beside it), agents'
+own folders and rules; Codex keeps `~/.codex/memories/`; all read instructions in CLAUDE.md, AGENTS.md or GEMINI.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.vault import Vault
+
+#: A person's memory has tens of files; more than this is something else.
+_MOST_FILES = 500
+#: What consolidation of Codex reads and what it makes of that says again.
+_LEFT_OUT = frozenset({"raw_memories.md"})
+#: The types of Claude Code's topic files, and the kinds of entries that they are.
+KINDS_OF_TYPES = {"user": "preference", "feedback": "rule", "project": "fact", "reference": "fact"}
+#: The index of Claude Code's memory, and what of it is loaded at the start of a session; comments do not count.
+INDEX, MOST_LINES, MOST_BYTES = "MEMORY.md", 200, 25_000
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_NO_WORD = re.compile(r"[^A-Za-z0-9]")
+
+
+class HostFile(NamedTuple):
+    """A file of an agent's own memory.
+
+    Attributes:
+        shown: its path in output, below `~` or the project.
+        is_given: whether the agent gives it to its model by itself, at every session.
+    """
+
+    shown: str
+    file: Path
+    host: str
+    is_given: bool
+
+
+def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
+    """Return the files that agents keep about a project and for its person, each once."""
+    _, home = claude_home(vault.environ)
+    found: dict[str, HostFile] = {}
+    for one in _candidates(vault, home):
+        place = os.path.realpath(one.file)
+        if place not in found and os.path.isfile(place) and not _is_note(vault, one.file):
+            found[place] = one._replace(shown=_show(one.file, vault.folder, home))
+        if len(found) == _MOST_FILES:
+            break
+    return tuple(found.values())
+
+
+def _candidates(vault: Vault, home: Path) -> Iterator[HostFile]:
+    project = vault.folder
+    claude, _ = claude_home(vault.environ)
+    codex = Path(vault.environ.get("CODEX_HOME") or home / ".codex").expanduser()
+    for folder in claude_memory_folders(project, claude, home):
+        yield from _folder(folder, "claude-code")
+    for folder in (
+        project / ".claude" / "agent-memory",
+        project / ".claude" / "agent-memory-local",
+        claude / "agent-memory",
+    ):
+        for agent in _subfolders(folder):
+            yield from _folder(agent, "claude-code")
+    for folder in (project / ".claude" / "rules", claude / "rules"):
+        yield from (HostFile("", file, "claude-code", _is_for_all(file)) for file in _notes(folder))
+    yield from _folder(codex / "memories", "codex", "memory_summary.md")
+    for name, host, places in (
+        ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
+        ("CLAUDE.local.md", "claude-code", (project,)),
+        ("AGENTS.md", "codex", (project, codex)),
+        ("GEMINI.md", "gemini-cli", (project, home / ".gemini")),
+    ):
+        yield from (HostFile("", place / name, host, is_given=True) for place in places)
+
+
+def claude_home(environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """Return the folder of Claude Code's settings, and the person's home."""
+    home = Path(environ.get("HOME") or "~").expanduser()
+    return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser(), home
+
+
+def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bool = True) -> Iterator[Path]:
+    """Yield where Claude Code may keep what it remembers of a project: of every working tree of its repository, or of this one."""
+    from memory_kb.store.project import find_siblings
+
+    for settings in (project / ".claude" / "settings.local.json", claude / "settings.json"):
+        try:
+            named = json.loads(settings.read_bytes()).get("autoMemoryDirectory")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if isinstance(named, str) and named:
+            yield home / named[2:] if named.startswith("~/") else project / named
+    top = next((place for place in (project, *project.parents) if (place / ".git").exists()), project)
+    for tree in dict.fromkeys((project, top, *(find_siblings(top) if others else ()))):
+        yield claude / "projects" / _NO_WORD.sub("-", str(tree)) / "memory"
+
+
+def measure(text: str) -> tuple[int, int]:
+    """Return how many lines and bytes of an index count.
+
+    Example:
+        >>> measure("# Us\\n<!-- a -->\\n- b\\n")
+        (2, 9)
+    """
+    counted = _COMMENT.sub("", text)
+    return counted.count("\n") + (not counted.endswith("\n") and bool(counted)), len(counted.encode())
+
+
+def _folder(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[HostFile]:
+    for file in _notes(folder):
+        if file.name not in _LEFT_OUT:
+            yield HostFile("", file, host, is_given=file.parent == folder and file.name == given)
+
+
+def _notes(folder: Path) -> Iterator[Path]:
+    count = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(".md"):
+                yield Path(place, name)
+                count += 1
+        if count > _MOST_FILES:
+            return
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return sorted(place for place in folder.iterdir() if place.is_dir())
+    except OSError:
+        return []
+
+
+def _is_for_all(rule: Path) -> bool:
+    """Return whether a rule of Claude Code holds for every file, so that it is given at the start."""
+    try:
+        with rule.open(encoding="utf-8", errors="replace") as stream:
+            return not re.match(r"\ufeff?---\n(?:.*\n)*?paths:", stream.read(4_000))
+    except OSError:
+        return True
+
+
+def _is_note(vault: Vault, file: Path) -> bool:
+    """Return whether the vault holds a file among its own notes."""
+    folders = [vault.memory, vault.home] if vault.memory else [vault.home, vault.folder]
+    return any(
+        file.is_relative_to(folder) and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+        for folder in folders
+        if folder
+    )
+
+
+def _show(file: Path, project: Path, home: Path) -> str:
+    if file.is_relative_to(project):
+        return file.relative_to(project).as_posix()
+    return f"~/{file.relative_to(home).as_posix()}" if file.is_relative_to(home) else file.as_posix()
