@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 import posixpath
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError, UnreadableInput
+from memory_kb.index.facts import FACTS, Facts, FactStore, Link, examine
 from memory_kb.index.listing import (
     Places,
     find_rivals,
@@ -24,8 +25,7 @@ from memory_kb.index.listing import (
 from memory_kb.index.rows import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
-from memory_kb.markdown.links import find_links
-from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.markdown.scanner import say_missing
 from memory_kb.model import EVERYTHING, FileStat, Problem, StoredEntry
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_if_there, read_note_text
@@ -66,21 +66,22 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
 
 
 #: A temporary file this old belongs to no running write; seconds.
-_CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _LEFTOVER_AGE = 3_600
 
 
 def lint(
     vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = (), further: Iterable[Problem] = ()
 ) -> tuple[Problem, ...]:
-    """Return what should be mended in the notes.
+    """Return what should be fixed in the notes.
 
     That is fields, blocks, ids, links, secrets, standing queries, and what others have found.
     """
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
     surveyed = survey(vault, index, settings).problems
-    problems = [*surveyed, *find_unreadable(vault, index), *cross_check(vault, index), *queries, *further]
+    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
+        checked = cross_check(vault, index, store)
+    problems = [*surveyed, *find_unreadable(vault, index), *checked, *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (
         problem
@@ -91,18 +92,18 @@ def lint(
 
 
 def find_unreadable(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
-    """Yield the indexed files that cannot be read any more, though they look as they did."""
+    """Yield the indexed files that may not be read any more, though they look as they did."""
     from memory_kb.index.rows import explain_unreadable
 
     for is_global in (False, True):
         for known in index.known_files(is_global=is_global):
-            reason = explain_unreadable(os.fspath(vault.resolve(known.path)))
-            if reason:
+            location = os.fspath(vault.resolve(known.path))
+            if not os.access(location, os.R_OK) and (reason := explain_unreadable(location)):
                 yield Problem(known.path, 1, reason)
 
 
 def _chosen(vault: Vault, path: str) -> str:
-    """Return a path to lint as it stands in output.
+    """Return a path to lint as it is in output.
 
     It may be given from the vault or from here.
 
@@ -118,84 +119,95 @@ def _chosen(vault: Vault, path: str) -> str:
     raise UnreadableInput(f"there is no {path} in the vault", "name a file or folder as `memory-kb list` shows it")
 
 
-def cross_check(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
-    """Yield double ids, links that lead nowhere, secrets, and conflicts that nobody settled."""
-    entries = list(index.entries(EVERYTHING))
-    places = Places(vault)
-    yield from _duplicate_ids(entries, places)
-    files = Linked(name_entries(entries), group_stems(entries))
-    linking = index.linking_contents()
-    for entry in entries:
-        for relation, target in links_of(entry, ""):
-            if resolve(files.names, target, entry.source) is None:
-                message = f"the {relation} link to {target!r} leads to no entry"
-                yield Problem(entry.source, places.of_field(entry, target), message)
-        yield from _text_links(vault, entry, linking.get((entry.source, entry.entry_id), ""), files, places)
-    for source, line, part, title, content in index.all_contents():
-        yield from _secrets(source, line, title if part == 0 else "", content)
-        yield from _conflicts(source, line, content)
+def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None) -> Sequence[Problem]:
+    """Return double ids, links that lead nowhere, secrets, and conflicts that nobody settled.
 
-
-def _secrets(source: str, line: int, title: str, content: str) -> Iterator[Problem]:
-    """Yield a problem for every line that holds what looks like a credential, or for the first where it spans several."""
-    lines = {one.line: one for one in reversed(list(locate_secrets(f"{title}\n{content}")))}
-    for number, found in lines.items():
-        if number > 1 or 2 not in lines:
-            yield Problem(source, line + max(0, number - 2), describe_secret(found))
-
-
-class Linked(NamedTuple):
-    """What links may lead to: the entries by their names, and the paths of files by theirs."""
-
-    names: Mapping[str, StoredEntry]
-    stems: Mapping[str, Sequence[str]]
-
-
-def _text_links(vault: Vault, entry: StoredEntry, text: str, files: Linked, places: Places) -> Iterator[Problem]:
-    """Yield a problem for every link of a text that leads nowhere, may mean several files, or names no part of its note.
-
-    In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
+    While no file has changed, what a store keeps of the last time is true.
     """
-    links = {(link.target, link.anchor): link for link in find_links(text) if not link.is_attachment}
-    missing = set()
-    for (target, anchor), link in links.items():
-        found = resolve(files.names, target, entry.source)
-        if found is None:
-            is_checked = vault.memory is not None if link.is_wikilink else not is_file(vault, entry.source, target)
-            if is_checked and target not in missing:
-                missing.add(target)
-                message = f"the {link.kind} to {target!r} leads to no {'entry' if link.is_wikilink else 'file'}"
-                yield Problem(entry.source, places.of_link(entry, target), message)
-        elif rivals := find_rivals(files.stems, target, entry.source, found):
-            yield Problem(entry.source, places.of_link(entry, target), say_rivals(target, found, rivals))
-        elif anchor and _lacks(vault, found.source, anchor):
-            message = say_missing(target, anchor, link.kind)
-            yield Problem(entry.source, places.of_link(entry, target, anchor), message)
+    store = store or FactStore(None)
+    hashes = {one.path: one.hash for is_global in (False, True) for one in index.known_files(is_global=is_global)}
+    state = hashlib.sha256(json.dumps([vault.memory is None, sorted(hashes.items())]).encode()).hexdigest()
+    kept = store.read_whole(state)
+    if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
+        return kept[0]
+    check = _Check(vault, index, store.of(hashes, lambda path: _examine(vault, index, path)))
+    found = list(check.problems())
+    store.keep_whole(state, found, check.probes)
+    return found
 
 
-def is_file(vault: Vault, source: str, target: str) -> bool:
-    """Tell whether a relative link leads to a file that is no note of ours, or out of the vault."""
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target.lstrip("/")))
-    return path.startswith("..") or os.path.lexists(vault.resolve(path))
-
-
-def _lacks(vault: Vault, path: str, anchor: str) -> bool:
+def _examine(vault: Vault, index: SqliteIndex, path: str) -> Facts:
     try:
         text, _ = decode(read_note_text(path, vault.resolve(path)).data)
     except (MemoryKBError, OSError):
-        return False
-    return find_anchor(text, anchor) is None
+        text = ""
+    return examine(index.chunks_of(path), text)
 
 
-def _conflicts(source: str, line: int, content: str) -> Iterator[Problem]:
-    """Yield a problem for a merge that somebody left in the middle; an example in a code block is none."""
-    found = _CONFLICT.search(content)
-    if found and content.count("```", 0, found.start()) % 2 == 0:
-        yield Problem(
-            source,
-            line + content.count("\n", 0, found.start()),
-            "a conflict of a merge is not settled here; agents are shown both sides",
-        )
+class _Check:
+    """The files of a vault held against each other.
+
+    Attributes:
+        probes: the paths that are no notes and were looked for, and whether they were there.
+    """
+
+    def __init__(self, vault: Vault, index: SqliteIndex, facts: Mapping[str, Facts]) -> None:
+        self._vault, self._facts = vault, facts
+        self._entries = list(index.entries(EVERYTHING))
+        self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
+        self.probes: dict[str, bool] = {}
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong."""
+        places = Places(self._vault)
+        yield from _duplicate_ids(self._entries, places)
+        for path, facts in self._facts.items():
+            yield from (Problem(path, line, message) for line, message in facts.problems)
+        for entry in self._entries:
+            for relation, target in links_of(entry, "") if entry.metadata and '"links"' in entry.metadata else ():
+                if resolve(self._names, target, entry.source) is None:
+                    message = f"the {relation} link to {target!r} leads to no entry"
+                    yield Problem(entry.source, places.of_field(entry, target), message)
+            if own := self._facts.get(entry.source):
+                yield from self._check_links(entry, own.links.get(entry.entry_id, ()))
+
+    def _check_links(self, entry: StoredEntry, links: Sequence[Link]) -> Iterator[Problem]:
+        """Yield a problem for every link of a text that leads nowhere, may mean several files, or names no part of its note.
+
+        In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
+        """
+        said: set[str] = set()
+        for link in links:
+            target = link.target
+            found = resolve(self._names, target, entry.source)
+            if found is None:
+                is_checked = self._vault.memory is not None if link.is_wikilink else not self._is_file(entry, target)
+                if is_checked and target not in said:
+                    said.add(target)
+                    message = f"the {link.kind} to {target!r} leads to no {'entry' if link.is_wikilink else 'file'}"
+                    yield Problem(entry.source, link.line, message)
+            elif rivals := find_rivals(self._stems, target, entry.source, found):
+                if target not in said:
+                    said.add(target)
+                    yield Problem(entry.source, link.line, say_rivals(target, found, rivals))
+            elif link.anchor and found.source in self._facts and not self._facts[found.source].has(link.anchor):
+                yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
+
+    def _is_file(self, entry: StoredEntry, target: str) -> bool:
+        path = _linked_path(entry.source, target)
+        if path.startswith(".."):
+            return True
+        return self.probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
+
+
+def is_file(vault: Vault, source: str, target: str) -> bool:
+    """Return whether a relative link leads to a file that is no note of ours, or out of the vault."""
+    path = _linked_path(source, target)
+    return path.startswith("..") or os.path.lexists(vault.resolve(path))
+
+
+def _linked_path(source: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), target.lstrip("/")))
 
 
 def _duplicate_ids(entries: Sequence[StoredEntry], places: Places) -> Iterator[Problem]:

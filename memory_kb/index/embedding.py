@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.port import NOT_ASKED, Asked, Question
 from memory_kb.index.schema import DATABASE
-from memory_kb.index.vectors import Lender, Passage, VectorStore, batched
+from memory_kb.index.vectors import Passage, SiblingCaches, VectorStore, batched
+from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Space
-from memory_kb.store.git_command import find_siblings
 from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import threading
     from concurrent.futures import Future
 
-    from memory_kb.index.vectors import Passage, Shelf, VectorStore
+    from memory_kb.index.vectors import Passage, VectorFile, VectorStore
     from memory_kb.providers.base import Vectors
     from memory_kb.vault import Vault
 
@@ -58,22 +58,24 @@ class EmbeddingReport(NamedTuple):
 
 
 #: Lends nothing.
-_NOBODY = Lender(tuple)
+_NOBODY = SiblingCaches(tuple)
 
 
-def estimate(store: VectorStore, embedder: Embedder, further: Iterator[Passage], lender: Lender = _NOBODY) -> Estimate:
+def estimate(
+    store: VectorStore, embedder: Embedder, further: Iterator[Passage], siblings: SiblingCaches = _NOBODY
+) -> Estimate:
     """Return what embedding all chunks that have no vector would take.
 
-    `further` are passages of files that are not indexed yet; what `lender` has is not made.
+    `further` are passages of files that are not indexed yet; what `siblings` has is not made.
     """
     space = resolve(store, embedder.space)
-    shelf = store.shelf(space)
+    vector_file = store.vector_file(space)
     seen: set[str] = set()
     texts = tokens = 0
-    for passages in (store.passages(shelf.through if shelf else 0), further):
+    for passages in (store.passages(vector_file.through if vector_file else 0), further):
         for batch in batched(passages, _WINDOW):
             unknown = _unknown(store, space, batch, seen)
-            lent = lender.known(space, [passage.hash for passage in unknown])[1]
+            lent = siblings.known(space, [passage.hash for passage in unknown])[1]
             made = [passage for passage in unknown if passage.hash not in lent]
             texts += len(made)
             tokens += sum(count_tokens(passage.text) for passage in made)
@@ -89,14 +91,14 @@ def embed_missing(
     progress: Progress | None = None,
     limit: int | None = None,
     stop: threading.Event | None = None,
-    lender: Lender = _NOBODY,
+    siblings: SiblingCaches = _NOBODY,
 ) -> EmbeddingReport:
-    """Embed the chunks that have no vector, and put them where searches look; what `lender` has is not made again.
+    """Embed the chunks that have no vector, and put them where searches look; what `siblings` has is not made again.
 
     Vectors are kept batch by batch, so whatever ends it early costs nothing twice. With `limit`,
     nothing is embedded when more texts than that are missing. The lock is held only for writing.
     """
-    return _Run(store, embedder, lock, progress, stop).run(limit, lender)
+    return _Run(store, embedder, lock, progress, stop).run(limit, siblings)
 
 
 def resolve(store: VectorStore, space: Space) -> Space:
@@ -130,31 +132,31 @@ class _Run:
         self._embedded = self._total = self._failed = 0
         self._reason: str | None = None
 
-    def run(self, limit: int | None, lender: Lender) -> EmbeddingReport:
+    def run(self, limit: int | None, siblings: SiblingCaches) -> EmbeddingReport:
         if self._space.dimension:
             self._attach()
-        shelf = self._store.shelf(self._space) if self._space.dimension else None
-        after = shelf.through if shelf else 0
+        vector_file = self._store.vector_file(self._space) if self._space.dimension else None
+        after = vector_file.through if vector_file else 0
         missing: set[str] = set()
         for batch in batched(self._store.passages(after), _WINDOW):
             _unknown(self._store, self._space, batch, missing)
         if missing:
-            missing -= self._borrow(lender, missing)
+            missing -= self._borrow(siblings, missing)
         self._total = len(missing)
         if missing and (limit is None or len(missing) <= limit):
             try:
                 self._embed_after(after)
             finally:
                 self._attach()
-        shelf = self._store.shelf(self._space)
-        left = self._store.count_missing(shelf) if shelf else self._total
+        vector_file = self._store.vector_file(self._space)
+        left = self._store.count_missing(vector_file) if vector_file else self._total
         return EmbeddingReport(self._embedded, left, self._reason)
 
-    def _borrow(self, lender: Lender, missing: set[str]) -> set[str]:
+    def _borrow(self, siblings: SiblingCaches, missing: set[str]) -> set[str]:
         """Keep the vectors that others have of texts, and return which."""
         import numpy as np
 
-        self._space, lent = lender.known(self._space, missing)
+        self._space, lent = siblings.known(self._space, missing)
         hashes = list(lent)
         if hashes:
             with hold_lock(self._lock, _LOCK_SECONDS):
@@ -260,7 +262,7 @@ _BRIEF = 0.2
 _LONG = 3600.0
 
 
-class Semantics:
+class VectorSearch:
     """The embedders of a vault and the vectors made with them.
 
     `choose` gives the embedder that the settings ask for, or None; `choose_for` one of a space
@@ -272,7 +274,7 @@ class Semantics:
     ) -> None:
         self._choose, self._choose_for = choose, choose_for
         self._lock, self._turn = machine / "index.lock", machine / "embed.lock"
-        self._lender = Lender(lambda: (folder / DATABASE for folder in find_siblings(machine)))
+        self._siblings = SiblingCaches(lambda: _sibling_indexes(machine))
         self._others: dict[Space, Embedder | None] = {}
         self._questions: OrderedDict[tuple[Space, str], Vectors] = OrderedDict()
 
@@ -313,13 +315,13 @@ class Semantics:
         if embedder is None:
             return EmbeddingReport()
         with hold_lock(self._turn, wait, on_wait):
-            report = embed_missing(store, embedder, self._lock, progress=progress, stop=stop, lender=self._lender)
+            report = embed_missing(store, embedder, self._lock, progress=progress, stop=stop, siblings=self._siblings)
         if not report.missing:
             space = resolve(store, embedder.space)
-            for shelf in store.shelves():
-                if shelf.space != space:
+            for vector_file in store.vector_files():
+                if vector_file.space != space:
                     with hold_lock(self._lock, _LONG):
-                        store.drop(shelf.space)
+                        store.drop(vector_file.space)
         return report
 
     def estimate(self, store: VectorStore, further: Iterator[Passage]) -> Estimate | None:
@@ -328,7 +330,7 @@ class Semantics:
         Raises:
             ProviderFailed: the embedder asked for is not there.
         """
-        return estimate(store, self.embedder, further, self._lender) if self.embedder else None
+        return estimate(store, self.embedder, further, self._siblings) if self.embedder else None
 
     def ask(self, open_store: Callable[[], VectorStore], text: str) -> Asked:
         """Return a question as a vector beside the vectors that may answer it.
@@ -347,20 +349,20 @@ class Semantics:
                     None,
                     reasons or ("no passage has a vector yet, so this is a text search; `memory-kb index` makes them",),
                 )
-            shelf, embedder = found
-            vector = self._embed_question(shelf.space, embedder, text)
+            vector_file, embedder = found
+            vector = self._embed_question(vector_file.space, embedder, text)
         except ProviderFailed as exc:
             return Asked(None, (f"{explain_failure(exc)}; this is a text search",))
-        table = store.table(shelf.space)
+        table = store.table(vector_file.space)
         if table is None:
             return Asked(None, ("the vectors are being renewed, so this is a text search",))
-        wanted = self.embedder.space if self.embedder else shelf.space
-        if shelf.space[:2] != wanted[:2]:
-            reasons += (f"the vectors of {wanted} are not complete; those of {shelf.space} answer",)
-        elif wanted.dimension not in (0, shelf.space.dimension):
-            sizes = f"{wanted.dimension} numbers are not complete; those of {shelf.space.dimension} answer"
+        wanted = self.embedder.space if self.embedder else vector_file.space
+        if vector_file.space[:2] != wanted[:2]:
+            reasons += (f"the vectors of {wanted} are not complete; those of {vector_file.space} answer",)
+        elif wanted.dimension not in (0, vector_file.space.dimension):
+            sizes = f"{wanted.dimension} numbers are not complete; those of {vector_file.space.dimension} answer"
             reasons += (f"the vectors of {wanted} with {sizes}",)
-        missing = store.count_missing(shelf)
+        missing = store.count_missing(vector_file)
         if missing:
             reasons += (
                 f"{missing:,} passages have no vector yet and are found by their words alone; `memory-kb index` makes them",
@@ -370,32 +372,36 @@ class Semantics:
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
         """Look for vectors of new chunks; embed them if they are few."""
         space = resolve(store, embedder.space)
-        shelf = store.shelf(space) if space.dimension else None
+        vector_file = store.vector_file(space) if space.dimension else None
         try:
-            if shelf and not store.is_checked(shelf):
+            if vector_file and not store.is_checked(vector_file):
                 with hold_lock(self._lock, _BRIEF):
                     store.attach(space, only_new=True)
-                shelf = store.shelf(space)
-            missing = store.count_missing(shelf) if shelf else store.count_chunks(CATCH_UP + 1)
+                vector_file = store.vector_file(space)
+            missing = store.count_missing(vector_file) if vector_file else store.count_chunks(CATCH_UP + 1)
             if 0 < missing <= CATCH_UP:
                 with hold_lock(self._turn, _BRIEF):
-                    reason = embed_missing(store, embedder, self._lock, limit=CATCH_UP, lender=self._lender).reason
+                    reason = embed_missing(store, embedder, self._lock, limit=CATCH_UP, siblings=self._siblings).reason
                     return (reason,) if reason else ()
         except VaultBusy:
             pass
         return ()
 
-    def _answering(self, store: VectorStore, embedder: Embedder) -> tuple[Shelf, Embedder] | None:
+    def _answering(self, store: VectorStore, embedder: Embedder) -> tuple[VectorFile, Embedder] | None:
         """Return the vectors that answer: the wanted ones, or complete older ones while they are not."""
-        wanted = store.shelf(embedder.space)
+        wanted = store.vector_file(embedder.space)
         if wanted and wanted.rows and not store.count_missing(wanted):
             return wanted, embedder
-        older = [shelf for shelf in store.shelves() if shelf.rows and (not wanted or shelf.space != wanted.space)]
-        for shelf in sorted(older, key=lambda shelf: -shelf.rows):
-            if shelf.rows > (wanted.rows if wanted else 0):
-                other = self._other(shelf.space)
+        older = [
+            vector_file
+            for vector_file in store.vector_files()
+            if vector_file.rows and (not wanted or vector_file.space != wanted.space)
+        ]
+        for vector_file in sorted(older, key=lambda vector_file: -vector_file.rows):
+            if vector_file.rows > (wanted.rows if wanted else 0):
+                other = self._other(vector_file.space)
                 if other:
-                    return shelf, other
+                    return vector_file, other
         return (wanted, embedder) if wanted and wanted.rows else None
 
     def _other(self, space: Space) -> Embedder | None:
@@ -404,6 +410,7 @@ class Semantics:
         return self._others[space]
 
     def _embed_question(self, space: Space, embedder: Embedder, text: str) -> Vectors:
+        text = cut_private(text)
         key = (space, text)
         if key not in self._questions:
             vector = embedder.embed([text], "query")[0]
@@ -417,12 +424,18 @@ class Semantics:
         return self._questions[key]
 
 
-def open_semantics(vault: Vault) -> Semantics:
+def _sibling_indexes(machine: Path) -> Iterator[Path]:
+    from memory_kb.store.project import find_siblings
+
+    return (folder / DATABASE for folder in find_siblings(machine))
+
+
+def open_vector_search(vault: Vault) -> VectorSearch:
     """Return the embedding models that the settings ask for, with their vectors in the machine folder."""
     from memory_kb.providers import choose as choosing
 
     chosen, environ = vault.settings.embeddings, vault.environ
-    return Semantics(
+    return VectorSearch(
         lambda: choosing.choose_embedder(chosen, environ),
         lambda space: choosing.choose_embedder_for(space, chosen, environ),
         vault.machine,

@@ -14,12 +14,23 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import VaultBusy
-from memory_kb.index.schema import BUSY_SECONDS, connect, is_damage, read_version, run_script, scrub
-from memory_kb.model import SessionHit, wrap
+from memory_kb.index.schema import (
+    BUSY_SECONDS,
+    connect,
+    identify_file,
+    is_damage,
+    read_version,
+    replace_damaged,
+    run_script,
+    scrub,
+)
+from memory_kb.injected import strip
+from memory_kb.model import wrap
 from memory_kb.plainfiles import open_plain, read_plain
+from memory_kb.reports import SessionHit
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, read_lines
-from memory_kb.text import bigrams, cjk_terms, cut_cjk, has_cjk, printable, shorten, strip
+from memory_kb.text import bigrams, cjk_terms, cut_cjk, has_cjk, printable, shorten
 from memory_kb.trust import Seal
 from memory_kb.vault import hold_lock
 
@@ -83,7 +94,7 @@ def open_sessions(path: Path, mark: str = "") -> sqlite3.Connection:
     """Open the index of the sessions, making it where there is none of this version that bears this mark.
 
     Raises:
-        sqlite3.DatabaseError: what stands there is no database, or damaged.
+        sqlite3.DatabaseError: what is there is no database, or damaged.
     """
     if not path.exists():
         # What is said in sessions is nobody else's business.
@@ -147,35 +158,6 @@ def _check_owner(connection: sqlite3.Connection, application: int) -> None:
     """Raise if the tables are somebody else's."""
     if application != APPLICATION_ID and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise sqlite3.DatabaseError("not a database of ours")
-
-
-def set_aside(path: Path, inode: int | None) -> bool:
-    """Move a damaged database out of the way, unless another process just did.
-
-    It is kept once, beside: it may be somebody else's. `inode` is that of the damaged file.
-    """
-    with hold_lock(path.with_name(_LOCK), BUSY_SECONDS):
-        try:
-            if inode is not None and path.stat().st_ino != inode and _is_usable(path):
-                return False
-        except FileNotFoundError:
-            return False
-        for side in ("-wal", "-shm", "-journal"):
-            path.with_name(path.name + side).unlink(missing_ok=True)
-        path.replace(path.with_name(path.name + ".broken"))
-        return True
-
-
-def _is_usable(path: Path) -> bool:
-    connection = connect(path)
-    try:
-        return read_version(connection)[0] in (0, APPLICATION_ID)
-    except sqlite3.DatabaseError as exc:
-        if not is_damage(exc):
-            raise
-        return False
-    finally:
-        connection.close()
 
 
 _PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
@@ -554,15 +536,14 @@ class SessionIndex:
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do something with the database, once more from nothing where it is damaged."""
-        inode = None
+        seen = identify_file(self.path)
         try:
-            inode = self._inode()
             return work(self._connection())
         except sqlite3.DatabaseError as exc:
             if not is_damage(exc):
                 raise
         self.close()
-        if set_aside(self.path, inode):
+        if replace_damaged(self.path, seen, _LOCK):
             self.notices.append(f"{self.path.name} was damaged; it was made again from the sessions")
         self._sync(self._connection(), None)
         return work(self._connection())
@@ -577,12 +558,6 @@ class SessionIndex:
                 self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
                 self._opened = open_in_memory()
         return self._opened
-
-    def _inode(self) -> int | None:
-        try:
-            return self.path.stat().st_ino
-        except FileNotFoundError:
-            return None
 
     def _sync(self, connection: sqlite3.Connection, only: str | None) -> SessionSync:
         there = self._files.ids()

@@ -17,7 +17,7 @@ from memory_kb.text import count_tokens, short_id, shorten
 
 
 class Remark(NamedTuple):
-    """Something to mend in a text.
+    """Something to fix in a text.
 
     Attributes:
         code: `block`, `field`, `link`, `id`, `twin`, `secret`, `budget` or `claim`.
@@ -68,7 +68,7 @@ class Ground:
 
 
 def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
-    """Yield what is to be said of a text, as it stands in an editor.
+    """Yield what is to be said of a text, as it is in an editor.
 
     Args:
         text: all of it.
@@ -162,7 +162,7 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
 
 
 def _value_span(text: str, entry: Entry, value: str) -> Span:
-    """Return where a value stands in the frontmatter, or the field of the links."""
+    """Return where a value is in the frontmatter, or the field of the links."""
     block = yaml_span(text, entry)
     found = re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])").search(text, block.start, block.end)
     return Span(*found.span()) if found else field_span(text, entry, "links")

@@ -16,36 +16,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UnreadableInput
+from memory_kb.globs import Ignore
 from memory_kb.index.rows import RawNote, decode, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
+from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_words
-from memory_kb.markdown.links import TextLink, find_links
-from memory_kb.model import (
-    EVERYTHING,
-    SCOPES,
-    Entry,
-    EntryView,
-    FileStat,
-    Filters,
-    FilterWords,
-    LinkReport,
-    Reference,
-    Stats,
-    Status,
-    StoredEntry,
-    StoredMemory,
-    VectorCount,
-)
+from memory_kb.markdown.links import find_links
+from memory_kb.model import EVERYTHING, SCOPES, Entry, FileStat, Filters, FilterWords, StoredEntry, StoredMemory
+from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_note_text
 from memory_kb.store.walk import walk
-from memory_kb.text import CHARS_PER_TOKEN, Ignore, encode, hash_of, printable
+from memory_kb.text import CHARS_PER_TOKEN, encode, hash_of, printable
 from memory_kb.vault import Vault, default_status, locate
 
 if TYPE_CHECKING:
@@ -88,7 +76,7 @@ def list_entries(index: SqliteIndex, filters: Filters) -> tuple[EntryView, ...]:
 
 
 def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
-    """Return the entry that an id, its unique beginning or `path.md:LINE` names.
+    """Return the entry that an id, its unique beginning, `path.md:LINE`, a title, an alias or a file's name stands for.
 
     Of the same id at several scopes the most specific one is meant.
 
@@ -105,7 +93,12 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     exact = [entry for entry in found if entry.entry_id == wanted]
     found = exact or found
     if not found:
-        raise UnknownEntry(wanted)
+        found = _find_named(index, wanted)
+        if not found:
+            raise UnknownEntry(wanted)
+        if len(found) > 1:
+            raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" for entry in found])
+        return found[0]
     best = min(SCOPES.index(entry.scope) for entry in found)
     found = (
         [entry for entry in found if SCOPES.index(entry.scope) == best]
@@ -115,6 +108,23 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     if len(found) > 1:
         raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" if exact else entry.entry_id for entry in found])
     return found[0]
+
+
+def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
+    """Return the entries of a title, else of an alias, else the first entry of every file of a name."""
+    name = wanted.strip().casefold()
+    entries = [] if not name else list(index.entries(EVERYTHING))
+    titled = [one for one in entries if name in (one.title.casefold(), _DAY.sub("", one.title).casefold())]
+    called = titled or [
+        one
+        for one in entries
+        if one.metadata and '"alias' in one.metadata and name in map(str.casefold, aliases_of(one))
+    ]
+    files: dict[str, StoredEntry] = {}
+    for one in () if called else entries:
+        if name.removesuffix(".md") in file_names(one.source):
+            files.setdefault(one.source, one)
+    return called or list(files.values())
 
 
 def explain_unread(vault: Vault, settings: Settings, index: SqliteIndex, wanted: str) -> str | None:
@@ -151,7 +161,7 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
 
 
 def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
-    """Return an entry with its text as it stands in its file.
+    """Return an entry with its text as it is in its file.
 
     The frontmatter is included.
     """
@@ -170,22 +180,71 @@ def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
 def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
     """Return the links of an entry in both directions."""
     entry = find(vault, index, wanted)
-    entries = list(index.entries(EVERYTHING))
-    names = name_entries(entries)
-    linking = index.linking_contents()
-    outgoing = tuple(
-        Reference(relation, target, view(found) if found else None)
-        for relation, target in links_of(entry, linking.get((entry.source, entry.entry_id), ""))
-        for found in (resolve(names, target, entry.source),)
+    called = name_entries([entry])
+    # To parse all texts takes a minute in a large vault.
+    ends = {posixpath.basename(name).removesuffix(".md") for name in called}
+    words = {word for end in ends for word in (end, quote(end).casefold())}
+    outgoing: tuple[tuple[str, str], ...] = ()
+    found: list[tuple[StoredEntry, str, str]] = []
+    for other, text in entries_with_texts(index):
+        if (other.source, other.line, other.entry_id) == (entry.source, entry.line, entry.entry_id):
+            outgoing = tuple(links_of(other, text))
+        elif _holds(f"{text}\n{other.metadata}".casefold(), words):
+            found += (
+                (other, relation, target)
+                for relation, target in links_of(other, text)
+                if not called.keys().isdisjoint(link_keys(target, other.source))
+            )
+    names = named(
+        index,
+        [*((entry.source, target) for _, target in outgoing), *((one.source, target) for one, _, target in found)],
     )
-    incoming = tuple(
-        Reference(relation, target, view(other))
-        for other in entries
-        if other != entry
-        for relation, target in links_of(other, linking.get((other.source, other.entry_id), ""))
-        if resolve(names, target, other.source) == entry
+    leads = ((relation, target, resolve(names, target, entry.source)) for relation, target in outgoing)
+    return LinkReport(
+        view(entry),
+        tuple(Reference(relation, target, view(one) if one else None) for relation, target, one in leads),
+        tuple(
+            Reference(relation, target, view(other))
+            for other, relation, target in found
+            if resolve(names, target, other.source) == entry
+        ),
     )
-    return LinkReport(view(entry), outgoing, incoming)
+
+
+def _holds(text: str, words: Iterable[str]) -> bool:
+    return any(word in text for word in words)
+
+
+def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
+    """Yield all entries in path order, each with its text where that may hold a link."""
+    texts = index.linking_contents()
+    source, held = next(texts, ("", {}))
+    for entry in index.entries(EVERYTHING):
+        while held and source < entry.source:
+            source, held = next(texts, ("", {}))
+        yield entry, held.get(entry.entry_id, "") if source == entry.source else ""
+
+
+def named(index: SqliteIndex, wanted: Iterable[tuple[str, str]]) -> dict[str, StoredEntry]:
+    """Return what `name_entries` of all entries has for some links, given as the file and what is written there."""
+    keys = frozenset(key for source, target in wanted for key in link_keys(target, source))
+    stems = frozenset(posixpath.basename(key).removesuffix(".md") for key in keys)
+
+    def may_be_meant(entry: StoredEntry) -> bool:
+        title = entry.title.casefold()
+        return (
+            stem_of(entry.source) in stems
+            or entry.entry_id.casefold() in keys
+            or title in keys
+            or _DAY.sub("", title) in keys
+            or bool(
+                entry.metadata
+                and '"alias' in entry.metadata
+                and keys.intersection(map(str.casefold, aliases_of(entry)))
+            )
+        )
+
+    return name_entries(list(filter(may_be_meant, index.entries(EVERYTHING))))
 
 
 def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
@@ -244,10 +303,15 @@ def resolve(names: Mapping[str, _T], target: str, source: str = "") -> _T | None
         >>> [resolve(names, *link) for link in (("Tea", "b/x.md"), ("Tea", "a/x.md"), ("../a/milk.md", "b/x.md"), ("milk", "x.md"))]
         [1, 2, 3, None]
     """
-    name = target.strip().casefold()
-    path = posixpath.normpath(posixpath.join("/", posixpath.dirname(source).casefold(), name))
+    path, name = link_keys(target, source)
     found = names.get(path)
     return names.get(name) if found is None else found
+
+
+def link_keys(target: str, source: str) -> tuple[str, str]:
+    """Return by which names what a link in a file leads to is looked up: its path, then what it says."""
+    name = target.strip().casefold()
+    return posixpath.normpath(posixpath.join("/", posixpath.dirname(source).casefold(), name)), name
 
 
 def find_rivals(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> tuple[str, ...]:
@@ -351,9 +415,9 @@ def _hidden_changes(vault: Vault, index: SqliteIndex, settings: Settings, seen: 
 
 
 def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
-    for shelf in index.vectors.shelves():
-        missing = index.vectors.count_missing(shelf)
-        yield VectorCount(*shelf.space, index.measure()[0] - missing, missing)
+    for vector_file in index.vectors.vector_files():
+        missing = index.vectors.count_missing(vector_file)
+        yield VectorCount(*vector_file.space, index.measure()[0] - missing, missing)
 
 
 #: So many of an entry's neighbours are taken into a map for its sake.
@@ -391,20 +455,17 @@ class Edge(NamedTuple):
 
 
 class LinkMap(NamedTuple):
-    """Entries, the links between them, and how many more there are than these.
-
-    `names` has what links may call the entries, in lower case, with their keys.
-    """
+    """Entries, the links between them, and how many more there are than these."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     left_out: int = 0
-    names: Mapping[str, int] = MappingProxyType({})
 
 
-def browse(index: SqliteIndex, filters: Filters, order: str, offset: int, limit: int) -> Browsed:
-    """Return entries in one of `ORDERS`, from a place on."""
-    found = list(index.entries(filters))
+def browse(index: SqliteIndex, filters: Filters, order: str, offset: int, limit: int, folder: str = "") -> Browsed:
+    """Return entries in one of `ORDERS`, from a place on; of a folder and those below it, where one is named."""
+    inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
+    found = [entry for entry in index.entries(filters) if entry.source.startswith(inside)]
     if order == "title":
         found.sort(key=lambda one: one.title.casefold())
     elif order == "oldest":
@@ -418,22 +479,21 @@ def map_links(index: SqliteIndex) -> LinkMap:
     """Return all entries and all links whose two ends are there."""
     entries = list(index.entries(EVERYTHING))
     keys = {(entry.source, entry.line): key for key, entry in enumerate(entries)}
-    names = {name: keys[entry.source, entry.line] for name, entry in name_entries(entries).items()}
-    texts = index.linking_contents()
+    names = name_entries(entries)
     edges: dict[Edge, None] = {}
-    for key, entry in enumerate(entries):
-        text = texts.get((entry.source, entry.entry_id), "")
+    for key, (entry, text) in enumerate(entries_with_texts(index)):
         if not text and not (entry.metadata and '"links"' in entry.metadata):
             continue
         for relation, target in links_of(entry, text):
-            other = resolve(names, target, entry.source)
-            if other is not None and other != key:
+            found = resolve(names, target, entry.source)
+            other = keys[found.source, found.line] if found else key
+            if other != key:
                 edges[Edge(key, other, relation)] = None
     nodes = (
         Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
         for key, one in enumerate(entries)
     )
-    return LinkMap(tuple(nodes), tuple(edges), 0, names)
+    return LinkMap(tuple(nodes), tuple(edges))
 
 
 def take_around(links: LinkMap, center: int, steps: int, limit: int) -> LinkMap:
@@ -536,15 +596,6 @@ class Places:
             text, found.span.start, found.body.start
         )
         return text.count("\n", 0, place.end()) + 1 if place else entry.line
-
-    def of_link(self, entry: StoredEntry, target: str, anchor: str | None = None) -> int:
-        """Return the line of an entry's first link to a target, and to a heading or block of it if one is named."""
-        text, found = self._find(entry)
-        links: Iterator[TextLink] = find_links(text, found.body.start, found.body.end) if found else iter(())
-        place = next(
-            (link.whole.start for link in links if link.target == target and anchor in (None, link.anchor)), None
-        )
-        return text.count("\n", 0, place) + 1 if place is not None else entry.line
 
     def _find(self, entry: StoredEntry) -> tuple[str, Entry | None]:
         text, entries = self._read(entry.source)
@@ -673,14 +724,14 @@ class Catalog:
         return group_stems(self.entries)
 
     def is_alone(self, path: str) -> bool:
-        """Tell whether no other file is called like this one."""
+        """Return whether no other file is called like this one."""
         return len(self.stems.get(stem_of(path), ())) <= 1
 
     def link_name(self, entry: StoredEntry) -> str:
         """Return the name by which most readers of notes follow a link to an entry.
 
         That is its file's name where no other file is called so, else its path, and its id where
-        that is its own; what stands below another entry of its file has only an id and a title.
+        that is its own; what is below another entry of its file has only an id and a title.
         """
         stem, path = _stem(entry.source), entry.source.removesuffix(".md")
         own = read_metadata(entry).get("id") is not None
@@ -715,16 +766,65 @@ def _names_of(entry: StoredEntry) -> Iterator[Called]:
             yield Called(label, label.casefold(), entry)
 
 
+def find_names(catalog: Catalog, word: str, most: int) -> list[Called]:
+    """Return the entries by those of their names that go with a word, those that begin with it first."""
+    wanted = word.casefold().strip()
+    if not wanted:
+        return heapq.nlargest(most, catalog.searchable, key=lambda called: called.entry.dated or "")
+    parts = wanted.split()
+    found = (
+        (
+            0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2,
+            len(names),
+            number,
+            called,
+        )
+        for number, called in enumerate(catalog.searchable)
+        for names in [f"{called.found_by}\n{called.entry.source.casefold()}" if "/" in wanted else called.found_by]
+        if all(part in names for part in parts)
+    )
+    return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+
+
+#: So many headings with the words are looked at.
+_MOST_HEADINGS = 2_000
+
+
+class FoundHeading(NamedTuple):
+    """A heading of a note, and where it is."""
+
+    words: str
+    path: str
+    line: int
+
+
+def find_headings(index: SqliteIndex, words: str, limit: int) -> tuple[FoundHeading, ...]:
+    """Return headings that hold all of some words, the shortest first; those that only repeat a title are left out."""
+    wanted = words.casefold().split()
+    if not wanted:
+        return ()
+    found = (
+        FoundHeading(heading.words, source, line + content.count("\n", 0, heading.span.start))
+        for source, title, line, content in index.sections_with(wanted)
+        for heading in scanner.find_headings(content)
+        if heading.words != title and holds_all(heading.words, wanted)
+    )
+    return tuple(heapq.nsmallest(limit, itertools.islice(found, _MOST_HEADINGS), key=lambda one: len(one.words)))
+
+
+def holds_all(text: str, words: Iterable[str]) -> bool:
+    """Return whether a text holds all of some words, which are in lower case."""
+    return all(word in text.casefold() for word in words)
+
+
 EMPTY = Catalog(-1, (), {}, {})
 
 
 def make_catalog(index: SqliteIndex) -> Catalog:
     """Return what the index holds."""
-    entries = list(index.entries(EVERYTHING))
-    texts = index.linking_contents()
-    links = {}
-    for entry in entries:
-        text = texts.get((entry.source, entry.entry_id), "")
+    entries, links = [], {}
+    for entry, text in entries_with_texts(index):
+        entries.append(entry)
         if (text or (entry.metadata and '"links"' in entry.metadata)) and (found := tuple(links_of(entry, text))):
             links[entry.source, entry.line] = found
     return Catalog(index.generation, tuple(entries), name_entries(entries), links)
@@ -799,6 +899,7 @@ _COLUMNS = (
     "metadata",
     "text_tags",
     "fault",
+    "is_superseded",
 )
 
 
@@ -812,7 +913,7 @@ class Reading:
     def show(self, wanted: str) -> EntryView:
         """Return an entry with its source text.
 
-        It is named by its id, a unique beginning of one, or `path.md:LINE`.
+        It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
 
         Raises:
             UnknownEntry: there is none.

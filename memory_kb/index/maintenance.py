@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.vectors import Pruned
-    from memory_kb.model import Findings, Problem, SyncReport
+    from memory_kb.model import Problem, SyncReport
+    from memory_kb.reports import Findings
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -23,11 +24,15 @@ class Indexing:
     """The verbs index (`sync`), cache prune, doctor and lint."""
 
     def __init__(
-        self, vault: Vault, index: VaultIndex, writer: Writer, further: Callable[[], Iterable[Problem]] = tuple
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        find_writer: Callable[[], Writer],
+        further: Callable[[], Iterable[Problem]] = tuple,
     ) -> None:
         self._vault = vault
         self._index = index
-        self._writer = writer
+        self._find_writer = find_writer
         self._further = further
 
     def sync(
@@ -39,7 +44,7 @@ class Indexing:
         embed_progress: EmbedProgress | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> SyncReport:
-        """Bring the index to what the files say, and embed what is new if there is a provider.
+        """Bring the index to what the files say, and embed what is new if there is a provider; the team's index follows.
 
         `rebuild` starts from nothing but keeps vectors. A provider that fails is told in the
         report's notices; the words are indexed all the same.
@@ -48,10 +53,11 @@ class Indexing:
             VaultBusy: another process has been indexing for a minute.
         """
         report = self._index.sync(rebuild=rebuild, progress=progress, on_wait=on_wait)
+        report = report._replace(notices=report.notices + self._index.publish())
         if not embed or not self._index.may_embed:
             return report
         made = self._index.use(
-            lambda index: self._index.semantics.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
+            lambda index: self._index.vector_search.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
         )
         return report._replace(embedded=made.embedded, notices=report.notices + ((made.reason,) if made.reason else ()))
 
@@ -68,7 +74,7 @@ class Indexing:
         if not self._index.may_embed:
             return None
         return self._index.use(
-            lambda index: self._index.semantics.estimate(
+            lambda index: self._index.vector_search.estimate(
                 index.vectors, pending_passages(self._vault, index, self._vault.settings)
             )
         )
@@ -98,7 +104,7 @@ class Indexing:
         from memory_kb.errors import UnreadableInput
         from memory_kb.store.machine import Machine, adopt
 
-        with self._writer.lock(), self._index.writing():
+        with self._find_writer().lock(), self._index.writing():
             self._index.close()
             try:
                 return adopt(Machine(self._vault.machine, self._vault.seal), dry_run=dry_run)
@@ -130,10 +136,10 @@ class Indexing:
         say and sweeps up after killed writes.
         """
         from memory_kb.index.doctor import sweep_leftovers
-        from memory_kb.model import Findings
+        from memory_kb.reports import Findings
 
-        repaired = list(self._writer.recover()) if fix else []
-        killed = self._writer.killed_run()
+        repaired = list(self._find_writer().recover()) if fix else []
+        killed = self._find_writer().killed_run()
         problems = self.check_index()
         if fix:
             if problems:
@@ -151,11 +157,12 @@ class Indexing:
         )
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
-        """Return what should be mended in the notes.
+        """Return what should be fixed in the notes.
 
         With `paths`, only those at or below one of them are examined.
         """
         from memory_kb.index import doctor
 
-        further = (*self._further(), *self._machine_problems())
-        return self._index.read(lambda index: doctor.lint(self._vault, index, self._vault.settings, paths, further))
+        with self._index.settled():
+            further = (*self._further(), *self._machine_problems())
+            return self._index.read(lambda index: doctor.lint(self._vault, index, self._vault.settings, paths, further))

@@ -1,13 +1,12 @@
 """What the rooms ask of storage and of models.
 
-None of them knows which engine or provider stands behind.
+None of them knows which engine or provider is behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memory_kb.model import FileStat, Filters, Problem, Region, StoredEntry, StoredMemory
@@ -20,7 +19,10 @@ if TYPE_CHECKING:
     from memory_kb.providers.base import Vectors
 
 
-@dataclass(frozen=True, eq=False)
+#: What the problem of a file says that was indexed only in part.
+IS_CUT = "over index.max_file_bytes"
+
+
 class VectorTable:
     """The vectors of an index in one space.
 
@@ -30,9 +32,8 @@ class VectorTable:
     from it can be kept with it.
     """
 
-    keys: NDArray[np.int64]
-    rows: Vectors
-    alive: NDArray[np.bool_] | None = None
+    def __init__(self, keys: NDArray[np.int64], rows: Vectors, alive: NDArray[np.bool_] | None = None) -> None:
+        self.keys, self.rows, self.alive = keys, rows, alive
 
 
 class Question(NamedTuple):
@@ -72,7 +73,7 @@ class SyncWindow(NamedTuple):
 class Candidate(NamedTuple):
     """A chunk that fits a query, with what its score depends on.
 
-    `key` orders chunks as they stand: two chunks of one entry are neighbours in the text exactly
+    `key` orders chunks as they are: two chunks of one entry are neighbours in the text exactly
     when their keys differ by one. `rank` is the engine's BM25, better is more negative. `part`
     counts the chunks of the entry from 0, and `is_single` marks the only one.
     """
@@ -118,6 +119,75 @@ class Fault(NamedTuple):
     line: int
 
 
+class Index(Protocol):
+    """A store of chunks that can be searched: what a search asks, on this machine or on a server."""
+
+    @property
+    def generation(self) -> int:
+        """A number that grows by one with every visible change.
+
+        It is 0 before the first.
+        """
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the first indexing has not come to its end yet."""
+
+    def cut_files(self) -> list[Problem]:
+        """Return the files that are larger than what was indexed of them."""
+
+    def faults(self, filters: Filters) -> list[Fault]:
+        """Return where frontmatter could not be read, in path order.
+
+        Only the jobs and tasks that the filters show count.
+        """
+
+    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+        """Return the best chunks for a full-text expression, best first."""
+
+    def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
+        """Return the BM25 of an expression in those of the chunks that it matches."""
+
+    def matching(self, expression: str, keys: Sequence[int]) -> Collection[int]:
+        """Return those of the chunks that an expression matches."""
+
+    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
+        """Return those of the chunks with these keys that pass the filters; their rank is 0."""
+
+    def cut(self, text: str) -> list[tuple[int, int]]:
+        """Return where the passages of a chunk's text begin and end."""
+
+    def stems(self, words: Iterable[str]) -> dict[str, str]:
+        """Return every word as the full-text index holds it."""
+
+    def frequency(self, expression: str) -> int:
+        """Return the number of chunks that a full-text expression matches."""
+
+    def count_chunks(self) -> int:
+        """Return the number of chunks."""
+
+    def count_entries(self, expression: str | None = None, without: str = "") -> int:
+        """Return the number of entries that are not of the kind `without`, or of those that a full-text expression matches."""
+
+    def newest(self, filters: Filters, limit: int) -> list[Candidate]:
+        """Return chunks that pass the filters, without a query; their rank is 0."""
+
+    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
+        """Return the chunks with these keys."""
+
+    def entries_with_id(self, prefix: str) -> list[StoredEntry]:
+        """Return the entries whose id starts with `prefix`."""
+
+    def successors(self, entry_id: str) -> list[str]:
+        """Return the ids of the entries that supersede an entry, as their own links say."""
+
+    def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
+        """Return at which scopes each of these ids stands.
+
+        Only the jobs and tasks that the filters show count.
+        """
+
+
 class IndexWriter(Protocol):
     """The changes of one sync; they become visible together or not at all."""
 
@@ -142,19 +212,8 @@ class IndexWriter(Protocol):
         """Record when the disk was read, and whether files are still missing from a first index."""
 
 
-class Index(Protocol):
-    """A store of chunks that can be searched."""
-
-    @property
-    def generation(self) -> int:
-        """A number that grows by one with every visible change.
-
-        It is 0 before the first.
-        """
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether the first indexing has not come to its end yet."""
+class FileIndex(Index, Protocol):
+    """The index of a vault's own files, which also says what it holds of them and is written to."""
 
     def window(self) -> SyncWindow:
         """Return when the disk was last read for writing."""
@@ -174,53 +233,14 @@ class Index(Protocol):
     def problems(self) -> list[Problem]:
         """Return what was wrong with the files when they were read."""
 
-    def cut_files(self) -> list[Problem]:
-        """Return the files that are larger than what was indexed of them."""
-
-    def faults(self, filters: Filters) -> list[Fault]:
-        """Return where frontmatter could not be read, in path order.
-
-        Only the jobs and tasks that the filters show count.
-        """
-
     def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
         """Begin a change.
 
         Leaving the context by an exception leaves the index as it was.
         """
 
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
-        """Return the best chunks for a full-text expression, best first."""
-
-    def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
-        """Return the BM25 of an expression in those of the chunks that it matches."""
-
-    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
-        """Return those of the chunks with these keys that pass the filters; their rank is 0."""
-
-    def cut(self, text: str) -> list[tuple[int, int]]:
-        """Return where the passages of a chunk's text begin and end."""
-
-    def stems(self, words: Iterable[str]) -> dict[str, str]:
-        """Return every word as the full-text index holds it."""
-
-    def frequency(self, expression: str) -> int:
-        """Return the number of chunks that a full-text expression matches."""
-
-    def count_chunks(self) -> int:
-        """Return the number of chunks."""
-
-    def count_entries(self, expression: str | None = None) -> int:
-        """Return the number of entries, or of those that a full-text expression matches."""
-
-    def newest(self, filters: Filters, limit: int) -> list[Candidate]:
-        """Return chunks that pass the filters, without a query; their rank is 0."""
-
-    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
-        """Return the chunks with these keys."""
-
-    def entries(self, filters: Filters) -> Iterator[StoredEntry]:
-        """Yield the entries that pass the filters, in path order."""
+    def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
+        """Yield the entries that pass the filters, in path order; with `cited` those that may cite that file."""
 
     def memories(
         self, filters: Filters, source: str | None = None, origin: str | None = None
@@ -228,15 +248,6 @@ class Index(Protocol):
         """Yield the entries that pass the filters with all of their text, in path order.
 
         With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
-        """
-
-    def entries_with_id(self, prefix: str) -> list[StoredEntry]:
-        """Return the entries whose id starts with `prefix`."""
-
-    def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
-        """Return at which scopes each of these ids stands.
-
-        Only the jobs and tasks that the filters show count.
         """
 
     def keys_of(self, entry: StoredEntry) -> list[int]:

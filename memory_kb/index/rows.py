@@ -11,21 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.port import Fault
+from memory_kb.index.port import IS_CUT, Fault
 from memory_kb.markdown.document import display_title, first_heading, parse_document
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
+from memory_kb.private import mask_private
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, printable, sized, symbol_terms
 
 #: What problems say of a file whose text is not indexed as it is meant.
-IS_UTF_16, NOT_UTF_8, HAS_NUL, IS_CUT = (
-    "is UTF-16",
-    "is not valid UTF-8",
-    "contains NUL bytes",
-    "over index.max_file_bytes",
-)
+IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
 
 #: What problems say, and what such are called; those first by which most text is lost to a search.
 _SORTS = (
@@ -182,7 +178,7 @@ def explain_unreadable(location: str) -> str | None:
 
 
 def say_unreadable(error: OSError) -> str:
-    """Return what is told of a file that the system does not let us read."""
+    """Return what is informed of a file that the system does not let us read."""
     return f"cannot be read: {error.strerror}; left out"
 
 
@@ -244,6 +240,7 @@ def _chunk_entries(
     line, counted = 1, 0
     name = path.rpartition("/")[2].rpartition(".")[0]
     has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
+    text = _mask(text, entries)
     for entry in entries:
         body = text[entry.body.start : entry.body.end]
         title = display_title(entry, body, path, is_only=len(entries) == 1)
@@ -254,6 +251,8 @@ def _chunk_entries(
         applies_to = "\n".join(entry.applies_to)
         dated = entry.dated.isoformat() if entry.dated else None
         title_terms = search_terms(title) if has_terms else None
+        replaced = [link.to for link in entry.links if link.relation == "supersedes" and link.to != entry.id]
+        supersedes = json.dumps(replaced, ensure_ascii=False) if replaced else None
         metadata = json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else None
         pieces = split_text(text, entry.body.start, entry.body.end) or [Piece(entry.body.start, entry.body.start, ())]
         for part, (start, end, headings) in enumerate(pieces):
@@ -281,10 +280,19 @@ def _chunk_entries(
                     metadata,
                     text_tags,
                     entry.fault,
+                    supersedes if part == 0 else None,
                 )
             )
             line, counted = end_line, end
     return chunks
+
+
+def _mask(text: str, entries: Sequence[Entry]) -> str:
+    """Return the text of a note with the private parts of its entries blank: they are for its readers alone."""
+    for entry in entries if "<private" in text.lower() else ():
+        body = slice(entry.body.start, entry.body.end)
+        text = text[: body.start] + mask_private(text[body]) + text[body.stop :]
+    return text
 
 
 def search_terms(text: str) -> str | None:

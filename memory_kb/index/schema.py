@@ -6,7 +6,6 @@ import contextlib
 import errno
 import itertools
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +56,7 @@ CREATE TABLE chunks (
     importance          REAL NOT NULL,
     reinforcement_count INTEGER NOT NULL,
     seen                TEXT,             -- the day age counts from, or NULL
-    is_superseded       INTEGER NOT NULL,
+    is_superseded       INTEGER NOT NULL, -- as its own links say; see supersedes
     char_offset         INTEGER NOT NULL, -- characters from the start of the file
     line                INTEGER NOT NULL, -- first and last line, from 1
     end_line            INTEGER NOT NULL,
@@ -72,14 +71,17 @@ CREATE TABLE chunks (
     terms               TEXT,             -- bigrams and spelled-out names of the rest
     metadata            TEXT,             -- the frontmatter as JSON, or NULL
     text_tags           TEXT NOT NULL,    -- the #tags of the entry's text, for filters alone
-    fault               INTEGER           -- the line from which its frontmatter cannot be read, or NULL
+    fault               INTEGER,          -- the line from which its frontmatter cannot be read, or NULL
+    supersedes          TEXT              -- JSON of the ids that the entry supersedes, with part 0, or NULL
 );
 CREATE INDEX chunks_source ON chunks (source);
 CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task) WHERE part = 0;
 -- What every context asks for by itself, and what most vaults hold little of.
 CREATE INDEX chunks_few_kinds ON chunks (kind) WHERE kind IN ('architecture', 'policy', 'preference', 'skill');
 CREATE INDEX chunks_few_types ON chunks (learning_type) WHERE learning_type <> 'task';
+CREATE INDEX chunks_few_statuses ON chunks (status) WHERE status IN ('proposed', 'rejected', 'retired');
 CREATE INDEX chunks_faults ON chunks (source) WHERE fault IS NOT NULL;
+CREATE INDEX chunks_supersedes ON chunks (status) WHERE supersedes IS NOT NULL;
 """
 
 _TEXTS = """
@@ -152,8 +154,8 @@ def create_statements(tokenizer: str) -> str:
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
-#: 6, sections instead of passages.
-SCHEMA_VERSION = 6
+#: 6, sections instead of passages; 7, supersedes.
+SCHEMA_VERSION = 8
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.
@@ -186,7 +188,10 @@ def connect(place: Path | str) -> sqlite3.Connection:
     is_uri = isinstance(place, str)
     connection = sqlite3.connect(place, uri=is_uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     with _closing_on_error(connection):
-        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except UnicodeDecodeError as exc:  # the damaged name of a table or an index, in what SQLite says of it
+            raise sqlite3.DatabaseError("malformed database schema") from exc
         connection.execute("PRAGMA cache_size = -16000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
@@ -197,6 +202,8 @@ def explain_unusable(error: Exception, path: Path) -> tuple[str, str]:
 
     SQLite calls a disk without room anything, an I/O error too; so the disk is asked.
     """
+    import shutil
+
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     try:
         is_full = shutil.disk_usage(path.parent).free < _LEAST_ROOM
@@ -251,7 +258,7 @@ def open_database(
 
 
 def _bears(connection: sqlite3.Connection, mark: str) -> bool:
-    """Tell whether an index bears a mark; an empty one is given it."""
+    """Return whether an index bears a mark; an empty one is given it."""
     try:
         held = connection.execute("SELECT value FROM meta WHERE key = ?", (MADE_HERE,)).fetchone()
         if held:
@@ -350,7 +357,7 @@ def is_frozen(connection: sqlite3.Connection) -> bool:
 
 
 def _is_unusable(path: Path) -> bool:
-    """Tell whether what stands in our place is no index of ours.
+    """Return whether what is in our place is no index of ours.
 
     Such a file is no database, or somebody else's.
     """
@@ -413,13 +420,13 @@ def identify_file(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def replace_damaged(path: Path, seen: tuple[int, int] | None) -> str | None:
+def replace_damaged(path: Path, seen: tuple[int, int] | None, lock: str = LOCK) -> str | None:
     """Set a damaged database aside; return its new name.
 
-    This is for errors that only a query finds. What was found damaged is told by `seen`; if there
+    This is for errors that only a query finds. What was found damaged follows from `seen`; if there
     is another file in its place, somebody else was faster, and nothing is done.
     """
-    with hold_lock(path.with_name(LOCK), BUSY_SECONDS):
+    with hold_lock(path.with_name(lock), BUSY_SECONDS):
         return _set_aside(path) if identify_file(path) == seen else None
 
 
@@ -436,7 +443,7 @@ def _set_aside(path: Path, ending: str = ".broken") -> str:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether an error means that the file itself is broken.
+    """Return whether an error means that the file itself is broken.
 
     Other errors mean that it is busy or misused.
     """

@@ -44,6 +44,6 @@ def drop_vectors(vault_index: VaultIndex, is_gone: Callable[[str], bool]) -> Non
 
 def _renew_vectors(index: SqliteIndex) -> None:
     """Write the vector files anew from the cache, without the rows of what is gone."""
-    for shelf in index.vectors.shelves():
-        index.vectors.drop(shelf.space)
-        index.vectors.attach(shelf.space)
+    for vector_file in index.vectors.vector_files():
+        index.vectors.drop(vector_file.space)
+        index.vectors.attach(vector_file.space)

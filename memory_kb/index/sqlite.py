@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memory_kb.index.port import Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow
-from memory_kb.index.rows import IS_CUT
+from memory_kb.globs import fits_any
+from memory_kb.index.port import IS_CUT, Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow
 from memory_kb.index.schema import (
     APPLICATION_ID,
     BUSY_SECONDS,
@@ -32,8 +33,7 @@ from memory_kb.index.schema import (
     run_script,
     scrub,
 )
-from memory_kb.markdown.links import fits_tag
-from memory_kb.markdown.sections import PASSAGE, split_text
+from memory_kb.index.words import WordCutter
 from memory_kb.model import (
     NOWHERE,
     SEARCHED_STATUSES,
@@ -46,7 +46,6 @@ from memory_kb.model import (
     StoredEntry,
     StoredMemory,
 )
-from memory_kb.text import fits_any
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ _FEW_STATUSES = frozenset({"retired", "rejected", "proposed"})
 
 
 def is_narrow(filters: Filters) -> bool:
-    """Tell whether filters let through only what is little in most vaults.
+    """Return whether filters let through only what is little in most vaults.
 
     Example:
         >>> is_narrow(Filters(kinds=("skill",))), is_narrow(Filters(kinds=("skill", "rule"))), is_narrow(Filters(learning_types=("proxy",)))
@@ -68,15 +67,15 @@ def is_narrow(filters: Filters) -> bool:
         >>> is_narrow(Filters(statuses=("retired",)))
         True
     """
-    return (
-        _has_few_kinds(filters)
-        or _has_few_types(filters)
-        or (bool(filters.statuses) and _FEW_STATUSES.issuperset(filters.statuses))
-    )
+    return _has_few_kinds(filters) or _has_few_types(filters) or _has_few_statuses(filters)
 
 
 def _has_few_kinds(filters: Filters) -> bool:
     return bool(filters.kinds) and _FEW_KINDS.issuperset(filters.kinds)
+
+
+def _has_few_statuses(filters: Filters) -> bool:
+    return bool(filters.statuses) and _FEW_STATUSES.issuperset(filters.statuses)
 
 
 def _has_few_types(filters: Filters) -> bool:
@@ -106,6 +105,8 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     # Said again in the words of a partial index, so that SQLite knows that it may be used.
     if _has_few_kinds(filters):
         conditions.append(f"{table}.kind IN ({_quoted(_FEW_KINDS)})")
+    if _has_few_statuses(filters):
+        conditions.append(f"{table}.status IN ({_quoted(_FEW_STATUSES)})")
     if _has_few_types(filters):
         conditions.append(f"{table}.learning_type <> 'task'")
     if filters.kinds:
@@ -135,7 +136,7 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
         conditions.append(shown)
         values |= named
     if filters.file is not None:
-        conditions.append(f"fits_file({table}.applies_to, :file)")
+        conditions.append(f"{table}.applies_to <> '' AND fits_file({table}.applies_to, :file)")
         values["file"] = filters.file
     return " AND ".join(conditions), values
 
@@ -155,11 +156,19 @@ def _quoted(words: frozenset[str]) -> str:
     return ", ".join(f"'{word}'" for word in sorted(words))
 
 
+#: What supersedes what; a proposal does not yet.
+_SUCCESSIONS = (
+    "chunks s, json_each(s.supersedes) old WHERE s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected')"
+)
+_IS_SUPERSEDED = f"is_superseded OR entry_id IN (SELECT old.value FROM {_SUCCESSIONS})"
 _CANDIDATE = (
-    "c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.is_superseded, c.title, c.headings, c.part, "
+    f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.{_IS_SUPERSEDED}, c.title, c.headings, c.part, "
     "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1)"
 )
-_ENTRY = "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault"
+_ENTRY = (
+    "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault, "
+    f"{_IS_SUPERSEDED}"
+)
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
 
 
@@ -179,8 +188,8 @@ class SqliteIndex:
     def close(self) -> None:
         """Give the file back."""
         self._connection.close()
-        if "_stemmer" in self.__dict__:
-            self._stemmer.close()
+        if "_words" in self.__dict__:
+            self._words.close()
 
     @functools.cached_property
     def vectors(self) -> VectorStore:
@@ -220,7 +229,7 @@ class SqliteIndex:
         return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
 
     def is_intact(self) -> bool:
-        """Tell whether the rowids are the ones we gave.
+        """Return whether the rowids are the ones we gave.
 
         A `VACUUM` from outside changes them.
         """
@@ -279,6 +288,10 @@ class SqliteIndex:
     def file_hashes(self) -> dict[str, str]:
         """Return the hash of every file, by path."""
         return dict(self._connection.execute("SELECT path, hash FROM file_meta ORDER BY path").fetchall())
+
+    def file_times(self) -> dict[str, int]:
+        """Return when every file was written last, in nanoseconds, by path."""
+        return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
 
     def known_in(self, region: Region) -> Iterator[KnownFile]:
         folder, _, is_deep, without = region
@@ -373,26 +386,24 @@ class SqliteIndex:
         )
         return dict(rows.fetchall())
 
+    def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
+        rows = self._connection.execute(
+            "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, json.dumps(list(keys))),
+        )
+        return frozenset(key for (key,) in rows)
+
     def cut(self, text: str) -> list[tuple[int, int]]:
+        from memory_kb.markdown.sections import PASSAGE, split_text
+
         return [(piece.start, piece.end) for piece in split_text(text, 0, len(text), PASSAGE)]
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
-        listed = list(words)
-        tokenizer = self._stemmer
-        tokenizer.execute("INSERT INTO words (words) VALUES ('delete-all')")
-        tokenizer.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(listed))
-        # Where a word is cut into several, the first of them is taken.
-        stems = dict(tokenizer.execute("SELECT doc, term FROM stems ORDER BY offset DESC").fetchall())
-        return {word: stems.get(number, word) for number, word in enumerate(listed)}
+        return self._words.stems(words)
 
     @functools.cached_property
-    def _stemmer(self) -> sqlite3.Connection:
-        """A table in memory with the index's tokenizer, to see what it makes of words."""
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        tokenizer = self._tokenizer.replace("'", "")
-        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, content = '', tokenize = '{tokenizer}')")
-        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance)")
-        return connection
+    def _words(self) -> WordCutter:
+        return WordCutter(self._tokenizer)
 
     def frequency(self, expression: str) -> int:
         (chunks,) = self._connection.execute(
@@ -404,14 +415,17 @@ class SqliteIndex:
         (chunks,) = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
         return int(chunks)
 
-    def count_entries(self, expression: str | None = None) -> int:
+    def count_entries(self, expression: str | None = None, without: str = "") -> int:
         if expression is None:
-            (entries,) = self._connection.execute("SELECT count(*) FROM chunks WHERE part = 0").fetchone()
+            (entries,) = self._connection.execute(
+                "SELECT count(*) FROM chunks WHERE part = 0 AND kind <> ?", (without,)
+            ).fetchone()
             return int(entries)
         # The chunks of an entry have consecutive rowids.
         (entries,) = self._connection.execute(
-            "SELECT count(DISTINCT f.rowid - c.part) FROM chunks_fts f CROSS JOIN chunks c ON c.rowid = f.rowid WHERE chunks_fts MATCH ?",
-            (expression,),
+            "SELECT count(DISTINCT f.rowid - c.part) FROM chunks_fts f CROSS JOIN chunks c ON c.rowid = f.rowid "
+            "WHERE chunks_fts MATCH ? AND c.kind <> ?",
+            (expression, without),
         ).fetchone()
         return int(entries)
 
@@ -441,8 +455,11 @@ class SqliteIndex:
         )
         return {row[0]: StoredChunk._make(row) for row in rows}
 
-    def entries(self, filters: Filters) -> Iterator[StoredEntry]:
+    def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
         condition, values = where(filters, "chunks")
+        if cited:
+            condition += " AND instr(metadata, '\"cites\"') AND instr(metadata, :cited)"
+            values["cited"] = cited
         rows = self._connection.execute(
             f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position",
             values,
@@ -492,6 +509,12 @@ class SqliteIndex:
         )
         return list(map(StoredEntry._make, rows))
 
+    def successors(self, entry_id: str) -> list[str]:
+        rows = self._connection.execute(
+            f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,)
+        )
+        return [successor for (successor,) in rows]
+
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
         condition, values = visible(filters, "chunks")
         rows = self._connection.execute(
@@ -533,25 +556,43 @@ class SqliteIndex:
         rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))
 
-    def linking_contents(self) -> dict[tuple[str, str], str]:
-        """Return the texts that may hold a link to a note, by `(source, entry id)`, their chunks as far apart as in the file."""
-        found: dict[tuple[str, str], list[str]] = {}
-        behind = 0
+    def linking_contents(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield each file with the texts of its entries that may hold a link to a note, by entry id, in path order.
+
+        Their chunks are as far apart as in the file.
+        """
         rows = self._connection.execute(
             "SELECT source, entry_id, line, content FROM chunks WHERE (source, entry_id) IN "
             "(SELECT source, entry_id FROM chunks WHERE instr(content, '[[') OR content LIKE '%.md%') ORDER BY source, position"
         )
-        for source, entry_id, line, content in rows:
-            pieces = found.setdefault((source, entry_id), [])
-            pieces += ["\n" * (line - behind) or " " if pieces else "", content]
-            behind = line + content.count("\n")
-        return {key: "".join(pieces) for key, pieces in found.items()}
+        for source, chunks in itertools.groupby(rows, lambda row: str(row[0])):
+            found: dict[str, list[str]] = {}
+            behind = 0
+            for _, entry_id, line, content in chunks:
+                pieces = found.setdefault(entry_id, [])
+                pieces += ["\n" * (line - behind) or " " if pieces else "", content]
+                behind = line + content.count("\n")
+            yield source, {entry_id: "".join(pieces) for entry_id, pieces in found.items()}
 
-    def all_contents(self) -> Iterator[tuple[str, int, int, str, str]]:
-        """Yield every chunk's source, first line, number within its entry, title and text."""
+    def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
+        """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.
+
+        What is no ASCII letter, digit or blank stands for any character.
+        """
+        patterns = [f"%{re.sub('[^a-z0-9 -]', '_', word.lower())}%" for word in words]
+        condition = " AND ".join("content LIKE ?" for _ in patterns)
         yield from self._connection.execute(
-            "SELECT source, line, part, title, content FROM chunks ORDER BY source, position"
+            f"SELECT source, title, line, content FROM chunks WHERE {condition} ORDER BY source, position", patterns
         )
+
+    def files_with_fields(self, fields: Sequence[str]) -> list[str]:
+        """Return the files in which the frontmatter of an entry has one of some fields, in path order."""
+        condition = " OR ".join("instr(metadata, ?)" for _ in fields)
+        rows = self._connection.execute(
+            f"SELECT DISTINCT source FROM chunks WHERE part = 0 AND ({condition}) ORDER BY source",
+            [f'"{field}"' for field in fields],
+        )
+        return [str(source) for (source,) in rows]
 
     def measure(self) -> tuple[int, int]:
         """Return the number of chunks and of the characters in them."""
@@ -566,6 +607,8 @@ def _listed(weights: Sequence[float]) -> str:
 
 
 def _has_tag(tags: str, wanted: str) -> bool:
+    from memory_kb.text import fits_tag
+
     return len(tags) > 1 and fits_tag(tags.split(","), _words(wanted))
 
 

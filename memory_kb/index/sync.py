@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.index.port import Index, IndexWriter, KnownFile, SyncWindow
+from memory_kb.index.port import FileIndex, IndexWriter, KnownFile, SyncWindow
 from memory_kb.model import FileStat, Problem, SyncReport
 from memory_kb.settings import Settings
 from memory_kb.store.walk import EVERYWHERE, Reach, walk, walk_region, walk_root
@@ -82,7 +82,7 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
 
 
 def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
-    """Tell whether a file read in a window may have been saved again behind the same time.
+    """Return whether a file read in a window may have been saved again behind the same time.
 
     Example:
         >>> window = SyncWindow(5_000_000_000, 6_000_000_000)
@@ -95,7 +95,7 @@ def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
 
 
 def differences(
-    vault: Vault, index: Index, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE
+    vault: Vault, index: FileIndex, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE
 ) -> Iterator[Difference]:
     """Compare the vault's files with the index.
 
@@ -136,9 +136,9 @@ def identify(vault: Vault) -> tuple[int, int]:
 
 
 def needs_writing(
-    vault: Vault, index: Index, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None
+    vault: Vault, index: FileIndex, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None
 ) -> bool:
-    """Tell whether any file stands differently on disk.
+    """Return whether any file stands differently on disk.
 
     The walk stops at the first. A few doubtful files are read to be sure; many are better written
     down as read, so that nobody has to do it again.
@@ -152,7 +152,7 @@ def needs_writing(
 
 
 def has_same_bytes(file: FileStat | None, known: KnownFile | None, settings: Settings) -> bool:
-    """Tell whether a file still says what the index has read of it."""
+    """Return whether a file still says what the index has read of it."""
     from memory_kb.index.rows import hash_bytes, read_file
 
     if file is None or known is None:
@@ -183,7 +183,7 @@ class Changes(NamedTuple):
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
-def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
+def survey(vault: Vault, index: FileIndex, settings: Settings) -> Changes:
     """Compare disk and index without changing either.
 
     Doubtful files are read to be sure. One that cannot be read is a problem, and no addition.
@@ -208,7 +208,7 @@ def survey(vault: Vault, index: Index, settings: Settings) -> Changes:
 
 def sync(
     vault: Vault,
-    index: Index,
+    index: FileIndex,
     settings: Settings,
     reach: Reach = EVERYWHERE,
     *,
@@ -229,7 +229,9 @@ def sync(
 
 
 class _Sync:
-    def __init__(self, vault: Vault, index: Index, settings: Settings, reach: Reach, progress: Progress | None) -> None:
+    def __init__(
+        self, vault: Vault, index: FileIndex, settings: Settings, reach: Reach, progress: Progress | None
+    ) -> None:
         self._vault, self._index, self._settings, self._reach = vault, index, settings, reach
         self._progress = progress
         self._problems: list[Problem] = []
@@ -357,7 +359,7 @@ def _read(vault: Vault, raw: RawNote) -> ReadNote:
     return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
-def pending_passages(vault: Vault, index: Index, settings: Settings) -> Iterator[Passage]:
+def pending_passages(vault: Vault, index: FileIndex, settings: Settings) -> Iterator[Passage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.rows import read_file
     from memory_kb.index.vectors import make_passage

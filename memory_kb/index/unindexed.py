@@ -24,12 +24,14 @@ class Unindexed:
     Attributes:
         index: what the newest of them say.
         outdated: the paths of which the other index says something else, or which are gone.
+        is_whole: whether all of them were read, not the newest alone.
     """
 
     def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings) -> None:
         self._vault, self._settings, self._other = vault, settings, index
         self.index = SqliteIndex(MEMORY, settings.index.tokenizer)
         self.outdated: set[str] = set()
+        self.is_whole = True
 
     def close(self) -> None:
         """Give the memory back."""
@@ -41,6 +43,7 @@ class Unindexed:
         found = [one for one in differences(self._vault, self._other, self._settings, [], reach) if self._differs(one)]
         self.outdated.update(one.path for one in found)
         files = [one.file for one in found if one.file]
+        self.is_whole = self.is_whole and len(files) <= _MOST_FILES
         with self.index.write() as writer:
             for file in heapq.nlargest(_MOST_FILES, files, key=lambda file: file.mtime_ns):
                 with contextlib.suppress(OSError):

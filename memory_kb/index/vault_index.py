@@ -32,7 +32,8 @@ from memory_kb.store.walk import EVERYWHERE, UNLISTED, Listings, Reach
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
-    from memory_kb.index.embedding import Semantics
+    from memory_kb.index.embedding import VectorSearch
+    from memory_kb.index.postgres_team import Team
     from memory_kb.index.sync import Progress
     from memory_kb.model import Filters, FilterWords, Location, SyncReport
     from memory_kb.providers.base import Embedder
@@ -46,6 +47,8 @@ _MANY_FILES = 100
 _PATIENCE_AT_FIRST = 5.0
 #: A running watcher is asked before so many files are looked at; in the time that half of that would take.
 _LARGE, _SECONDS_PER_FILE = 3_000, 2e-6
+#: So many files are looked at while somebody waits who has no time; more are left to a process of its own.
+_GLANCED = 1_000
 #: Seconds that a command which must write waits.
 LONG_PATIENCE = 60.0
 
@@ -85,7 +88,7 @@ def _tell_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
 class VaultIndex:
     """The holder of a vault's index, which it hands out ready for use.
 
-    What had to be mended on the way is told by `take_notices`.
+    What had to be fixed on the way follows from `take_notices`.
     """
 
     def __init__(
@@ -108,6 +111,8 @@ class VaultIndex:
         self._settled = self._depth = 0
         #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
         self._time_limit = time_limit
+        #: Whether the time limit left it to somebody else to bring the index up to date.
+        self.is_left_behind = False
         self._opened_as: tuple[int, int] | None = None
         #: Everywhere, where folders that have not changed since the last look are not listed again.
         self._again = Reach(listings=Listings())
@@ -139,17 +144,28 @@ class VaultIndex:
         if self._opened:
             self._opened.close()
             self._opened = None
-        if "semantics" in self.__dict__:
-            self.semantics.close()
+        if "vector_search" in self.__dict__:
+            self.vector_search.close()
+        if "team" in self.__dict__:
+            self.team.close()
 
     @functools.cached_property
-    def semantics(self) -> Semantics:
+    def vector_search(self) -> VectorSearch:
         """The embedding models of this vault and their vectors."""
-        from memory_kb.index.embedding import Semantics, open_semantics
+        from memory_kb.index.embedding import VectorSearch, open_vector_search
 
         return (
-            Semantics(self._choose, lambda _: None, self._file.parent) if self._choose else open_semantics(self._vault)
+            VectorSearch(self._choose, lambda _: None, self._file.parent)
+            if self._choose
+            else open_vector_search(self._vault)
         )
+
+    @functools.cached_property
+    def team(self) -> Team:
+        """The team's index that the person's own configuration names."""
+        from memory_kb.index.postgres_team import Team
+
+        return Team(self._vault)
 
     @property
     def may_embed(self) -> bool:
@@ -202,7 +218,7 @@ class VaultIndex:
         return locate(file, self._vault.project, working_folder())
 
     def take_notices(self) -> tuple[str, ...]:
-        """Return what was mended since the last call."""
+        """Return what was fixed since the last call."""
         notices, self._notices = self._notices, ()
         return notices
 
@@ -220,7 +236,7 @@ class VaultIndex:
         except sqlite3.DatabaseError as exc:
             if not is_damage(exc):
                 raise
-            # What cannot even be opened is what stands there now.
+            # What cannot even be opened is what is there now.
             seen = self._opened_as if self._opened else identify_file(self._file)
             self.close()
             kept = replace_damaged(self._file, seen)
@@ -279,23 +295,23 @@ class VaultIndex:
         is_new = self._is_new(index)
         if self._settled and not is_new:
             return Refreshed()
+        if self._time_limit is not None:
+            self._glance(index, self._time_limit, is_new=is_new)
+            return Refreshed()
         problems: list[Problem] = []
         reach = self._again._replace(regions=regions)
         is_kept = not is_new and self._is_kept(index)
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
             return Refreshed(0, _tell_unlisted(problems))
         try:
-            with self._limited(progress) as limited:
-                if not waits and index.generation:
-                    report = self._sync(0, reach, progress=limited)
-                else:
-                    report = self._sync_first(limited) if is_new else self._sync_soon(limited, reach)
+            if not waits and index.generation:
+                report = self._sync(0, reach, progress=progress)
+            else:
+                report = self._sync_first(progress) if is_new else self._sync_soon(progress, reach)
         except VaultBusy:
             if not waits:
                 return Refreshed()
             return self._behind(index, "another process is indexing")
-        except _OutOfTime:
-            return self._behind(index, "there was no time to index everything")
         except (OSError, sqlite3.OperationalError) as exc:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
@@ -381,28 +397,47 @@ class VaultIndex:
         with hold_lock(self._lock, LONG_PATIENCE):
             yield
 
+    def publish(self) -> tuple[str, ...]:
+        """Bring this vault of the team's index, if there is one, to what is indexed here; tell what is in the way."""
+        if not self._settings.index.url or not self._settings.index.vaults:
+            return ()
+
+        def publish(index: SqliteIndex) -> tuple[str, ...]:
+            with index.snapshot():
+                return self.team.publish(index)
+
+        return self.use(publish)
+
     def is_behind(self, reach: Reach = EVERYWHERE) -> bool:
-        """Tell whether a sync would find something to do."""
+        """Return whether a sync would find something to do."""
         return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
 
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
 
-    @contextmanager
-    def _limited(self, progress: Progress | None) -> Iterator[Progress | None]:
-        """Let an indexing end with `_OutOfTime` when the time limit is reached."""
-        if self._time_limit is None:
-            yield progress
-            return
-        end = time.monotonic() + self._time_limit
+    def _glance(self, index: SqliteIndex, seconds: float, *, is_new: bool) -> None:
+        """Bring a small index up to date in so much time; what takes longer is left to somebody else."""
+        end = time.monotonic() + seconds
 
-        def check(done: int) -> None:
+        def check(_: int) -> None:
             if time.monotonic() > end:
                 raise _OutOfTime
-            if progress:
-                progress(done)
 
-        yield check
+        if not is_new and has_watcher(self._file.parent):
+            return
+        if not is_new and index.count_files() > _GLANCED:
+            self.is_left_behind = True
+            return
+        if is_new or needs_writing(self._vault, index, self._settings, self._again):
+            try:
+                self._sync(0, self._again, progress=check)
+            except _OutOfTime:
+                self.is_left_behind = True
+            except (VaultBusy, OSError):
+                pass
+            except sqlite3.OperationalError as exc:
+                if is_damage(exc):
+                    raise
 
     def _sync_first(self, progress: Progress | None) -> SyncReport:
         """Make a first index, or wait a little for another process that does, until it has something to read."""

@@ -95,7 +95,7 @@ class Pruned(NamedTuple):
     kept: int
 
 
-class Lender:
+class SiblingCaches:
     """The caches of other indexes, of which vectors are taken instead of being made.
 
     They are only read; nothing waits for them, and whatever is wrong with one lends nothing.
@@ -212,11 +212,14 @@ class EmbeddingCache:
 
 def _read_rows(connection: sqlite3.Connection, order: str) -> Iterator[tuple[Any, ...]]:
     columns = "hash, provider, model, dimension, embedding, updated_at"
-    yield from connection.execute(f"SELECT {columns} FROM embedding_cache ORDER BY hash {order}")
+    try:
+        yield from connection.execute(f"SELECT {columns} FROM embedding_cache ORDER BY hash {order}")
+    except UnicodeDecodeError as exc:  # the damaged name of an index, in what SQLite says of it
+        raise sqlite3.DatabaseError("malformed database schema") from exc
 
 
 def _is_whole(row: tuple[Any, ...]) -> bool:
-    """Tell whether a row of a damaged file is as it was written: what it holds is of length 1."""
+    """Return whether a row of a damaged file is as it was written: what it holds is of length 1."""
     *words, dimension, embedding, updated_at = row
     if (
         not all(isinstance(word, str) for word in (*words, updated_at))
@@ -259,7 +262,7 @@ _DEAD_SHARE = 0.5
 _SELECT_TEXT = "SELECT rowid, CASE WHEN is_titled THEN title ELSE '' END, headings, content FROM chunks"
 
 
-class Shelf(NamedTuple):
+class VectorFile(NamedTuple):
     """A file of vectors as the database knows it.
 
     Every chunk with a key up to `through` is in it; of those up to `checked`, the ones whose
@@ -283,35 +286,37 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._mapped: dict[Space, tuple[Shelf, VectorTable]] = {}
+        self._mapped: dict[Space, tuple[VectorFile, VectorTable]] = {}
         self._living: dict[Space, tuple[tuple[object, ...], VectorTable]] = {}
 
-    def shelves(self) -> list[Shelf]:
+    def vector_files(self) -> list[VectorFile]:
         """Return what files there are."""
         rows = self._connection.execute(
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )
         found = [json.loads(value) for (value,) in rows]
-        return [Shelf(Space(*space), *rest) for space, *rest in found]
+        return [VectorFile(Space(*space), *rest) for space, *rest in found]
 
-    def shelf(self, space: Space) -> Shelf | None:
+    def vector_file(self, space: Space) -> VectorFile | None:
         """Return the file of a space; one of unknown dimension fits any."""
         fitting = [
-            shelf
-            for shelf in self.shelves()
-            if shelf.space[:2] == space[:2] and space.dimension in (0, shelf.space.dimension)
+            vector_file
+            for vector_file in self.vector_files()
+            if vector_file.space[:2] == space[:2] and space.dimension in (0, vector_file.space.dimension)
         ]
-        return max(fitting, key=lambda shelf: shelf.rows, default=None)
+        return max(fitting, key=lambda vector_file: vector_file.rows, default=None)
 
-    def count_missing(self, shelf: Shelf) -> int:
+    def count_missing(self, vector_file: VectorFile) -> int:
         """Return the number of chunks that have no vector in a file."""
-        (after,) = self._connection.execute("SELECT count(*) FROM chunks WHERE rowid > ?", (shelf.through,)).fetchone()
+        (after,) = self._connection.execute(
+            "SELECT count(*) FROM chunks WHERE rowid > ?", (vector_file.through,)
+        ).fetchone()
         if not after:
             return 0
-        table = self.table(shelf.space)
+        table = self.table(vector_file.space)
         if table is None:
             return int(after)
-        later = json.dumps(table.keys[table.keys > shelf.through].tolist())
+        later = json.dumps(table.keys[table.keys > vector_file.through].tolist())
         (there,) = self._connection.execute(
             "SELECT count(*) FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))", (later,)
         ).fetchone()
@@ -324,10 +329,10 @@ class VectorStore:
         ).fetchone()
         return int(number)
 
-    def is_checked(self, shelf: Shelf) -> bool:
-        """Tell whether every chunk was looked up, by one look at the database."""
+    def is_checked(self, vector_file: VectorFile) -> bool:
+        """Return whether every chunk was looked up, by one look at the database."""
         (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
-        return shelf.checked >= (last or 0)
+        return vector_file.checked >= (last or 0)
 
     def passages(self, after: int = 0, last: int = _NO_END) -> Iterator[Passage]:
         """Yield the chunks whose key is greater than `after` and at most `last`, in the order of their keys."""
@@ -342,9 +347,9 @@ class VectorStore:
         With `only_new`, chunks that were looked up before are taken to be still without one; with
         `until`, only chunks with a key up to that are looked at.
         """
-        shelf, table = self._begin(space)
-        start = shelf.checked if only_new else shelf.through
-        through, is_whole = shelf.through, start == shelf.through
+        vector_file, table = self._begin(space)
+        start = vector_file.checked if only_new else vector_file.through
+        through, is_whole = vector_file.through, start == vector_file.through
         there = set(table.keys[table.keys > start].tolist()) if table else set()
         last = self._rowids_used() if until is None else until
         for batch in batched(self.passages(start, last), 2000):
@@ -352,27 +357,29 @@ class VectorStore:
             new = [passage for passage in batch if passage.hash in vectors and passage.key not in there]
             if new:
                 self.cache.touch(space, vectors)
-                shelf = self._extend(
-                    shelf, [passage.key for passage in new], b"".join(vectors[passage.hash] for passage in new)
+                vector_file = self._extend(
+                    vector_file, [passage.key for passage in new], b"".join(vectors[passage.hash] for passage in new)
                 )
             for passage in batch:
                 is_whole = is_whole and (passage.hash in vectors or passage.key in there)
                 through = passage.key if is_whole else through
         self._note(
-            shelf._replace(through=max(last, through) if is_whole else through, checked=max(last, shelf.checked))
+            vector_file._replace(
+                through=max(last, through) if is_whole else through, checked=max(last, vector_file.checked)
+            )
         )
 
-    def _begin(self, space: Space) -> tuple[Shelf, VectorTable | None]:
+    def _begin(self, space: Space) -> tuple[VectorFile, VectorTable | None]:
         """Return the file to write to, begun anew if it is lost or mostly holds what is gone."""
-        shelf = self.shelf(space)
-        table = self._map(shelf) if shelf else None
-        if shelf is None or table is None:
-            return Shelf(space, self._new_name(space), 0, 0, 0), None
+        vector_file = self.vector_file(space)
+        table = self._map(vector_file) if vector_file else None
+        if vector_file is None or table is None:
+            return VectorFile(space, self._new_name(space), 0, 0, 0), None
         alive = self._find_alive(table)
-        if shelf.rows - int(alive.sum()) > max(1000, _DEAD_SHARE * shelf.rows):
-            shelf = self._rewrite(shelf, VectorTable(table.keys[alive], table.rows[alive]))
-            table = self._map(shelf)
-        return shelf, table
+        if vector_file.rows - int(alive.sum()) > max(1000, _DEAD_SHARE * vector_file.rows):
+            vector_file = self._rewrite(vector_file, VectorTable(table.keys[alive], table.rows[alive]))
+            table = self._map(vector_file)
+        return vector_file, table
 
     def drop(self, space: Space) -> None:
         """Forget a space's file; its cached vectors stay."""
@@ -382,19 +389,22 @@ class VectorStore:
 
     def table(self, space: Space) -> VectorTable | None:
         """Return the vectors of a space as they are now, or None."""
-        shelf = self.shelf(space)
-        mapped = self._map(shelf) if shelf and shelf.rows else None
-        if shelf is None or mapped is None:
+        vector_file = self.vector_file(space)
+        mapped = self._map(vector_file) if vector_file and vector_file.rows else None
+        if vector_file is None or mapped is None:
             return None
-        state = (*shelf[:3], self._meta("generation"))
-        if shelf.space not in self._living or self._living[shelf.space][0] != state:
+        state = (*vector_file[:3], self._meta("generation"))
+        if vector_file.space not in self._living or self._living[vector_file.space][0] != state:
             alive = self._find_alive(mapped)
-            self._living[shelf.space] = (state, mapped if alive.all() else VectorTable(mapped.keys, mapped.rows, alive))
-        return self._living[shelf.space][1]
+            self._living[vector_file.space] = (
+                state,
+                mapped if alive.all() else VectorTable(mapped.keys, mapped.rows, alive),
+            )
+        return self._living[vector_file.space][1]
 
     def sweep(self) -> None:
         """Delete files that no space uses any more."""
-        used = {shelf.file for shelf in self.shelves()}
+        used = {vector_file.file for vector_file in self.vector_files()}
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
                 if name.rpartition(".")[0] not in used:
@@ -408,13 +418,13 @@ class VectorStore:
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
-    def _note(self, shelf: Shelf) -> None:
-        if shelf in self.shelves():
+    def _note(self, vector_file: VectorFile) -> None:
+        if vector_file in self.vector_files():
             return
         with transaction(self._connection):
-            value = json.dumps([list(shelf.space), *shelf[1:]])
+            value = json.dumps([list(vector_file.space), *vector_file[1:]])
             self._connection.execute(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(shelf.space), value)
+                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(vector_file.space), value)
             )
         self.sweep()
 
@@ -425,27 +435,35 @@ class VectorStore:
         )
         return f"{name[:80]}-{os.urandom(4).hex()}"
 
-    def _extend(self, shelf: Shelf, keys: Sequence[int], rows: bytes) -> Shelf:
+    def _extend(self, vector_file: VectorFile, keys: Sequence[int], rows: bytes) -> VectorFile:
         """Write rows behind those of a file, in the order of the keys.
 
         Nobody reads them before the database knows of them.
         """
         import numpy as np
 
-        table = self._map(shelf) if shelf.rows else None
+        table = self._map(vector_file) if vector_file.rows else None
         if table is not None and keys[0] < table.keys[-1]:
-            vectors = np.frombuffer(rows, "<f4").reshape(len(keys), shelf.space.dimension)
+            vectors = np.frombuffer(rows, "<f4").reshape(len(keys), vector_file.space.dimension)
             together = np.concatenate([table.keys, np.array(keys, np.int64)])
             order = np.argsort(together)
-            return self._rewrite(shelf, VectorTable(together[order], np.concatenate([table.rows, vectors])[order]))
+            return self._rewrite(
+                vector_file, VectorTable(together[order], np.concatenate([table.rows, vectors])[order])
+            )
         self._folder.mkdir(exist_ok=True)
-        _write_at(self._folder / f"{shelf.file}.f32", shelf.rows * shelf.space.dimension * _FLOAT_BYTES, rows)
-        _write_at(self._folder / f"{shelf.file}.keys", shelf.rows * _KEY_BYTES, np.array(keys, "<i8").tobytes())
-        return shelf._replace(rows=shelf.rows + len(keys))
+        _write_at(
+            self._folder / f"{vector_file.file}.f32",
+            vector_file.rows * vector_file.space.dimension * _FLOAT_BYTES,
+            rows,
+        )
+        _write_at(
+            self._folder / f"{vector_file.file}.keys", vector_file.rows * _KEY_BYTES, np.array(keys, "<i8").tobytes()
+        )
+        return vector_file._replace(rows=vector_file.rows + len(keys))
 
-    def _rewrite(self, shelf: Shelf, table: VectorTable) -> Shelf:
+    def _rewrite(self, vector_file: VectorFile, table: VectorTable) -> VectorFile:
         """Write a table into a new file."""
-        empty = shelf._replace(file=self._new_name(shelf.space), rows=0)
+        empty = vector_file._replace(file=self._new_name(vector_file.space), rows=0)
         return self._extend(empty, table.keys.tolist(), table.rows.tobytes()) if len(table.keys) else empty
 
     def _find_alive(self, table: VectorTable) -> NDArray[np.bool_]:
@@ -456,27 +474,27 @@ class VectorStore:
         keys = np.fromiter((key for (key,) in rows), np.int64, len(rows))
         return np.isin(table.keys, keys, assume_unique=True)
 
-    def _map(self, shelf: Shelf) -> VectorTable | None:
+    def _map(self, vector_file: VectorFile) -> VectorTable | None:
         """Map a file into memory; None if it is not as the database knows it."""
-        before = self._mapped.get(shelf.space)
-        if before and before[0][:3] == shelf[:3]:
+        before = self._mapped.get(vector_file.space)
+        if before and before[0][:3] == vector_file[:3]:
             return before[1]
         import numpy as np
 
-        shape = (shelf.rows, shelf.space.dimension)
+        shape = (vector_file.rows, vector_file.space.dimension)
         try:
-            keys: NDArray[np.int64] = np.fromfile(self._folder / f"{shelf.file}.keys", "<i8", shelf.rows)
+            keys: NDArray[np.int64] = np.fromfile(self._folder / f"{vector_file.file}.keys", "<i8", vector_file.rows)
             rows = (
-                np.memmap(self._folder / f"{shelf.file}.f32", "<f4", "r", shape=shape)
-                if shelf.rows
+                np.memmap(self._folder / f"{vector_file.file}.f32", "<f4", "r", shape=shape)
+                if vector_file.rows
                 else np.empty(shape, np.float32)
             )
         except (OSError, ValueError):
             return None
-        if len(keys) != shelf.rows:
+        if len(keys) != vector_file.rows:
             return None
         table = VectorTable(keys, np.asarray(rows))
-        self._mapped[shelf.space] = (shelf, table)
+        self._mapped[vector_file.space] = (vector_file, table)
         return table
 
 

@@ -23,7 +23,8 @@ from memory_kb.index.confirmation import confirm, prepare_questions
 from memory_kb.index.file_events import Changes, Observer
 from memory_kb.index.vault_index import VaultIndex, count_files
 from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock
-from memory_kb.model import Problem, SyncReport, WatchReport
+from memory_kb.model import Problem, SyncReport
+from memory_kb.reports import WatchReport
 from memory_kb.settings import Settings
 from memory_kb.store.machine import prepare_machine
 from memory_kb.store.walk import EVERYWHERE, UNLISTED

@@ -10,11 +10,11 @@ from memory_kb.errors import VaultBusy
 from memory_kb.vault import Vault, find_vault
 
 if TYPE_CHECKING:
-    from memory_kb.index.embedding import Semantics
+    from memory_kb.index.embedding import VectorSearch
     from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Step, Watched
-    from memory_kb.model import WatchReport
+    from memory_kb.reports import WatchReport
     from memory_kb.vault import Vault
 
 
@@ -57,7 +57,7 @@ class Watching:
         from memory_kb.index.watch import Audience, Watcher
 
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
-        models: list[Semantics] = []
+        models: list[VectorSearch] = []
         try:
             Watcher(
                 self._locate,
@@ -67,24 +67,26 @@ class Watching:
                 poll=poll,
             ).run()
         finally:
-            for semantics in models:
-                semantics.close()
+            for vector_search in models:
+                vector_search.close()
 
     def _locate(self) -> Vault:
         vault, home = self._vault.named
         return find_vault(vault, home, environ=self._vault.environ, cwd=self._vault.folder)
 
-    def _open_watched(self, models: list[Semantics], *, maintain: bool) -> Watched:
+    def _open_watched(self, models: list[VectorSearch], *, maintain: bool) -> Watched:
         """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
-        from memory_kb.index.embedding import open_semantics
+        from memory_kb.index.embedding import open_vector_search
         from memory_kb.index.vault_index import VaultIndex
         from memory_kb.index.watch import Watched
 
         own = self._reopen()
         steps: tuple[Step, ...] = ()
         if own.settings.embeddings.provider != "none":
-            models.append(open_semantics(own))
+            models.append(open_vector_search(own))
             steps = (EmbeddingStep(VaultIndex(own), models[-1]),)
+        if own.settings.index.url:
+            steps = (PublishingStep(VaultIndex(own)), *steps)
         return Watched(
             self._vault.named[0],
             own,
@@ -95,17 +97,34 @@ class Watching:
         )
 
 
+class PublishingStep:
+    """Sending what a batch brought to the team's index, in a thread beside the watcher."""
+
+    def __init__(self, keeper: VaultIndex) -> None:
+        self._keeper = keeper
+        self._said: tuple[str, ...] = ()
+
+    def __call__(self, _: threading.Event) -> Iterator[str]:
+        """Send what is new; say what is in the way, once until it changes."""
+        try:
+            notices = self._keeper.publish()
+        finally:
+            self._keeper.close()
+        yield from notices if notices != self._said else ()
+        self._said = notices
+
+
 class EmbeddingStep:
     """Embedding what a batch brought, with an index of its own in a thread beside the watcher."""
 
-    def __init__(self, keeper: VaultIndex, semantics: Semantics) -> None:
-        self._keeper, self._semantics = keeper, semantics
+    def __init__(self, keeper: VaultIndex, vector_search: VectorSearch) -> None:
+        self._keeper, self._vector_search = keeper, vector_search
         self._embedded = 0
 
     def __call__(self, stop: threading.Event) -> Iterator[str]:
         """Embed what has no vector; say how much, and what fails."""
         try:
-            made = self._keeper.use(lambda index: self._semantics.embed(index.vectors, stop=stop, wait=0.0))
+            made = self._keeper.use(lambda index: self._vector_search.embed(index.vectors, stop=stop, wait=0.0))
         except VaultBusy:  # another process embeds, or writes: the next look finds what is left
             return
         finally:

@@ -1,0 +1,202 @@
+"""What lint finds in one file alone, kept by the hash of its content, so that only changed files are examined again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.credentials import describe_secret, locate_secrets
+from memory_kb.markdown.links import find_links
+from memory_kb.markdown.scanner import find_code, find_headings, normal_heading
+from memory_kb.model import Chunk, Problem
+
+#: Where the facts are kept in the machine folder.
+FACTS = "lint/facts.db"
+#: Grows with every change of what is found, so that facts of an older version are not used.
+_VERSION = 1
+_CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
+_BLOCK = re.compile(r"(?:^|[ \t\]])\^(\S+)(?=[ \t]*\r?$)", re.MULTILINE)
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL);
+"""
+
+
+class Link(NamedTuple):
+    """A link of a text: what it names, the heading or `^block` within that, how it is written, and its line."""
+
+    target: str
+    anchor: str
+    is_wikilink: bool
+    line: int
+
+    @property
+    def kind(self) -> str:
+        """What it is called in messages."""
+        return "wikilink" if self.is_wikilink else "link"
+
+
+class Facts(NamedTuple):
+    """What can be said of a file without any other.
+
+    Attributes:
+        problems: lines and messages.
+        links: the links of each of its entries, by entry id; each target and anchor once.
+        headings: its headings as links are compared with them.
+        blocks: the ids of its blocks, in lower case.
+    """
+
+    problems: Sequence[tuple[int, str]] = ()
+    links: Mapping[str, Sequence[Link]] = {}
+    headings: Sequence[str] = ()
+    blocks: Sequence[str] = ()
+
+    def has(self, anchor: str) -> bool:
+        """Return whether the file has a heading, perhaps below others, or a block.
+
+        Example:
+            >>> facts = Facts(headings=("tea", "steps"), blocks=("b1",))
+            >>> [facts.has(anchor) for anchor in ("Tea#Steps", "^B1", "Steps#Tea", "^b2")]
+            [True, True, False, False]
+        """
+        anchor = anchor.strip()
+        if anchor.startswith("^"):
+            return anchor[1:].lower() in self.blocks
+        parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
+        left = iter(self.headings)
+        return bool(parts) and all(part in left for part in parts)
+
+
+def examine(chunks: Iterable[Chunk], text: str) -> Facts:
+    """Return what can be said of a file, from its chunks and all of its text."""
+    problems: list[tuple[int, str]] = []
+    texts: dict[str, list[str]] = {}
+    starts: dict[str, int] = {}
+    behind = 0
+    for chunk in chunks:
+        lines = {one.line: one for one in reversed(list(locate_secrets(_titled(chunk))))}
+        # One that spans title and text is said at the text.
+        problems += [
+            (chunk.line + max(0, number - 2), describe_secret(one))
+            for number, one in lines.items()
+            if number > 1 or 2 not in lines
+        ]
+        problems += _conflicts(chunk)
+        pieces = texts.setdefault(chunk.entry_id, [])
+        starts.setdefault(chunk.entry_id, chunk.line)
+        pieces += ["\n" * (chunk.line - behind) or " " if pieces else "", chunk.content]
+        behind = chunk.line + chunk.content.count("\n")
+    links = {entry_id: tuple(_links("".join(pieces), starts[entry_id])) for entry_id, pieces in texts.items()}
+    return Facts(
+        problems,
+        {entry_id: found for entry_id, found in links.items() if found},
+        tuple(normal_heading(heading.words) for heading in find_headings(text)),
+        tuple(dict.fromkeys(_blocks(text))),
+    )
+
+
+def _blocks(text: str) -> Iterator[str]:
+    found = list(_BLOCK.finditer(text)) if "^" in text else []
+    hidden = list(find_code(text)) if found else []
+    return (one[1].lower() for one in found if not any(code.start < one.end() <= code.end for code in hidden))
+
+
+def _titled(chunk: Chunk) -> str:
+    return f"{chunk.title if chunk.part == 0 else ''}\n{chunk.content}"
+
+
+def _conflicts(chunk: Chunk) -> Iterator[tuple[int, str]]:
+    """Yield a merge that somebody left in the middle; an example in a code block is none."""
+    found = _CONFLICT.search(chunk.content) if "<<<<<<<" in chunk.content else None
+    if found and chunk.content.count("```", 0, found.start()) % 2 == 0:
+        line = chunk.line + chunk.content.count("\n", 0, found.start())
+        yield line, "a conflict of a merge is not settled here; agents are shown both sides"
+
+
+def _links(text: str, line: int) -> Iterator[Link]:
+    seen: dict[tuple[str, str], bool] = {}
+    place = 0
+    for link in find_links(text):
+        if (link.target, link.anchor) in seen or link.is_attachment:
+            continue
+        seen[link.target, link.anchor] = True
+        line += text.count("\n", place, link.whole.start)
+        place = link.whole.start
+        yield Link(link.target, link.anchor, link.is_wikilink, line)
+
+
+class FactStore:
+    """The facts of files, in a database of their own that anyone may delete."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._connection: sqlite3.Connection | None = None
+        with contextlib.suppress(sqlite3.Error, OSError):
+            self._connection = _open(file) if file else None
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._connection:
+            self._connection.close()
+
+    def of(self, hashes: Mapping[str, str], look: Callable[[str], Facts]) -> dict[str, Facts]:
+        """Return the facts of files, given by the hashes of their content, looking at those that are not kept."""
+        kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
+        found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
+        new = {path: look(path) for path in hashes if path not in found}
+        self._write("DELETE FROM facts WHERE path = ?", [(path,) for path in kept if path not in hashes])
+        rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
+        self._write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
+        return found | new
+
+    def read_whole(self, state: str) -> tuple[list[Problem], list[tuple[str, bool]]] | None:
+        """Return what was found in a state of the index, and which paths outside of it that depended on."""
+        rows = self._rows("SELECT found FROM whole WHERE state = ?", (state,))
+        if not rows:
+            return None
+        problems, probes = json.loads(rows[0][0])
+        return [Problem(*one) for one in problems], probes
+
+    def keep_whole(self, state: str, problems: Sequence[Problem], probes: Mapping[str, bool]) -> None:
+        """Keep what was found in a state of the index."""
+        found = json.dumps([[list(one) for one in problems], list(probes.items())], ensure_ascii=False)
+        self._write("INSERT OR REPLACE INTO whole VALUES (1, ?, ?)", [(state, found)])
+
+    def _rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+        with contextlib.suppress(sqlite3.Error):
+            return self._connection.execute(query, values).fetchall() if self._connection else []
+        return []
+
+    def _write(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+        # A full disk or another process at it costs no finding.
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection and rows:
+                with self._connection:
+                    self._connection.execute("BEGIN")
+                    self._connection.executemany(statement, rows)
+
+
+def _unpack(facts: str) -> Facts:
+    problems, links, headings, blocks = json.loads(facts)
+    return Facts(
+        problems, {entry_id: [Link(*one) for one in found] for entry_id, found in links.items()}, headings, blocks
+    )
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    from memory_kb.index.schema import connect
+    from memory_kb.plainfiles import make_folder, open_plain
+
+    make_folder(file.parent)
+    os.close(open_plain(file, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = connect(file)
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+        connection.executescript(
+            f"DROP TABLE IF EXISTS facts; DROP TABLE IF EXISTS whole; {_SCHEMA} PRAGMA user_version = {_VERSION};"
+        )
+    return connection

@@ -1,0 +1,262 @@
+"""Bring a vault of a team's index to what a machine's own index holds of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.index.postgres_schema import COUNTS, KEY_BITS
+from memory_kb.index.postgres_words import MOST_TERM_CHARS
+from memory_kb.index.vectors import batched
+from memory_kb.index.words import WordCutter
+from memory_kb.model import Chunk
+from memory_kb.vault import GLOBAL_PREFIX
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Copy
+
+    from memory_kb.index.sqlite import SqliteIndex
+
+#: Chunks whose words are sent at a time.
+_BATCH = 2_000
+#: So many chunks sent change what the server has to plan for.
+_MANY = 1_000
+#: What COPY reads as more than itself.
+_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+_COLUMNS = ", ".join(Chunk._fields)
+_COPIED = f"vault, length, key, {', '.join(COUNTS)}, term, places"
+
+
+class Revision(NamedTuple):
+    """The commit that a clone is at, and its time in seconds."""
+
+    commit: str
+    time: int
+
+
+class Clone(NamedTuple):
+    """A folder with the notes of a vault, on some machine, and the commit it is at, if it is in git."""
+
+    name: str
+    revision: Revision | None = None
+
+
+class Published(NamedTuple):
+    """How many files of a vault were sent and deleted; why nothing was, if so."""
+
+    sent: int = 0
+    deleted: int = 0
+    reason: str = ""
+
+
+def publish(
+    connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, tokenizer: str
+) -> Published:
+    """Send what a vault of the team's index lacks, in one transaction that no reader waits for.
+
+    The notes of the home stay on the machine. One clone indexes a revision, the newest one wins, and nobody waits
+    for another who is at it: the server frees the lock of a writer that is gone.
+    """
+    with connection.transaction():
+        lock = "SELECT pg_try_advisory_xact_lock(hashtext('memory-kb vault'), hashtext(%s))"
+        if not _ask(connection, lock, vault)[0]:
+            return Published(reason="another machine is indexing it")
+        state = _read_state(connection, vault)
+        revision, seen = clone.revision or _NOWHERE, f"{local.generation} {local.read_meta('indexed_at')}"
+        if (state.made_with, state.revision, state.writer, state.seen) == (
+            made_with,
+            revision.commit,
+            clone.name,
+            seen,
+        ):
+            return Published()
+        files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
+        found = connection.execute("SELECT path, hash FROM files WHERE vault = %s", (state.id,))
+        there: dict[str, str] = dict(found.fetchall())
+        reason = _refuse(state, clone)
+        if reason:
+            is_same = files == there and state.made_with == made_with
+            return Published(reason="" if is_same else reason)
+        is_kept = state.made_with == made_with
+        gone = [path for path, digest in there.items() if not is_kept or files.get(path) != digest]
+        new = [path for path in files if path not in there or not is_kept or there[path] != files[path]]
+        writer = _Writer(connection, state, WordCutter(tokenizer))
+        writer.delete(gone)
+        sent = writer.add(local, new, files)
+        writer.finish(clone.name, revision, made_with, seen, is_changed=bool(gone or new))
+    if sent > _MANY:
+        # Where the role may: the server plans badly for what it has not looked at, and does so by itself a minute later.
+        connection.execute("ANALYZE chunks; ANALYZE postings")
+    return Published(len(new), len([path for path in gone if path not in files]))
+
+
+class _State(NamedTuple):
+    """A vault as the server has it."""
+
+    id: int
+    made_with: str
+    revision: str | None
+    committed: int | None
+    writer: str | None
+    seen: str | None
+    last_key: int
+    chunks: int
+    terms: int
+
+
+_NOWHERE = Revision("", 0)
+
+
+def _read_state(connection: Connection, vault: str) -> _State:
+    """Return a vault as the server has it, made if it is new."""
+    query = f"SELECT {', '.join(_State._fields)} FROM vaults WHERE name = %s"
+    if connection.execute(query.encode(), (vault,)).fetchone() is None:
+        connection.execute("INSERT INTO vaults (name, made_with) VALUES (%s, '')", (vault,))
+    return _State._make(_ask(connection, query, vault))
+
+
+def _ask(connection: Connection, query: str, *values: object) -> tuple[Any, ...]:
+    row = connection.execute(query.encode(), values).fetchone()
+    assert row is not None
+    return row
+
+
+def _refuse(state: _State, clone: Clone) -> str:
+    """Return why a clone may not index a vault now, or nothing."""
+    if not state.revision or state.writer is None:
+        return ""
+    if clone.revision is None:
+        return f"it is indexed from git, at {state.revision[:10]}, and this folder is in no repository"
+    if clone.revision.commit == state.revision:
+        return (
+            "" if clone.name == state.writer else f"another clone indexed {state.revision[:10]}, and this one differs"
+        )
+    if (clone.revision.time, clone.revision.commit) < (state.committed or 0, state.revision):
+        return f"a newer commit is indexed, {state.revision[:10]}"
+    return ""
+
+
+class _Writer:
+    """The changes of one publication."""
+
+    def __init__(self, connection: Connection, state: _State, cutter: WordCutter) -> None:
+        self._connection, self._state, self._cutter = connection, state, cutter
+        self._last = max(state.last_key, state.id << KEY_BITS)
+        self._chunks, self._terms = state.chunks, state.terms
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Take files out, with their chunks and the words of these."""
+        vault = self._state.id
+        for batch in batched(paths, _BATCH):
+            rows = self._connection.execute(
+                f"SELECT key, {_COLUMNS} FROM chunks WHERE vault = %s AND source = ANY(%s)".encode(), (vault, batch)
+            ).fetchall()
+            for some in batched(rows, _BATCH):
+                keys = [row[0] for row in some]
+                texts = ((row[0], texts_of(Chunk._make(row[1:]))) for row in some)
+                postings = list(self._cutter.postings(texts, MOST_TERM_CHARS))
+                self._connection.execute(
+                    "DELETE FROM postings p USING unnest(%s::text[], %s::bigint[]) gone (term, key) "
+                    "WHERE p.vault = %s AND p.term = gone.term AND p.key = gone.key",
+                    ([one.term for one in postings], [one.key for one in postings], vault),
+                )
+                self._terms -= sum({one.key: one.length for one in postings}.values())
+                self._chunks -= len(keys)
+                self._connection.execute("DELETE FROM chunks WHERE key = ANY(%s)", (keys,))
+            self._connection.execute("DELETE FROM files WHERE vault = %s AND path = ANY(%s)", (vault, batch))
+
+    def add(self, local: SqliteIndex, paths: Sequence[str], hashes: dict[str, str]) -> int:
+        """Add files as the machine's own index holds them; return the number of their chunks."""
+        before = self._chunks
+        problems: dict[str, list[list[object]]] = {}
+        for problem in local.problems():
+            problems.setdefault(problem.path, []).append([problem.line, problem.message])
+        vault = self._state.id
+        with self._connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO files (vault, path, hash, problems) VALUES (%s, %s, %s, %s)",
+                [
+                    (vault, path, hashes[path], json.dumps(problems[path]) if path in problems else None)
+                    for path in paths
+                ],
+            )
+        for batch in batched((chunk for path in paths for chunk in local.chunks_of(path)), _BATCH):
+            self._add_chunks(batch)
+        return self._chunks - before
+
+    def _add_chunks(self, batch: Sequence[Chunk]) -> None:
+        vault, keys, chunks = self._state.id, list[int](), list(map(_storable, batch))
+        for chunk in chunks:
+            # As in a machine's own index: chunks of one entry follow each other, others do not.
+            self._last += 1 if chunk.part else 2
+            keys.append(self._last)
+        with self._arriving("chunks", f"vault, key, {_COLUMNS}") as copy:
+            for key, chunk in zip(keys, chunks, strict=True):
+                copy.write_row((vault, key, *chunk))
+        lengths: dict[int, int] = {}
+        texts = ((key, texts_of(chunk)) for key, chunk in zip(keys, chunks, strict=True))
+
+        def lines() -> Iterator[str]:
+            for key, length, counts, term, places in self._cutter.postings(texts, MOST_TERM_CHARS):
+                lengths[key] = length
+                yield f"{vault}\t{length}\t{key}\t{counts}\t{term.translate(_ESCAPES)}\t{places}\n"
+
+        with self._arriving("postings", _COPIED) as copy:
+            for some in batched(lines(), _BATCH):
+                copy.write("".join(some))
+        self._chunks += len(chunks)
+        self._terms += sum(lengths.values())
+
+    @contextmanager
+    def _arriving(self, table: str, columns: str) -> Iterator[Copy]:
+        """Take rows by way of a table of our own, since nobody may copy into one that has policies."""
+        with self._connection.cursor() as cursor:
+            made = f"CREATE TEMP TABLE arriving ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0"
+            cursor.execute(made.encode())
+            with cursor.copy(f"COPY arriving ({columns}) FROM STDIN".encode()) as copy:
+                yield copy
+            cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM arriving".encode())
+            cursor.execute("DROP TABLE arriving")
+
+    def finish(self, clone: str, revision: Revision, made_with: str, seen: str, *, is_changed: bool) -> None:
+        """Record what the vault holds now."""
+        self._connection.execute(
+            "UPDATE vaults SET made_with = %s, generation = generation + %s, revision = %s, committed = %s, writer = %s, "
+            "seen = %s, last_key = %s, chunks = %s, terms = %s WHERE id = %s",
+            (
+                *(made_with, int(is_changed), revision.commit, revision.time, clone),
+                *(seen, self._last, self._chunks, self._terms, self._state.id),
+            ),
+        )
+
+
+def _storable(chunk: Chunk) -> Chunk:
+    # PostgreSQL's texts hold every character but this one.
+    return Chunk._make(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in chunk)
+
+
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+
+def texts_of(chunk: Chunk) -> tuple[str | None, ...]:
+    """Return what is indexed of a chunk, by column, as a machine's own index does."""
+    title = chunk.title if chunk.title_terms is None else f"{chunk.title} {chunk.title_terms}"
+    dated = chunk.dated
+    if dated is not None:
+        dated = f"{dated} {int(dated[8:10] or 0)} {_MONTHS[int(dated[5:7]) - 1]}"
+    return (title, chunk.headings, chunk.content, chunk.tags, chunk.applies_to, dated, chunk.terms)

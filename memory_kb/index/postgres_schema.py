@@ -1,0 +1,168 @@
+"""The tables of a team's index in PostgreSQL, and a connection to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import InvalidSettings
+from memory_kb.index.schema import TEXT_COLUMNS
+from memory_kb.model import Chunk
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+#: The version of the tables below; another one is made anew by the owner.
+VERSION = 1
+#: The key of a chunk is the number of its vault, and its number in there in so many bits.
+KEY_BITS = 40
+#: Seconds after which a server counts as unreachable.
+CONNECT_SECONDS = 10
+
+#: How often a term is in each column of a chunk.
+COUNTS = tuple(f"in_{name}" for name in TEXT_COLUMNS)
+_TYPES = {
+    **dict.fromkeys(("position", "part", "reinforcement_count", "is_superseded"), "integer"),
+    **dict.fromkeys(("char_offset", "line", "end_line", "is_titled", "fault"), "integer"),
+    "importance": "double precision",
+}
+_COLUMNS = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in Chunk._fields)
+
+_CREATE = f"""
+CREATE SCHEMA memory_kb;
+CREATE TABLE memory_kb.version (version integer NOT NULL);
+INSERT INTO memory_kb.version VALUES ({VERSION});
+-- Who may search a vault, and who may index it; the owner of the tables may do both, and alone writes here.
+CREATE TABLE memory_kb.grants (
+    vault     text    NOT NULL,
+    role      name    NOT NULL,
+    may_write boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (vault, role)
+);
+CREATE TABLE memory_kb.vaults (
+    id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text NOT NULL UNIQUE,
+    made_with  text NOT NULL,              -- what rows and words depend on beside the files
+    generation bigint NOT NULL DEFAULT 0,  -- grows by one with every visible change
+    revision   text,                       -- the commit that was indexed, if the vault is in git
+    committed  bigint,                     -- its time
+    writer     text,                       -- which clone indexed it
+    seen       text,                       -- the state of that clone's own index then
+    last_key   bigint NOT NULL DEFAULT 0,
+    chunks     bigint NOT NULL DEFAULT 0,
+    terms      bigint NOT NULL DEFAULT 0   -- the length of all chunks together
+);
+CREATE TABLE memory_kb.files (
+    vault    integer NOT NULL REFERENCES memory_kb.vaults ON DELETE CASCADE,
+    path     text COLLATE "C" NOT NULL,
+    hash     text NOT NULL,
+    problems text,
+    PRIMARY KEY (vault, path)
+);
+CREATE TABLE memory_kb.chunks (
+    vault integer NOT NULL,
+    key   bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
+    {_COLUMNS},
+    PRIMARY KEY (key)
+);
+ALTER TABLE memory_kb.chunks ALTER source TYPE text COLLATE "C", ALTER entry_id TYPE text COLLATE "C",
+    ALTER seen TYPE text COLLATE "C", ALTER dated TYPE text COLLATE "C";
+CREATE INDEX chunks_source ON memory_kb.chunks (vault, source);
+CREATE INDEX chunks_entry ON memory_kb.chunks (vault, entry_id) WHERE part = 0;
+CREATE INDEX chunks_faults ON memory_kb.chunks (vault) WHERE fault IS NOT NULL;
+CREATE INDEX chunks_supersedes ON memory_kb.chunks (vault) WHERE supersedes IS NOT NULL;
+CREATE TABLE memory_kb.postings (
+    vault  integer NOT NULL,
+    length integer NOT NULL,       -- of the chunk, in terms
+    key    bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
+    {", ".join(f"{name} smallint NOT NULL" for name in COUNTS)},
+    term   text COLLATE "C" NOT NULL,
+    places integer[] NOT NULL,
+    PRIMARY KEY (vault, term, key)
+);
+
+-- Its body is bound when it is made: no search path of a client can put other functions in.
+CREATE FUNCTION memory_kb.is_granted(wanted text, to_write boolean) RETURNS boolean LANGUAGE sql STABLE RETURN EXISTS (
+    SELECT FROM memory_kb.grants g JOIN pg_catalog.pg_roles r ON r.rolname = g.role
+    WHERE g.vault = wanted AND (g.may_write OR NOT to_write) AND pg_catalog.pg_has_role(current_user, r.oid, 'usage')
+);
+ALTER TABLE memory_kb.grants ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON memory_kb.grants FOR SELECT USING (
+    role IN (SELECT rolname FROM pg_catalog.pg_roles WHERE pg_catalog.pg_has_role(current_user, oid, 'usage'))
+);
+ALTER TABLE memory_kb.vaults ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reads ON memory_kb.vaults FOR SELECT USING (memory_kb.is_granted(name, false));
+CREATE POLICY adds ON memory_kb.vaults FOR INSERT WITH CHECK (memory_kb.is_granted(name, true));
+CREATE POLICY changes ON memory_kb.vaults FOR UPDATE USING (memory_kb.is_granted(name, true));
+GRANT USAGE ON SCHEMA memory_kb TO PUBLIC;
+GRANT SELECT ON memory_kb.version, memory_kb.grants TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE ON memory_kb.vaults TO PUBLIC;
+"""
+
+_GUARD = """
+ALTER TABLE memory_kb.{table} ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reads ON memory_kb.{table} FOR SELECT USING (vault = ANY (ARRAY(SELECT id FROM memory_kb.vaults)));
+CREATE POLICY writes ON memory_kb.{table} USING (
+    vault = ANY (ARRAY(SELECT id FROM memory_kb.vaults WHERE memory_kb.is_granted(name, true)))
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON memory_kb.{table} TO PUBLIC;
+"""
+
+
+def connect(url: str) -> Connection:
+    """Open a team's index, with its tables; whoever is first makes them.
+
+    Raises:
+        InvalidSettings: the address is none, or the tables are not there and may not be made.
+        psycopg.Error: the server cannot be reached, or refuses.
+    """
+    import psycopg
+
+    try:
+        connection = psycopg.connect(
+            url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="memory-kb", prepare_threshold=None
+        )
+    except psycopg.ProgrammingError as exc:
+        raise InvalidSettings("index.url is no address of a PostgreSQL database", "postgresql://host/database") from exc
+    try:
+        # The order in which scores are added up, and so their last digits, is the same every time.
+        connection.execute(
+            "SET search_path = memory_kb, pg_catalog, pg_temp; SET max_parallel_workers_per_gather = 0; SET jit = off"
+        )
+        if _version(connection) != VERSION:
+            _create(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: Connection) -> int | None:
+    found = connection.execute("SELECT to_regclass('memory_kb.version')").fetchone()
+    if not found or found[0] is None:
+        return None
+    row = connection.execute("SELECT version FROM memory_kb.version").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _create(connection: Connection) -> None:
+    import psycopg
+
+    # The lock comes before the transaction, which so sees what others made meanwhile; it ends with the connection too.
+    connection.execute("SELECT pg_advisory_lock(hashtext('memory-kb tables'))")
+    try:
+        with connection.transaction():
+            version = _version(connection)
+            if version is not None and version != VERSION:
+                raise InvalidSettings(
+                    f"the team's index is of version {version}, this program reads {VERSION}",
+                    "use the program of the others, or let the owner drop the schema memory_kb and index again",
+                )
+            if version is None:
+                guards = (_GUARD.format(table=table) for table in ("files", "chunks", "postings"))
+                connection.execute((_CREATE + "".join(guards)).encode())
+        connection.execute("SELECT pg_advisory_unlock(hashtext('memory-kb tables'))")
+    except psycopg.errors.InsufficientPrivilege as exc:
+        raise InvalidSettings(
+            "the team's index has no tables yet, and this role may not make them",
+            "let the owner of the database index first",
+        ) from exc
