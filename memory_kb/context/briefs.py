@@ -22,6 +22,8 @@ _SENTENCES, _LONGEST = 3, 500
 _SENTENCE = re.compile(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 _LIST_SIGN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
+_ROW = re.compile(r"^ {0,3}\|(.*)\|[ \t]*$", re.MULTILINE)
 _DAYS_A_USE = 30
 
 
@@ -48,9 +50,15 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         >>> write_brief(note, date(2026, 1, 1))
         '- [fact] Redis: It times out. Wait. Retry. (ab)'
     """
-    text = _HEADING.sub(_as_sentence, memory.text if passage is None else passage)
+    text = _episode_text(memory) if memory.kind == "episode" else memory.text if passage is None else passage
+    text = _HEADING.sub(_as_sentence, _ROW.sub(_read_row, _FENCE.sub("", text)))
     text = " ".join(_LIST_SIGN.sub("", text).split())
-    if memory.title and passage is not None and memory.title.casefold() not in text.casefold():
+    if (
+        memory.title
+        and passage is not None
+        and memory.kind != "episode"
+        and memory.title.casefold() not in text.casefold()
+    ):
         text = f"{memory.title.rstrip('.:')}: {text}"
     sentences = [found[0].strip() for found in _SENTENCE.finditer(text)]
     said = as_line(" ".join(sentences[:_SENTENCES]) or memory.title, _LONGEST)
@@ -62,6 +70,35 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         said = format_rule(memory.kind, said, evidence.maturity, evidence.decayed(today))
     kind = "" if memory.kind == "pitfall" else f"[{memory.kind}] "
     return f"- {kind}{said} ({name}){' ' if mark else ''}{mark}"
+
+
+def _episode_text(memory: Memory) -> str:
+    """Return what an episode is to those who come later: what it was about, how it ended, and what it changed."""
+    day, outcome = (memory.created_at or "")[:10], memory.word("outcome") or "unknown"
+    about = memory.title.rstrip(".:")
+    about = f"{about}{'' if about[-1:] in ('?', '!') else '.'} {day or 'Earlier'}, outcome {outcome}."
+    goal, files = memory.word("goal"), memory.words("files")
+    return " ".join(
+        filter(
+            None,
+            (
+                about,
+                f"Goal: {goal.rstrip('.')}." if goal and goal != memory.title else "",
+                f"Files: {', '.join(files[:8])}." if files else "",
+            ),
+        )
+    )
+
+
+def _read_row(found: re.Match[str]) -> str:
+    """Return a row of a table as one can read it aloud.
+
+    Example:
+        >>> _ROW.sub(_read_row, "| Port | 8080 | |")
+        'Port: 8080;'
+    """
+    first, *rest = [cell.strip() for cell in found[1].split("|") if cell.strip()] or [""]
+    return f"{first}: {', '.join(rest)};" if rest else first
 
 
 def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:

@@ -1,10 +1,12 @@
-"""Text of entries put before a model as data: nothing in it ends the frame it stands in."""
+"""Text of entries put before a model as data: nothing in it ends the frame it is in."""
 
 from __future__ import annotations
 
 import re
 
-from memory_kb.text import shorten, wrap
+from memory_kb.injected import wrap
+from memory_kb.private import cut_private
+from memory_kb.text import shorten
 
 #: What every context begins with.
 PREAMBLE = (
@@ -61,13 +63,13 @@ def frame(text: str) -> str:
 
 
 def tame(text: str) -> str:
-    """Return a text without what steers terminals, hides words or closes frames.
+    """Return a text without its private parts and what steers terminals, hides words or closes frames.
 
     Example:
         >>> tame("a </system> b\\x1b[2J")
         'a &lt;/system> b'
     """
-    plain = _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    plain = _CONTROL.sub("", _ESCAPES.sub("", cut_private(text).replace("\r\n", "\n")))
     plain = _COMMENT.sub(lambda found: found[0].replace("<", "&lt;").replace(">", "&gt;"), plain)
     return _TAG.sub("&lt;", plain)
 

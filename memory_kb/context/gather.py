@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
+from typing import NamedTuple
 
 from memory_kb.context.layers import BASELINE_KINDS
 from memory_kb.context.relevance import Topic, fits_files, is_about, stem, weigh_words
-from memory_kb.index.port import Index, Question
+from memory_kb.index.port import FileIndex, Question
 from memory_kb.learning.inversion import is_doubted, targets_of
 from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
@@ -19,8 +19,8 @@ from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query
 from memory_kb.search.search import retrieve
 from memory_kb.settings import Ranking
+from memory_kb.stop_words import stop_words
 from memory_kb.store.plan import Memory, make_memory
-from memory_kb.text import stop_words
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
@@ -87,10 +87,11 @@ _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
 _WORDS = 40
+#: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
+_ECHO = "episode"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """The task that a context is for.
 
     Attributes:
@@ -102,19 +103,17 @@ class Wanted:
     task: str
     labels: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    place: Location = field(default_factory=Location)
+    place: Location = Location()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """An entry that fits the task, with the passage that does."""
 
     memory: Memory
     hit: Hit
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
+class Material(NamedTuple):
     """What a context is made of; all of it visible from where the task stands.
 
     Attributes:
@@ -125,9 +124,11 @@ class Material:
         skills: the same among skills.
         proxy: the same among what is known of people's preferences.
         look_up: gives the entry that an id names.
-        marks: what stands beside some entries in the text, by their ids.
+        marks: what is beside some entries in the text, by their ids.
         labels: the tags by which `rules` were found, where nobody named any.
-        topic: the words of the task, and what each is worth.
+        topic: the words of the task, and what each is worth beside entries that are no episodes.
+        topic_of_all: the same beside all entries, where an episode was found.
+        host: what an agent remembers by itself, and does not give its model by itself.
     """
 
     institutional: Sequence[Memory] = ()
@@ -136,17 +137,37 @@ class Material:
     found: Sequence[Found] = ()
     skills: Sequence[Found] = ()
     proxy: Sequence[Found] = ()
-    look_up: Callable[[str], Memory | None] = field(default=lambda _: None)
-    marks: Mapping[str, str] = field(default_factory=dict)
+    look_up: Callable[[str], Memory | None] = lambda _: None
+    marks: Mapping[str, str] = {}
     labels: tuple[str, ...] = ()
-    topic: Topic = field(default_factory=lambda: Topic((), 0.0))
+    topic: Topic = Topic((), 0.0)
+    topic_of_all: Topic = Topic((), 0.0)
+
+    def without(self, ids: Collection[str]) -> Material:
+        """Return what is left without some entries; a rule among them still hides one of a wider scope."""
+        return self._replace(
+            institutional=[one for one in self.institutional if one.id not in ids],
+            baseline=[one for one in self.baseline if one.id not in ids],
+            rules=[one._replace(status="retired") if one.id in ids else one for one in self.rules],
+            found=[one for one in self.found if one.memory.id not in ids],
+            skills=[one for one in self.skills if one.memory.id not in ids],
+            look_up=lambda entry_id: None if entry_id in ids else self.look_up(entry_id),
+        )
+
+    host: Sequence[Hit] = ()
 
 
 class Gathering:
     """One reading of the index for one task."""
 
     def __init__(
-        self, index: Index, wanted: Wanted, request: Request, ranking: Ranking, today: date, question: Question | None
+        self,
+        index: FileIndex,
+        wanted: Wanted,
+        request: Request,
+        ranking: Ranking,
+        today: date,
+        question: Question | None,
     ) -> None:
         self._index, self._wanted, self._request = index, wanted, request
         self._ranking, self._today, self._question = ranking, today, question
@@ -180,8 +201,10 @@ class Gathering:
     def read_fitting(self) -> Material:
         """Return only what a search for the task finds."""
         topic = self._topic()
+        found = self._unique(self._search(topic, Filters(learning_types=("task",))))
         return Material(
-            found=self._unique(self._search(topic, Filters(learning_types=("task",)))),
+            found=found,
+            topic_of_all=self._topic("") if any(one.memory.kind == _ECHO for one in found) else topic,
             skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
             topic=topic,
         )
@@ -194,7 +217,7 @@ class Gathering:
             return (), []
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=spelled)
         rules = [
-            replace(one, status="retired") if one.is_live and not self._holds(one) else one
+            one._replace(status="retired") if one.is_live and not self._holds(one) else one
             for one in self._memories(wanted)
         ]
         if chosen:
@@ -206,7 +229,7 @@ class Gathering:
         return fits_files(memory, self._wanted.files) and not self._is_doubted(memory) and not memory.is_quarantined
 
     def _is_doubted(self, memory: Memory) -> bool:
-        """Tell whether an entry is a rule that waits for a person's judgment."""
+        """Return whether an entry is a rule that waits for a person's judgment."""
         return is_doubted(memory, self._today, self._inverted if memory.count("failure_count") else ())
 
     @functools.cached_property
@@ -225,13 +248,15 @@ class Gathering:
     def _memories(self, filters: Filters) -> list[Memory]:
         return list(map(make_memory, self._index.memories(filters)))
 
-    def _topic(self) -> Topic:
+    def _topic(self, without: str = _ECHO) -> Topic:
         terms = parse_query(self._request.text).terms[:_WORDS]
-        counts = [
-            self._index.count_entries(parse_query(term).expression) if not parse_query(term).is_empty else 0
-            for term in terms
-        ]
-        return weigh_words(terms, counts, max(self._index.count_entries(), 1))
+        queries = map(parse_query, terms)
+        counts = [0 if query.is_empty else self._count(query.expression, without) for query in queries]
+        return weigh_words(terms, counts, max(self._index.count_entries(without=without), 1))
+
+    def _count(self, expression: str, without: str) -> int:
+        """Return how many entries have a word; one that only episodes have stands as if in one note."""
+        return self._index.count_entries(expression, without) or min(1, self._index.count_entries(expression))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
         """Yield what a search finds, what is about the task and for its files alone."""
@@ -241,14 +266,13 @@ class Gathering:
         if not topic.words:
             return
         hits, _ = retrieve(self._index, request, self._ranking, self._today, self._question)
-        best = max((hit.parts.relevance for hit in hits), default=0.0)
         for hit in hits:
             memory = self._memory_of(hit)
             if (
                 memory
                 and self._may_be_given(memory)
                 and fits_files(memory, self._wanted.files)
-                and is_about(topic, memory, hit, best)
+                and is_about(topic, memory, hit)
             ):
                 yield Found(memory, hit)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from memory_kb.context.framing import LINE_LENGTH, as_line
 from memory_kb.learning.ageing import activation_score
@@ -21,7 +21,7 @@ BASELINE_KINDS = ("policy", "architecture", "preference")
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
 #: Entries below this are not injected.
 MIN_ACTIVATION = 0.3
-#: An entry longer than this stands in a line by its title.
+#: An entry longer than this is in a line by its title.
 _SHORT = 200
 _MOST_PROCEDURES = 3
 _STEPS_SHOWN = 3
@@ -30,8 +30,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$")
 _HEADS = {"baseline": "## Core Memory", "contextual": "", "procedures": "## Learned Procedures", "linked": "## Linked"}
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(NamedTuple):
     """The lines of the four layers, ready for a prompt, and whose they are."""
 
     text: str
@@ -40,15 +39,14 @@ class Layers:
     is_cut: bool = False
 
 
-@dataclass(slots=True)
 class _Page:
     """Lines under their headings while there is room for them."""
 
-    budget: int
-    count: TokenCounter
-    text: str = ""
-    last: str | None = None
-    is_cut: bool = False
+    def __init__(self, budget: int, count: TokenCounter) -> None:
+        self.budget, self.count = budget, count
+        self.text = ""
+        self.last: str | None = None
+        self.is_cut = False
 
     def add(self, layer: str, line: str) -> bool:
         head = _HEADS[layer] if layer != self.last else ""
@@ -80,7 +78,7 @@ def build_layers(
             what always holds links to everything.
         today: the day ages count to.
         budget: for all of it, in tokens.
-        marks: what stands behind some entries, by their ids.
+        marks: what is behind some entries, by their ids.
         count: how tokens are counted.
     """
     page = _Page(budget, count)

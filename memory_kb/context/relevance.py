@@ -7,13 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from memory_kb.globs import fits_any
 from memory_kb.model import Hit
 from memory_kb.store.plan import Memory
-from memory_kb.text import fits_any
 
-#: A hit far behind the best one is left out, however many are wanted.
-_MIN_RELEVANCE = 0.2
-#: Shared words must be half of the task's, or be worth half a word that stands in one note alone.
+#: Shared words must be half of the task's, or be worth half a word that is in one note alone.
 _MIN_SHARE, _MIN_WORTH = 0.5, 0.5
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
@@ -61,24 +59,22 @@ def stem(word: str) -> str:
     return short
 
 
-def is_about(topic: Topic, memory: Memory, hit: Hit, best: float) -> bool:
-    """Tell whether a hit has to do with the task, given the relevance of the best one."""
-    if hit.parts.relevance < _MIN_RELEVANCE * best:
-        return False
+def is_about(topic: Topic, memory: Memory, hit: Hit) -> bool:
+    """Return whether a hit has to do with the task."""
     if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
         return True
     shared = shared_words(topic, memory)
-    return len(shared) >= _MIN_SHARE * len(topic.words) or sum(shared) >= _MIN_WORTH * topic.rarest
+    return len(shared) >= _MIN_SHARE * len(topic.words) or sum(shared.values()) >= _MIN_WORTH * topic.rarest
 
 
-def shared_words(topic: Topic, memory: Memory) -> list[float]:
-    """Return the worth of each word of a task that an entry says, too."""
+def shared_words(topic: Topic, memory: Memory) -> dict[str, float]:
+    """Return the words of a task that an entry says, too, with their worth."""
     there = {stem(word) for word in _WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold())}
-    return [worth for word, worth in topic.words if word in there]
+    return {word: worth for word, worth in topic.words if word in there}
 
 
 def fits_files(memory: Memory, files: Sequence[str]) -> bool:
-    """Tell whether an entry holds for one of some files; one that names none holds everywhere.
+    """Return whether an entry holds for one of some files; one that names none holds everywhere.
 
     Example:
         >>> from memory_kb.model import Location

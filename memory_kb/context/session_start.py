@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
+from typing import NamedTuple
 
 from memory_kb.context.briefs import Assess, Brief, fill, order_by_use, write_brief
 from memory_kb.context.framing import as_line, frame
 from memory_kb.context.layers import BASELINE_KINDS, order_baseline
 from memory_kb.context.service import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.inversion import is_doubted, targets_of
+from memory_kb.learning.inversion import is_doubted, is_snoozed, targets_of
 from memory_kb.learning.playbook import RULE_KINDS, load_merged
-from memory_kb.learning.review import is_snoozed
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Filters
 from memory_kb.store.plan import Memory, make_memory
 from memory_kb.text import count_tokens
@@ -28,8 +27,7 @@ _NOT_STATED = frozenset({"episode", "handoff", "ledger"})
 _MARK_LENGTH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class StartMaterial:
+class StartMaterial(NamedTuple):
     """What the start of a session is made of; all of it visible from the project.
 
     Attributes:
@@ -54,8 +52,7 @@ class StartMaterial:
         def new(memories: Sequence[Memory]) -> list[Memory]:
             return [one for one in memories if one.id not in shown]
 
-        return replace(
-            self,
+        return self._replace(
             institutional=new(self.institutional),
             core=new(self.core),
             rules=new(self.rules),
@@ -64,8 +61,7 @@ class StartMaterial:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """A text for an agent, and the entries that it shows."""
 
     text: str = ""
@@ -107,25 +103,28 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
 
 
 def build_start(
-    material: StartMaterial, fitting: Sequence[Memory], today: date, assess: Assess, max_chars: int
+    material: StartMaterial,
+    fitting: Sequence[Memory],
+    today: date,
+    assess: Assess,
+    max_chars: int | None = None,
 ) -> Given:
     """Write the start of a session.
 
-    `institutional.md` stands first and whole, unless the agent would cut it; the rest has a budget.
+    `institutional.md` is first and whole; the rest has a budget. Of an agent that would show two kilobytes of a longer text
+    the model gets as much as it takes, and where the rest is.
 
     Args:
         material: what there is to say.
         fitting: what has to do with the task at hand, best first.
         today: the day that ages count to.
-        assess: tells how an entry stands that cites something or has a last day.
-        max_chars: what the agent takes at once.
+        assess: tells the state of an entry that cites something or has a last day.
+        max_chars: what the agent takes at once, if it cuts.
     """
     always = show_institutional(_standing(material.institutional, assess), {})
-    head = always.text
-    room = max_chars - len(frame("")) - min(len(head), max_chars * 3 // 4) - 200
-    budget = min(BUDGET, room // 4)
     tail = _tail(material)
-    budget -= sum(count_tokens(text) + 2 for text, _ in tail) + 40
+    room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
+    budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(text) + 2 for text, _ in tail)
     rules_first = order_by_use(material.rules, today)
     rules_cost = sum(count_tokens(write_brief(one, today)) + 1 for one in rules_first[:20])
     kept_free = min(_RULES, rules_cost) + (_FITTING if fitting else 0)
@@ -142,10 +141,12 @@ def build_start(
         *(text for text, _ in tail),
         _say_left_out(core, rules, len(material.handoffs) - _MOST_HANDOFFS),
     ]
-    rest = "\n\n".join(filter(None, parts))
-    if head and len(frame(f"{head}\n\n{rest}")) > max_chars:
-        cut = max(0, max_chars - len(frame(rest)) - 100)
-        head = f"{head[:cut].rpartition(chr(10))[0] or head[:cut]}\n… (the rest: `memory-kb context`)\n--- end ---"
+    head, rest = always.text, "\n\n".join(filter(None, parts))
+    if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
+        place = as_line(material.institutional[-1].path, 200)
+        end = f"\n… It goes on in {place}: read that file before you begin.\n--- end ---"
+        cut = head[: max(0, max_chars - len(frame(f"{end}\n\n{rest}")))]
+        head = (cut.rpartition("\n")[0] or cut) + end
     text = "\n\n".join(filter(None, (head, rest)))
     ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for _, many in tail for one in many))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
@@ -187,7 +188,7 @@ def _tail(material: StartMaterial) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _show_handoff(memory: Memory) -> str:
-    from memory_kb.learning.working import read_handoff
+    from memory_kb.learning.handoffs import read_handoff
 
     handoff = read_handoff(memory)
     lists = {"done": handoff.done, "needs testing": handoff.needs_testing, "known issues": handoff.known_issues}
@@ -197,7 +198,7 @@ def _show_handoff(memory: Memory) -> str:
 
 
 def _show_episode(memory: Memory) -> str:
-    """Return the last episode in at most three lines: what it was about, how it ended, what it left."""
+    """Return the last episode in at most three lines."""
     day = (memory.created_at or "")[:10]
     outcome = memory.word("outcome") or "outcome unknown"
     lines = [f"Last episode: {as_line(memory.title, 120)} ({', '.join(filter(None, (day, outcome, memory.id)))})"]

@@ -6,8 +6,8 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Llm
-from memory_kb.providers.http import Calls, Provider, Timing, is_loopback, open_line, place_of
+from memory_kb.providers.base import Llm, is_loopback, place_of
+from memory_kb.providers.http import Calls, Provider, Timing, open_line
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 

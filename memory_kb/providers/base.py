@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
 
@@ -98,3 +99,38 @@ class Llm(Protocol):
             ProviderFailed: there is no such answer within `timeout` seconds.
             SpendLimitReached: the day's budget is spent.
         """
+
+
+def is_loopback(url: str | None) -> bool:
+    """Return whether an address is on this machine.
+
+    Example:
+        >>> is_loopback("http://localhost:11434/v1"), is_loopback("http://[::1]/v1"), is_loopback("https://api.openai.com/v1")
+        (True, True, False)
+    """
+    import ipaddress
+
+    host = _host(url)
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def place_of(url: str) -> str:
+    """Return what may be shown of an address: its host and port, never a password.
+
+    Example:
+        >>> place_of("http://me:secret@localhost:11434/v1?key=x")
+        'localhost:11434'
+    """
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _host(url: str | None) -> str:
+    try:
+        return urlsplit(url or "").hostname or ""
+    except ValueError:
+        return ""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Llm, Space
-from memory_kb.providers.http import is_loopback, place_of
-from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.providers.base import Embedder, Llm, Space, is_loopback, place_of
 from memory_kb.settings import EmbeddingSettings, LlmSettings
+
+if TYPE_CHECKING:
+    from memory_kb.providers.spending import Metered, SpendLog
 
 _OPENAI_KEYS = ("OPENAI_API_KEY",)
 _GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
@@ -94,7 +94,7 @@ def _older_gemini(
 
 
 def _must_ask(usual: Space, space: Space, settings: EmbeddingSettings) -> bool:
-    """Tell whether a model must be asked for its dimension, for it would give another by itself."""
+    """Return whether a model must be asked for its dimension, for it would give another by itself."""
     if usual.dimension:
         return usual.dimension != space.dimension
     return settings.model == space.model and settings.dimensions == space.dimension
@@ -151,11 +151,14 @@ def _gemini(settings: EmbeddingSettings, base_url: str | None, key: str) -> Embe
 def _local(model: str | None, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
     if not _has_engine():
         return None
-    from memory_kb.providers.local import LocalEmbedder
     from memory_kb.providers.model_config import find_model
 
     folder = find_model(model, environ)
-    return None if folder is None else LocalEmbedder(folder, dimensions)
+    if folder is None:
+        return None
+    from memory_kb.providers.local import LocalEmbedder
+
+    return LocalEmbedder(folder, dimensions)
 
 
 def _has_engine() -> bool:
@@ -231,34 +234,6 @@ def _address(url: str | None, setting: str) -> str | None:
 USUAL_OUTPUT = 600
 
 
-class Metered(NamedTuple):
-    """Calls so far, their tokens and dollars."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-
-
-class Meter(SpendLog):
-    """A ledger that also counts what passes through it itself, other processes left aside."""
-
-    def __init__(self, file: Path, daily: float, runs: int | None = None) -> None:
-        super().__init__(file, daily, runs=runs)
-        self.total = Metered()
-
-    def check(self, usd: float) -> None:
-        super().check(usd)
-        self.total = self.total._replace(calls=self.total.calls + 1)
-
-    def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
-        super().note(provider, model, usage, usd)
-        calls, tokens_in, tokens_out, spent = self.total
-        self.total = Metered(
-            calls, tokens_in + usage.input_tokens, tokens_out + usage.output_tokens, round(spent + usd, 9)
-        )
-
-
 def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
     """Return what one call with a form to fill in would cost.
 
@@ -268,6 +243,8 @@ def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
         >>> estimate(LlmSettings("openai", "http://localhost:11434/v1"), 1_000).usd
         0.0
     """
+    from memory_kb.providers.spending import Metered, Usage, cost
+
     usage = Usage(input_tokens, USUAL_OUTPUT)
     usd = (
         0.0
@@ -278,9 +255,7 @@ def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
 
 
 def _usual_model(provider: str) -> str:
-    from memory_kb.providers import anthropic
-    from memory_kb.providers import gemini as gemini_llm
-    from memory_kb.providers import openai as openai_llm
+    from memory_kb.providers import anthropic, gemini, openai
 
-    models = {"openai": openai_llm.USUAL_MODEL, "gemini": gemini_llm.USUAL_MODEL, "anthropic": anthropic.USUAL_MODEL}
+    models = {"openai": openai.USUAL_LLM, "gemini": gemini.USUAL_LLM, "anthropic": anthropic.USUAL_MODEL}
     return models[provider]

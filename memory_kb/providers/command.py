@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.injected import wrap
 from memory_kb.providers.llm import Misfilled, fill_form, with_schema
 from memory_kb.providers.spending import SpendLog, Usage
-from memory_kb.text import count_tokens, wrap
+from memory_kb.text import count_tokens
 
 #: The variable that switches every hook of ours off; the value is `off`.
 HOOKS = "MEMORY_KB_HOOKS"

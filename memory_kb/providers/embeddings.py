@@ -97,53 +97,37 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
         vectors = ask(texts)
     except Refused as refused:
         if len(texts) == 1:
-            return _ask_less(texts[0], ask, calls, refused)
+            return _ask_less(texts[0], ask, calls, is_long=refused.refusal.kind == "long")
     else:
         lost: list[int] = np.flatnonzero(np.isnan(vectors[:, 0])).tolist()
+        if lost and len(texts) == 1:
+            return _ask_less(texts[0], ask, calls)
         if len(lost) == len(texts) > 1:
             raise _no_direction(calls)
         for row in lost:
-            vectors[row] = _ask_once_more(texts[row], ask, calls)[0]
+            vectors[row] = ask_all([texts[row]], ask, calls)[0]
         return vectors
     middle = len(texts) // 2
     return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
 
 
-def _ask_less(text: str, ask: Ask, calls: Calls, refused: Refused) -> Vectors:
-    stand_in = None
-    if refused.refusal.kind != "long":
-        try:
-            stand_in = ask([STAND_IN])
-        except Refused:
-            raise calls.note_failure(refused.refusal) from None
-    while len(text) > 1:
-        text = text[: len(text) // 2]
-        try:
-            return ask([text if text.strip() else STAND_IN])
-        except Refused as again:
-            refused = again
-    if stand_in is None:
-        raise calls.note_failure(refused.refusal) from None
-    return stand_in
+def _ask_less(text: str, ask: Ask, calls: Calls, *, is_long: bool = False) -> Vectors:
+    """Return the vector of as much of a text as gets one with a direction, else that of the stand-in.
 
-
-def _ask_once_more(text: str, ask: Ask, calls: Calls) -> Vectors:
-    """Return, as the only row, the vector of a text that got none with a direction, or that of as much of it as gets one."""
+    A text that is not just too long is only shortened where the stand-in gets a vector.
+    """
     import numpy as np
 
-    stand_in = None
-    while True:
+    stand_in = None if is_long else _ask_stand_in(ask, calls)
+    while len(text) > 1:
+        text = fit(text[: len(text) // 2], len(text))
         try:
             found = ask([text])
-            if not np.isnan(found).any():
-                return found
         except Refused:
-            pass  # less of it may be taken
-        if stand_in is None:
-            stand_in = _ask_stand_in(ask, calls)
-        if len(text) < 2:
-            return stand_in
-        text = fit(text[: len(text) // 2], len(text))
+            continue
+        if not np.isnan(found).any():
+            return found
+    return _ask_stand_in(ask, calls) if stand_in is None else stand_in
 
 
 def _ask_stand_in(ask: Ask, calls: Calls) -> Vectors:

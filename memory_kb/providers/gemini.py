@@ -6,20 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Llm, Purpose, Space
+from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
 from memory_kb.providers.embeddings import check_vectors, embed_all
-from memory_kb.providers.http import (
-    DOCUMENTS,
-    QUERY,
-    Calls,
-    Connection,
-    Pace,
-    Provider,
-    Timing,
-    is_loopback,
-    open_line,
-    place_of,
-)
+from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Provider, Timing, open_line
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 

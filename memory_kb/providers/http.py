@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.providers.base import is_loopback, place_of
 from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -34,41 +34,6 @@ _SENT = frozenset(
         "user-agent",
     }
 )
-
-
-def is_loopback(url: str | None) -> bool:
-    """Tell whether an address is on this machine.
-
-    Example:
-        >>> is_loopback("http://localhost:11434/v1"), is_loopback("http://[::1]/v1"), is_loopback("https://api.openai.com/v1")
-        (True, True, False)
-    """
-    import ipaddress
-
-    host = _host(url)
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def place_of(url: str) -> str:
-    """Return what may be shown of an address: its host and port, never a password.
-
-    Example:
-        >>> place_of("http://me:secret@localhost:11434/v1?key=x")
-        'localhost:11434'
-    """
-    return urlsplit(url).netloc.rpartition("@")[2]
-
-
-def _host(url: str | None) -> str:
-    try:
-        return urlsplit(url or "").hostname or ""
-    except ValueError:
-        return ""
 
 
 def open_line(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
@@ -147,7 +112,7 @@ _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api 
 
 
 class Provider(NamedTuple):
-    """Who is asked, in words for messages, and what mends which failure.
+    """Who is asked, in words for messages, and what fixes which failure.
 
     `key` is here to be cut out of messages; it is never shown.
     """
@@ -193,7 +158,7 @@ class Refusal(NamedTuple):
 def read_refusal(exc: BaseException, now: float) -> Refusal:
     """Read what any of the providers' packages raised.
 
-    They are told apart by what they carry, so that none need be loaded. `now` is the wall time
+    They are distinguished by what they carry, so that none need be loaded. `now` is the wall time
     that a date of Retry-After counts from.
     """
     import httpx2
@@ -267,7 +232,7 @@ def _kind_of(status: int, everything: str) -> str:
 
 
 def _is_quota(status: int, everything: str) -> bool:
-    """Tell whether an account is empty, not just asked too often.
+    """Return whether an account is empty, not just asked too often.
 
     Gemini speaks of billing in every 429; there only the name of the quota tells.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.http import place_of
+from memory_kb.providers.base import place_of
 from memory_kb.providers.model_config import DEFAULT_OWNER, find_onnx, is_name, read_config
 
 _HUB = "https://huggingface.co"

@@ -242,3 +242,31 @@ class Memo:
         return (
             self._folder / f"{hashlib.sha256(asked.encode(errors='replace'), usedforsecurity=False).hexdigest()}.json"
         )
+
+
+class Metered(NamedTuple):
+    """Calls so far, their tokens and dollars."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+class Meter(SpendLog):
+    """A ledger that also counts what passes through it itself, other processes left aside."""
+
+    def __init__(self, file: Path, daily: float, runs: int | None = None) -> None:
+        super().__init__(file, daily, runs=runs)
+        self.total = Metered()
+
+    def check(self, usd: float) -> None:
+        super().check(usd)
+        self.total = self.total._replace(calls=self.total.calls + 1)
+
+    def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
+        super().note(provider, model, usage, usd)
+        calls, tokens_in, tokens_out, spent = self.total
+        self.total = Metered(
+            calls, tokens_in + usage.input_tokens, tokens_out + usage.output_tokens, round(spent + usd, 9)
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from memory_kb.search.scoring import WEIGHTS
 CANDIDATES = 60
 #: Passages of one entry that compete where each gives one hit.
 FEW = 8
+#: Words of a person who speaks, and how many sections say one where people do: so many, and such a share.
+_PERSON, _MANY, _OFTEN = frozenset(("i", "me", "my", "we", "our", "us")), 10, 0.1
 
 
 class Request(NamedTuple):
@@ -76,8 +79,20 @@ def read_query(index: Index, request: Request) -> TextQuery:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
         return narrow(index, request.text)
-    query = parse_query(request.text)
+    query = _as_said(index, parse_query(request.text))
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
+
+
+def _as_said(index: Index, query: TextQuery) -> TextQuery:
+    """Return the query with its "I" and "my", too, where the sections say them as often as conversations do.
+
+    Who asks like that means what a person said, not what an agent answered at length. A manual says "I" so
+    rarely that it would count for more than the words that matter.
+    """
+    said = dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", " ".join(query.words).lower()) if word in _PERSON)
+    least = max(_MANY, index.count_chunks() * _OFTEN) if said else 0.0
+    often = tuple(term for term in said if term not in query.terms and index.frequency(term) >= least)
+    return query._replace(terms=(*query.terms, *often))
 
 
 def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, StoredChunk
 from memory_kb.search.merge_passages import Group
@@ -18,8 +18,7 @@ CROWD = 40
 _FARTHEST = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A group among the others of its entry, and what that leaves of its score."""
 
     group: Group

@@ -10,10 +10,11 @@ from typing import NamedTuple, Protocol
 
 from memory_kb.credentials import find_secret
 from memory_kb.model import WORKING_KINDS
+from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.plan import Memory
 from memory_kb.store.queries import StandingQuery, names
-from memory_kb.text import has_cjk, stop_words
+from memory_kb.text import has_cjk
 
 #: The numbers of hits that a table tells the recall for.
 CUTS = (1, 5, 10)
@@ -33,7 +34,7 @@ class Shown(Protocol):
 
 
 class File(NamedTuple):
-    """A file as grep sees it, with the ids that stand in it."""
+    """A file as grep sees it, with the ids that are in it."""
 
     path: str
     text: str

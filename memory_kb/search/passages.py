@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,6 +27,8 @@ _USUAL = 400
 _TOKEN = re.compile(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
 _SYMBOL = re.compile(r'"(\w+?)(plusplus|sharp)"')
+#: Latin letters with accents, which the index's tokenizer takes for those without.
+_ACCENTED = "\u00c0-\u024f\u1e00-\u1eff"
 _NOTHING_BETWEEN = re.compile(r"[\W_]*")
 
 
@@ -87,8 +91,8 @@ class WordFinder:
             if not has_cjk(pair):
                 self._chains.setdefault(chain, PAIR_SHARE * sum(self.weights.get(stem, 0.0) for stem in chain))
         self._known = {*self.weights, *(stem for chain in self._chains for stem in chain)}
-        starts = {re.escape(_beginning(token)) for found in tokens.values() for token in found if token[:2].isascii()}
-        choices = "|".join([*sorted(starts), r"[^\W_]?[^\x00-\x7f]"])
+        starts = {_beginning(token) for found in tokens.values() for token in found if not has_cjk(token)}
+        choices = "|".join([*sorted(starts), f"[^\\W_]?[{_ACCENTED}]"])
         self._pattern = re.compile(rf"(?<![^\W_])(?:{choices})[^\W_]*", re.IGNORECASE)
 
     def find(self, texts: Sequence[str]) -> list[list[_Word]]:
@@ -114,11 +118,13 @@ class WordFinder:
 
     def find_chains(self, text: str, words: Sequence[_Word]) -> dict[tuple[str, ...], float]:
         """Return the phrases, names and pairs of the query that a text says, and what each is worth."""
-        places = range(len(words))
+        places: dict[str, list[int]] = {}
+        for place, word in enumerate(words):
+            places.setdefault(word.stem, []).append(place)
         return {
             chain: worth
             for chain, worth in self._chains.items()
-            if any(_says(text, words, place, chain) for place in places)
+            if any(_says(text, words, place, chain) for place in places.get(chain[0], ()))
         }
 
     def _add_literal(self, text: str, weight: float) -> None:
@@ -127,9 +133,7 @@ class WordFinder:
 
 
 def _says(text: str, words: Sequence[_Word], place: int, chain: tuple[str, ...]) -> bool:
-    """Tell whether the words of a chain stand side by side from a place on."""
-    if words[place].stem != chain[0]:
-        return False
+    """Return whether the words of a chain stand side by side from a place on."""
     there = words[place : place + len(chain)]
     return tuple(word.stem for word in there) == chain and all(
         _NOTHING_BETWEEN.fullmatch(text, one.end, other.start) for one, other in itertools.pairwise(there)
@@ -137,8 +141,17 @@ def _says(text: str, words: Sequence[_Word], place: int, chain: tuple[str, ...])
 
 
 def _beginning(token: str) -> str:
-    """Return the letters that all forms of a word begin with."""
-    return token[: 3 if len(token) > 5 and token[:3].isascii() else 2]
+    """Return an expression for the letters that all forms of a word begin with, whatever their accents."""
+    if token[:2].isascii():
+        return token[: 3 if len(token) > 5 and token[:3].isascii() else 2]
+    letter = _bare(token[0])
+    block = ord(token[0]) & ~0xFF
+    return f"[{re.escape(token[0])}{''.join(char for char in map(chr, range(block, block + 256)) if _bare(char) == letter)}]"
+
+
+@functools.cache
+def _bare(letter: str) -> str:
+    return unicodedata.normalize("NFD", letter)[0].casefold()
 
 
 def find_passages(

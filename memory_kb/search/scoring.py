@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,22 +9,21 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index
-from memory_kb.search.passages import Passage
+from memory_kb.search.passages import PAIR_SHARE, Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
-from memory_kb.text import jaccard, stop_words, tokens
+from memory_kb.stop_words import stop_words
+from memory_kb.text import jaccard, tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
 WEIGHTS = (5.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-#: What two words of the query that stand side by side in a section add, as a share of their BM25.
-PAIR_SHARE = 0.25
-#: What a section gains that says the whole query as it stands.
+#: What a section gains that says the whole query as it is.
 WHOLE_BONUS = 1.0
-#: What a title, and again a heading, adds that is just the query.
+#: What a title, and again a heading, adds that has just the words of the query.
 HEADING_BONUS = 0.3
 #: What a passage's own words count beside those of its section.
 PASSAGE_WEIGHT = 0.4
-#: A term that is less rare than this stands in a large share of all sections; of one in more than
+#: A term that is less rare than this is in a large share of all sections; of one in more than
 #: so many sections no single note has most.
 _COMMON, _MANY = 1.0, 10_000
 #: The least that the engine counts a term, however many passages have it.
@@ -33,20 +31,18 @@ _LEAST_RARITY = 1e-6
 
 
 class TextScore(NamedTuple):
-    """The parts of a section's text score.
+    """The text score of a section: its BM25, raised by a bonus.
 
-    Each is at least 0, and `total` is what ranks the section. `bonus` is for titles and headings
-    like the query, and for saying the query as it stands.
+    That is for a title and headings like the query, and for saying the query as it is.
     """
 
     own: float
-    pairs: float
     bonus: float
 
     @property
     def total(self) -> float:
-        """The sum of what was found, raised by the bonus."""
-        return (self.own + self.pairs) * (1.0 + self.bonus)
+        """What ranks the section."""
+        return self.own * (1.0 + self.bonus)
 
 
 class WordShares(NamedTuple):
@@ -96,8 +92,6 @@ def score_texts(
     index: Index, query: TextQuery, candidates: Sequence[Candidate], weights: Mapping[str, Weight]
 ) -> dict[int, TextScore]:
     """Return the text score of every candidate, by key."""
-    if not candidates:
-        return {}
     keys = [candidate.key for candidate in candidates]
     own = {candidate.key: -candidate.rank for candidate in candidates}
     if unranked := [key for key in keys if not own[key]]:
@@ -107,19 +101,28 @@ def score_texts(
             times = 2 if term in query.phrases else 1
             for key, rank in index.ranks(term, WEIGHTS, keys).items():
                 own[key] -= rank * times * (weight.lift - 1.0)
-    paired = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
-    pairs = {key: PAIR_SHARE * abs(paired.get(key, 0.0)) for key in keys}
-    text = " ".join(query.words)
-    stop = stop_words(text.casefold().split())
-    words = content_words(text, stop)
-    bonus = {candidate.key: heading_bonus(words, stop, candidate.title, candidate.headings) for candidate in candidates}
-    for key in index.ranks(query.whole, WEIGHTS, keys) if query.whole else ():
+    for key, rank in index.ranks(" OR ".join(query.pairs), WEIGHTS, keys).items() if query.pairs else ():
+        own[key] -= PAIR_SHARE * rank
+    bonus = _compare_headings(query, candidates)
+    for key in index.matching(query.whole, keys) if query.whole and keys else ():
         bonus[key] += WHOLE_BONUS
-    return {key: TextScore(own[key], pairs[key], bonus[key]) for key in keys}
+    return {key: TextScore(own[key], bonus[key]) for key in keys}
+
+
+def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, float]:
+    """Return the bonus of every candidate for a title and a heading that share words with the query."""
+    asked = tokens(" ".join(query.words))
+    stop = stop_words(sorted(asked))
+    lines = {line: tokens(line) for one in candidates for line in (one.title, *one.headings.split(" > "))}
+    alike = {line: jaccard(asked - stop or asked, words - stop or words) for line, words in lines.items()}
+    return {
+        one.key: HEADING_BONUS * (alike[one.title] + max(alike[line] for line in one.headings.split(" > ")))
+        for one in candidates
+    }
 
 
 def rarity(count: int, total: int) -> float:
-    """Return what BM25 makes of a term that stands in so many of all.
+    """Return what BM25 makes of a term that is in so many of all.
 
     Example:
         >>> round(rarity(1, 100), 2), rarity(60, 100)
@@ -138,43 +141,6 @@ def lift(by_sections: float, by_entries: float) -> float:
     return max(1.0, by_entries / by_sections)
 
 
-def heading_bonus(words: frozenset[str], stop: frozenset[str], title: str, headings: str) -> float:
-    """Return the bonus for a title and a heading that share words with the query.
-
-    Example:
-        >>> heading_bonus(frozenset({"deploy"}), frozenset({"the"}), "The deploys", "")
-        0.3
-    """
-    if not _says_any(words, f"{title} {headings}"):  # most of them; their words need not be told apart
-        return 0.0
-    best = max([_share(words, stop, heading) for heading in headings.split(" > ")]) if headings else 0.0
-    return HEADING_BONUS * (_share(words, stop, title) + best)
-
-
-def _share(words: frozenset[str], stop: frozenset[str], text: str) -> float:
-    return jaccard(words, content_words(text, stop)) if _says_any(words, text) else 0.0
-
-
-def _says_any(words: frozenset[str], text: str) -> bool:
-    folded = text.casefold()
-    return any(word in folded for word in words)
-
-
-@functools.lru_cache(maxsize=4096)
-def content_words(text: str, stop: frozenset[str]) -> frozenset[str]:
-    """Return the words that carry meaning, English plurals as their singular.
-
-    Cached, because the passages of a long note share its title and its upper headings.
-
-    Example:
-        >>> sorted(content_words("The hotkeys of a class", frozenset({"the", "of", "a"})))
-        ['class', 'hotkey']
-    """
-    words = tokens(text)
-    kept = words - stop or words
-    return frozenset([word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in kept])
-
-
 def normalise(totals: Mapping[int, float]) -> dict[int, float]:
     """Return scores relative to the best: 1 for it, above 0 for every match.
 
@@ -190,9 +156,9 @@ def normalise(totals: Mapping[int, float]) -> dict[int, float]:
 
 
 SUPERSEDED_FACTOR = 0.5
-#: Prominence beyond these counts as these. Under the default exponent of 0.2 their factors differ by
+#: Prominence beyond these counts as these. Under the default exponent of 0.1 their factors differ by
 #: less than 1 / 0.45: what fits less than 0.45 as well stays below, however prominent it is.
-LEAST_PROMINENCE, MOST_PROMINENCE = 0.08, 4.2
+LEAST_PROMINENCE, MOST_PROMINENCE = 0.01, 29.0
 
 
 def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
@@ -235,8 +201,8 @@ def prominence_factor(strength: float, exponent: float) -> float:
     """Return what an entry's prominence multiplies its relevance by; 0 for a retired one.
 
     Example:
-        >>> [round(prominence_factor(strength, 0.2), 2) for strength in (0.0, 0.001, 0.5, 1.0, 1_000.0)]
-        [0.0, 0.6, 0.87, 1.0, 1.33]
+        >>> [round(prominence_factor(strength, 0.1), 2) for strength in (0.0, 0.001, 0.5, 1.0, 1_000.0)]
+        [0.0, 0.63, 0.93, 1.0, 1.4]
     """
     return float(min(max(strength, LEAST_PROMINENCE), MOST_PROMINENCE) ** exponent) if strength else 0.0
 

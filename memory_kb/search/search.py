@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from memory_kb.search.merge_passages import Group, fold, make_group, unite_copie
 from memory_kb.search.passages import Passage, find_passages
 from memory_kb.search.scoring import (
     PASSAGE_WEIGHT,
+    SUPERSEDED_FACTOR,
     WEIGHTS,
     Scored,
     Sides,
@@ -26,7 +28,7 @@ from memory_kb.search.scoring import (
     weigh_terms,
 )
 from memory_kb.settings import Ranking
-from memory_kb.text import tokens
+from memory_kb.text import load_json, tokens
 
 
 def explain(
@@ -50,10 +52,11 @@ def explain(
         name = "relevance" if best.vector is None else "words"
         lines.append(
             f"{name}: {1 - PASSAGE_WEIGHT:g} x section {shares.section:.4f} + {PASSAGE_WEIGHT:g} x passage {shares.passage:.4f}"
-            f" = {shares.total:.4f}, relative to the best"
+            f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
         )
         lines.append(
-            f"section: BM25 ({text.own:.3g} + {text.pairs:.3g} for words side by side) x {1 + text.bonus:.2f} for title, headings and wording"
+            f"section: BM25 {text.own:.3g}"
+            + (f" x {1 + text.bonus:.3g} for title, headings and wording" if text.bonus else "")
         )
     lines.append(explain_prominence(best))
     if place is None:
@@ -80,6 +83,9 @@ def explain_prominence(scored: Scored) -> str:
     return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"
 
 
+#: Words find little where the best passage says less of the query than this.
+WEAK = 1 / 3
+FEW_WORDS = "no passage says much of the query"
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
 
@@ -99,7 +105,11 @@ def retrieve(
         ordered += _further(index, trace.found, request, ranking, today)
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, places) for rank, group in enumerate(shown, 1))
-    return tuple(hits), trace.found.notes
+    query = trace.found.query
+    is_weak = (
+        shown and question is None and request.mode == "auto" and query and not query.phrases and trace.coverage < WEAK
+    )
+    return tuple(hits), (*trace.found.notes, *((FEW_WORDS,) if is_weak else ()))
 
 
 class Trace(NamedTuple):
@@ -107,6 +117,7 @@ class Trace(NamedTuple):
 
     `scored` are all candidates, `kept` those that no more specific scope says again, `places` the
     kept ones folded into groups, each text once, as they compete, and `ordered` the groups after the reranking.
+    `coverage` is about the share of the query, by the rarity of its words, that the best passage says.
     """
 
     found: Found
@@ -116,6 +127,7 @@ class Trace(NamedTuple):
     kept: list[Scored]
     places: list[Place]
     ordered: list[Group]
+    coverage: float
 
 
 def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> Trace:
@@ -130,13 +142,17 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
     sides = Sides(words, _lift(found, texts, passages))
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
+    scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
     groups = fold(kept, chunks)
     places = thin(groups if request.by_entry else unite_copies(groups))
     limit = len(places) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
-    return Trace(found, texts, by_passage, scored, kept, places, diversify(places, ranking.mmr_lambda, limit))
+    ordered = diversify(places, ranking.mmr_lambda, limit)
+    most = sum(rarities(weights).values())
+    coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
+    return Trace(found, texts, by_passage, scored, kept, places, ordered, coverage)
 
 
 def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, int]:
@@ -158,6 +174,33 @@ def _lift(found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passa
 
     lifted = lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
     return {place: lifted.get(passage.key, 0.0) for place, passage in enumerate(passages)}
+
+
+def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:
+    """Return scores of which none of a superseded entry is above the best of its successor, where that was found too."""
+    stale = {chunks[item.candidate.key].entry_id for item in pool if item.candidate.is_superseded}
+    if not stale:
+        return pool
+    best: dict[str, float] = {}
+    for item in pool:
+        entry_id = chunks[item.candidate.key].entry_id
+        best[entry_id] = max(item.score, best.get(entry_id, 0.0))
+    most = {entry_id: _limit(index, entry_id, best) for entry_id in stale}
+    return [
+        item._replace(score=min(item.score, most.get(chunks[item.candidate.key].entry_id, item.score))) for item in pool
+    ]
+
+
+def _limit(index: Index, entry_id: str, best: Mapping[str, float]) -> float:
+    """Return what a superseded entry may score: less than any of its successors, by the half that it counts."""
+    successors = index.successors(entry_id) + [
+        str(link.get("to"))
+        for entry in index.entries_with_id(entry_id)
+        for link in (load_json(entry.metadata or "{}").get("links") or ())
+        if isinstance(link, dict) and link.get("relation") == "superseded_by"
+    ]
+    scores = [score for one in successors for other, score in best.items() if other.startswith(one)]
+    return min(scores, default=math.inf) * SUPERSEDED_FACTOR
 
 
 def _without_shadowed(

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.port import NOT_ASKED, Asked
-from memory_kb.index.rows import tell_cut, tell_faults
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, FilterWords, Freshness, SearchResult
+from memory_kb.private import cut_private
 from memory_kb.store.logs import log_shown
 
 if TYPE_CHECKING:
+    from memory_kb.index.postgres import PostgresIndex
     from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import WhyNot
+    from memory_kb.model import Hit
     from memory_kb.providers.models import Models
+    from memory_kb.reports import EntryView, WhyNot
     from memory_kb.search.candidates import Request
+    from memory_kb.search.host import HostMemory
     from memory_kb.vault import Vault
+
+_BY_MEANING = "to search by meaning too: pip install 'memory-kb[local]', then `memory-kb model fetch`"
 
 
 class Searching:
@@ -26,6 +33,7 @@ class Searching:
         self._vault = vault
         self._index = index
         self._models = models
+        self._host: HostMemory | None = None
 
     def search(
         self,
@@ -37,6 +45,7 @@ class Searching:
         explain: bool = False,
         sync: bool = True,
         is_typing: bool = False,
+        vaults: Sequence[str] = (),
         progress: Progress | None = None,
         **filters: Unpack[FilterWords],
     ) -> SearchResult:
@@ -51,6 +60,7 @@ class Searching:
             explain: say how each score came about.
             sync: look for changed files first.
             is_typing: the query may end in the beginning of a word; the hits do not count as shown to anybody.
+            vaults: search these vaults of the team's index instead, `all` for all that one may see.
             progress: called with the number of files done, should the index have to be built.
             filters: `kind`, `type`, `learning_type`, `scope`, `tag` and `status` keep entries with
                 one of these words, `file` those whose `applies_to` covers the path (the query may
@@ -63,17 +73,96 @@ class Searching:
         from memory_kb.search.candidates import Request
 
         request = Request(
-            query, self._index.filters(**filters), max(0, limit), max_chars, explain, mode, is_typing=is_typing
+            cut_private(query),
+            self._index.filters(**filters),
+            max(0, limit),
+            max_chars,
+            explain,
+            mode,
+            is_typing=is_typing,
         )
+        if vaults:
+            return self._search_team(request, vaults, sync=sync, progress=progress)
         result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
-        if not is_typing:
-            log_shown(
-                self._vault, "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
-            )
-        return result
+        if is_typing:
+            return result
+        log_shown(
+            self._vault, "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
+        )
+        theirs = self.search_host(request)
+        if not theirs:
+            return result
+        from memory_kb.search.host import merge_hits
+
+        return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, max_chars))
+
+    def _search_team(
+        self, request: Request, vaults: Sequence[str], *, sync: bool, progress: Progress | None
+    ) -> SearchResult:
+        """Search vaults of the team's index, or this one on its own where the server does not answer."""
+        from memory_kb.index.postgres_team import ALL, Unreachable
+
+        team = self._index.team
+        try:
+            degraded: tuple[str, ...] = ()
+            if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
+                degraded = self._index.refresh(progress).reasons + self._index.publish()
+            with team.opened(vaults) as (index, notes), index.snapshot():
+                return self._answer_team(index, request, (*degraded, *notes))
+        except Unreachable as exc:
+            result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
+            return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
+
+    def _answer_team(self, index: PostgresIndex, request: Request, degraded: tuple[str, ...]) -> SearchResult:
+        from memory_kb.index.rows import tell_cut, tell_faults
+        from memory_kb.search.search import retrieve
+
+        hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date())
+        if request.mode in ("vector", "hybrid"):
+            degraded += ("the team's index holds no vectors, so this is a text search",)
+        degraded += (*tell_faults(index.faults(request.filters)), *tell_cut(index.cut_files()))
+        freshness = Freshness(index.generation, None)
+        return SearchResult(request.text, "text", tuple(map(_name_vault, hits)), (*degraded, *notes), freshness)
+
+    def search_host(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
+        """Return what agents remember by themselves about a request."""
+        from memory_kb.search.host import HostMemory, is_on
+
+        if not is_on(self._vault):
+            return ()
+        self._host = self._host or HostMemory(self._vault)
+        return self._host.search(request, only_ungiven=only_ungiven)
+
+    def show(self, wanted: str) -> EntryView:
+        """Return an entry with its source text, also one of an agent's own memory.
+
+        It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name. What the vault
+        has comes first.
+
+        Raises:
+            UnknownEntry: there is none.
+            UnreadableInput: it names a file that is there and was not indexed; it says why.
+            AmbiguousId: there are several.
+        """
+        from memory_kb.index.listing import Reading
+
+        try:
+            return Reading(self._vault, self._index).show(wanted)
+        except (UnknownEntry, UnreadableInput):
+            if found := self._show_host(wanted):
+                return found
+            raise
+
+    def _show_host(self, wanted: str) -> EntryView | None:
+        from memory_kb.search.host import HostMemory, is_on
+
+        if not is_on(self._vault):
+            return None
+        self._host = self._host or HostMemory(self._vault)
+        return self._host.show(wanted)
 
     def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
-        from memory_kb.search.search import retrieve
+        from memory_kb.search.search import FEW_WORDS, retrieve
 
         pending, degraded = self._index.refresh(progress) if sync else (None, ())
         if not sync and index.generation == 0:
@@ -85,9 +174,14 @@ class Searching:
         degraded += (*unnamed, *reasons)
         with index.snapshot():
             hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
-            cut, faults = tell_cut(index.cut_files()), index.faults(request.filters)
+            cut, faults = index.cut_files(), index.faults(request.filters)
             freshness = Freshness(index.generation, pending)
-        degraded += (*tell_faults(faults), *cut)
+        if self._index.may_embed and not reasons:
+            notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
+        if cut or faults:
+            from memory_kb.index.rows import tell_cut, tell_faults
+
+            degraded += (*tell_faults(faults), *tell_cut(cut))
         if request.filters.file == NOWHERE:
             degraded += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
@@ -125,7 +219,9 @@ class Searching:
 
         if request.mode == "text" or not parse_query(request.text).terms:
             return NOT_ASKED
-        asked = self._index.semantics.ask(lambda: index.vectors, request.text) if self._index.may_embed else NOT_ASKED
+        asked = (
+            self._index.vector_search.ask(lambda: index.vectors, request.text) if self._index.may_embed else NOT_ASKED
+        )
         if asked == NOT_ASKED and request.mode != "auto":
             return Asked(
                 None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
@@ -151,7 +247,7 @@ class Searching:
             UsageError: a filter is not a word of the format.
         """
         from memory_kb.index import listing as inventory
-        from memory_kb.model import WhyNot
+        from memory_kb.reports import WhyNot
         from memory_kb.search.candidates import Request
         from memory_kb.search.why_not import Absence, Case, explain_absence
 
@@ -181,3 +277,9 @@ class Searching:
                 return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
 
         return self._index.use(explain)
+
+
+def _name_vault(hit: Hit) -> Hit:
+    """Return a hit of the team's index with its vault apart from its path."""
+    vault, _, path = hit.path.partition(":")
+    return hit._replace(vault=vault, path=path)

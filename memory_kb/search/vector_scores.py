@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.index.port import Candidate, Index, Question, VectorTable
 from memory_kb.model import Filters
 from memory_kb.search.query import TextQuery
-from memory_kb.search.scoring import WEIGHTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,10 +94,10 @@ def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearne
 def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
     """Return the keys of chunks that have the query's phrases and none of its excluded words."""
     for phrase in query.phrases:
-        has_phrase = index.ranks(phrase, WEIGHTS, keys)
+        has_phrase = index.matching(phrase, keys)
         keys = [key for key in keys if key in has_phrase]
     if query.excluded:
-        unwanted = index.ranks(" OR ".join(query.excluded), WEIGHTS, keys)
+        unwanted = index.matching(" OR ".join(query.excluded), keys)
         keys = [key for key in keys if key not in unwanted]
     return keys
 
@@ -213,7 +212,7 @@ def trust(cosines: Floats, better: Floats) -> float:
 
 
 def lift_literal(nearness: Mapping[int, float], bonus: Mapping[int, float], best: float) -> dict[int, float]:
-    """Return vector scores raised towards the best for passages that say the query as it stands.
+    """Return vector scores raised towards the best for passages that say the query as it is.
 
     A literal match is one in meaning too, whatever the model makes of it.
 

@@ -10,10 +10,14 @@ from typing import NamedTuple
 from memory_kb.index.port import Index, Question
 from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Filters, StoredEntry
 from memory_kb.search.candidates import CANDIDATES, Request
+from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import WEIGHTS, Scored, decay
 from memory_kb.search.search import Trace, count_fitting, diversify, explain_prominence, follow
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
+
+#: Words that are named at most.
+_NAMED = 8
 
 
 class Absence(NamedTuple):
@@ -115,13 +119,22 @@ def _outside(case: Case, trace: Trace) -> Absence:
             return Absence("excluded", f"it says {word}, which the query excludes")
     shared = [term for term in query.terms if index.ranks(term, WEIGHTS, keys)]
     if not shared:
-        words = ", ".join(term.strip('" *') for term in query.terms[:8])
+        words = ", ".join(term.strip('" *') for term in query.terms[:_NAMED])
         return Absence("no-shared-term", f"it has none of the words {words}{near and f'; {near}'}")
     own = -min(index.ranks(query.expression, WEIGHTS, keys).values(), default=0.0)
     pool = [candidate for candidate in trace.found.candidates if candidate.rank < 0][:CANDIDATES]
     needed = -pool[-1].rank if pool else 0.0
-    reason = f"it shares {', '.join(shared)}, but with a BM25 of {own:.2f} it is not among the {CANDIDATES} best; the last of them has {needed:.2f}"
+    reason = f"{_describe_words(case, query)}; with a BM25 of {own:.2f} it is not among the {CANDIDATES} best; the last of them has {needed:.2f}"
     return Absence("outside-pool", f"{reason}{near and f'; {near}'}", score=own, needed=needed)
+
+
+def _describe_words(case: Case, query: TextQuery) -> str:
+    """Name the words of the query that the entry has, and those that it lacks, the rarest first."""
+    by_rarity = sorted(query.terms, key=case.index.frequency)
+    there = [term for term in by_rarity if case.index.ranks(term, WEIGHTS, case.keys)]
+    lacking = [term.strip('" *') for term in by_rarity if term not in there]
+    shared = f"it shares {', '.join(there)}" if there else "it has no word of the query"
+    return f"{shared} and lacks {', '.join(lacking[:_NAMED])}" if there and lacking else shared
 
 
 def _describe_nearness(case: Case, trace: Trace) -> str:
@@ -142,8 +155,12 @@ def _describe_nearness(case: Case, trace: Trace) -> str:
 def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
     """Explain the place of an entry that competes."""
     limit, keys = case.request.limit, set(case.keys)
+    missing = [] if trace.found.query is None else [_describe_words(case, trace.found.query)]
+    if near := _describe_nearness(case, trace):
+        missing.append(near)
     details = (
         f"relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({best.candidate.scope})",
+        *missing,
         explain_prominence(best),
     )
     place = next((number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys), None)
@@ -163,7 +180,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
         return Absence("variety", reason, rank, best.score, needed, details)
     step, cause = _find_cause(best, needed, case.ranking)
     reason = f"it is at place {place} by its score, and {limit} are shown{cause}"
-    return Absence(step, reason, rank, best.score, needed, details)
+    return Absence(step, "; ".join([reason, *missing]), rank, best.score, needed, details)
 
 
 def _explain_copy(case: Case, trace: Trace) -> str:
@@ -176,7 +193,7 @@ def _explain_copy(case: Case, trace: Trace) -> str:
 
 
 def _find_cause(item: Scored, needed: float, ranking: Ranking) -> tuple[str, str]:
-    """Tell which factor alone keeps an entry from the score that is needed."""
+    """Return which factor alone keeps an entry from the score that is needed."""
     fresh = decay(item.age_days, ranking.half_life_days, ranking.decay_floor) ** ranking.prominence_exponent
     if fresh < 1.0 and item.score / fresh >= needed:
         return "decayed", f"; undecayed ({item.age_days:.0f} days are a factor of {fresh:.2f}) it would be among them"

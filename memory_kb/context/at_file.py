@@ -1,0 +1,47 @@
+"""What an agent is given when it opens or edits a file: the entries that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+from typing import TYPE_CHECKING
+
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import LIVE_STATUSES, Filters
+from memory_kb.store.plan import Memory, make_memory
+
+if TYPE_CHECKING:
+    from memory_kb.context.briefs import Assess
+    from memory_kb.context.session_start import Given
+
+#: What a file costs at most, in tokens, the frame left out.
+MOST_TOKENS, MOST_ENTRIES = 300, 3
+
+
+def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
+    """Return the live entries whose `applies_to` covers a file of the project, or that cite it."""
+    here = Filters(statuses=tuple(sorted(LIVE_STATUSES)), scopes=("project", "global"))
+    found = [make_memory(one) for one in index.memories(here._replace(file=file))]
+    known = {one.id for one in found}
+    for source in dict.fromkeys(one.source for one in index.entries(here, file) if one.entry_id not in known):
+        memories = (make_memory(one) for one in index.memories(here, source))
+        found += [one for one in memories if one.id not in known and _cites(one, file)]
+    return [one for one in found if not (one.is_superseded or one.is_unverified or one.is_quarantined)]
+
+
+def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, assess: Assess) -> Given:
+    """Write the entries that name a file and were not shown yet, the most used first."""
+    # Most files are named by no entry, and a hook runs at each of them.
+    from memory_kb.context.briefs import fill, order_by_use
+    from memory_kb.context.framing import frame
+    from memory_kb.context.session_start import Given
+
+    fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
+    brief = fill(order_by_use(fresh, today), MOST_TOKENS, today, assess, most=MOST_ENTRIES)
+    return Given(frame("\n".join(brief.lines)), brief.ids) if brief.ids else Given()
+
+
+def _cites(memory: Memory, file: str) -> bool:
+    from memory_kb.learning.references import read_citations
+
+    return any(one.reference.path == file for one in read_citations(memory)[0])

@@ -1,0 +1,177 @@
+"""Search what agents remember by themselves, beside the vault and never in it.
+
+The few files are read when they are asked for, into an index in memory; none is copied or written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.errors import UnknownEntry, UnreadableInput
+from memory_kb.index.schema import MEMORY
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit, Location
+from memory_kb.search.candidates import Request
+from memory_kb.search.search import retrieve
+from memory_kb.stop_words import stop_words
+from memory_kb.store.host_memory import KINDS_OF_TYPES, HostFile, find_host_files
+from memory_kb.text import tokens
+from memory_kb.vault import Vault
+
+if TYPE_CHECKING:
+    from memory_kb.reports import EntryView
+
+_MAX_BYTES = 200_000
+POINTER = re.compile(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
+_OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
+
+
+class HostMemory:
+    """What agents remember of a project, as it is on the disk now."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._seen: tuple[tuple[str, int, int], ...] = ()
+        self._index: SqliteIndex | None = None
+        self._files: dict[str, HostFile] = {}
+
+    def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
+        """Return the hits among what agents remember, best first, in the scope `host`.
+
+        Args:
+            request: what is asked for.
+            only_ungiven: leave out what the agent gives its model by itself.
+        """
+        if not _wants_host(request.filters) or not self._open():
+            return ()
+        assert self._index is not None
+        wanted = request._replace(filters=request.filters._replace(scopes=(), job=None, task=None), max_chars=0)
+        hits, _ = retrieve(self._index, wanted, self._vault.settings.ranking, self._vault.clock().date())
+        return tuple(hit._replace(scope=HOST) for hit in hits if not (only_ungiven and self._files[hit.path].is_given))
+
+    def show(self, wanted: str) -> EntryView | None:
+        """Return what an id, a unique beginning of one, `path.md:LINE` or a title names, with its lines; None for nothing.
+
+        Raises:
+            AmbiguousId: it names several.
+        """
+        if not self._open():
+            return None
+        from dataclasses import replace
+
+        from memory_kb.index.listing import find, view
+
+        assert self._index is not None
+        path, _, line = wanted.rpartition(":")
+        try:
+            if path in self._files and line.isdecimal():
+                inside = self._index.entries_in(path)
+                entry = next((one for one in inside if one.line <= int(line) <= one.end_line), None)
+            else:
+                entry = find(self._vault, self._index, wanted)
+            if entry is None:
+                return None
+            lines = self._files[entry.source].file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except (UnknownEntry, UnreadableInput, OSError):
+            return None
+        return replace(view(entry, "\n".join(lines[entry.line - 1 : entry.end_line])), scope=HOST)
+
+    def _open(self) -> bool:
+        """Read the files that are there, unless they are the same as before; tell whether there are any."""
+        files = find_host_files(self._vault)
+        stats = []
+        for one in files:
+            try:
+                stats.append((one, FileStat.of(one.shown, str(one.file), one.file.stat())))
+            except OSError:
+                continue
+        if not stats:
+            return False
+        from memory_kb.index.rows import hash_bytes, read_file, read_note
+
+        seen = tuple((stat.path, stat.mtime_ns, stat.size) for _, stat in stats)
+        if seen != self._seen or self._index is None:
+            self._seen, self._files = seen, {one.shown: one for one, _ in stats}
+            self._index = self._index or SqliteIndex(MEMORY, self._vault.settings.index.tokenizer)
+            with self._index.write(rebuild=True) as writer:
+                for _, stat in stats:
+                    try:
+                        raw = read_file(stat, _MAX_BYTES)
+                    except OSError:
+                        continue
+                    digest = hash_bytes(raw.data)
+                    raw = raw._replace(data=own_words(raw.data, Path(stat.location)))
+                    note = read_note(raw, Location(), "active")
+                    writer.put(stat, digest, (), [_named(chunk) for chunk in note.chunks], is_known=False)
+        return True
+
+
+def is_on(vault: Vault) -> bool:
+    """Return whether hosts are searched: not in the past, and not where the person switched it off."""
+    return vault.settings.host and vault.cited is None
+
+
+def _wants_host(filters: Filters) -> bool:
+    return not filters.scopes or HOST in filters.scopes
+
+
+def own_words(data: bytes, file: Path) -> bytes:
+    """Return a file without what memory-kb put there and without pointers to files that are found by themselves."""
+
+    def blank(found: re.Match[str]) -> str:
+        return "" if (file.parent / found[1]).is_file() else found[0]
+
+    text = _OURS.sub(lambda found: "\n" * found[0].count("\n"), data.decode("utf-8", "replace"))
+    return POINTER.sub(blank, text).encode()
+
+
+def _named(chunk: Chunk) -> Chunk:
+    """Return a chunk with the name, the kind and the files that its host's frontmatter gives it."""
+    known: Mapping[str, Any] = json.loads(chunk.metadata) if chunk.metadata else {}
+    inner = known.get("metadata")
+    word = known.get("type", inner.get("type") if isinstance(inner, dict) else None)
+    paths = known.get("paths")
+    listed = paths if isinstance(paths, list) else str(paths).split(",") if paths else []
+    return chunk._replace(
+        kind=KINDS_OF_TYPES.get(str(word), chunk.kind),
+        title=str(known["name"]) if known.get("name") else chunk.title,
+        is_titled=1 if known.get("name") else chunk.is_titled,
+        applies_to="\n".join(str(one).strip() for one in listed) or chunk.applies_to,
+    )
+
+
+def bears_on(query: str, hit: Hit, floor: float) -> bool:
+    """Return whether a hit says at least two of the words of a query, and enough of them."""
+    words = tokens(query) - stop_words(query.split())
+    return len(words & tokens(f"{hit.title} {hit.text}")) >= 2 and _share(words, hit) >= floor
+
+
+def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: int, max_chars: int) -> tuple[Hit, ...]:
+    """Return the hits of the vault and of hosts in one order.
+
+    Scores of two indexes are relative to the best of each. A host's count by how many of the query's words its best hit
+    says, beside what the vault's best says.
+    """
+    if not theirs:
+        return tuple(ours)
+    words = tokens(query) - stop_words(query.split())
+    best = max((_share(words, hit) for hit in ours), default=0.0)
+    factor = max(_share(words, hit) for hit in theirs) / best if best else 1.0
+    lead = ours[0].score / theirs[0].score if ours and theirs[0].score else 1.0
+    weighed = [*ours, *(hit._replace(score=float(f"{hit.score * lead * factor:.6g}")) for hit in theirs)]
+    ordered = sorted(weighed, key=lambda hit: (-hit.score, hit.scope == HOST))[:limit]
+    spent, kept = 0, list[Hit]()
+    for rank, hit in enumerate(ordered, 1):
+        spent += len(hit.text)
+        if 0 < max_chars < spent:
+            break
+        kept.append(hit._replace(rank=rank))
+    return tuple(kept)
+
+
+def _share(words: frozenset[str] | set[str], hit: Hit) -> float:
+    return len(words & tokens(f"{hit.title} {hit.text}")) / len(words) if words else 1.0
