@@ -6,10 +6,21 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_kb.importers.notes import Piece, TextFile, dated_fields, heading_on, left_out, read_note, tag_of
+from memory_kb.importers.notes import (
+    Piece,
+    SourceNote,
+    TextFile,
+    dated_fields,
+    heading_on,
+    left_out,
+    read_note,
+    tag_of,
+)
+from memory_kb.injected import strip
 from memory_kb.learning.new_entry import Draft
-from memory_kb.markdown.fields import parse_date
-from memory_kb.text import shorten, strip
+from memory_kb.markdown.fields import parse_date, read_text
+from memory_kb.store.host_memory import KINDS_OF_TYPES
+from memory_kb.text import shorten
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?P<text>\S.*)$")
@@ -227,6 +238,9 @@ def _globs(file: TextFile) -> tuple[str, ...]:
     return (f"{folder}/**",) if folder else ()
 
 
+#: The files that agents or people curate by hand, line by line.
+CURATED = ("MEMORY.md", "USER.md")
+_POINTER = re.compile(r"\[[^\]\n]*\]\(([^)\s:]+\.md)\)")
 DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?:-[\w.-]+)?\.md$")
 _SIGNS = re.compile(r"<!--.*?-->", re.DOTALL)
 _RULES = re.compile(r"\b(?:never|always|must|don't|do not|prefers?|avoid|use)\b", re.IGNORECASE)
@@ -245,10 +259,40 @@ def read_daily_log(file: TextFile) -> Iterator[Piece]:
     """
     name = file.path.rpartition("/")[2]
     found = DAY.match(name)
+    if name not in CURATED and is_topic(file.text):
+        yield _read_topic(file)
+        return
     if found and parse_date(found["day"]):
         yield from _read_day(file, found["day"])
     else:
         yield from _read_curated(file)
+
+
+def is_topic(text: str) -> bool:
+    """Return whether a file is one memory of Claude Code: its frontmatter says of which type.
+
+    Example:
+        >>> is_topic("---\\nname: Tabs\\ntype: feedback\\n---\\nUse tabs.\\n"), is_topic("---\\ntype: note\\n---\\n")
+        (True, False)
+    """
+    return text.startswith("---") and _topic_type(read_note(TextFile("", text))) in KINDS_OF_TYPES
+
+
+def _topic_type(note: SourceNote) -> str:
+    inner = note.meta.get("metadata")
+    return str(note.meta.get("type", inner.get("type") if isinstance(inner, dict) else ""))
+
+
+def _read_topic(file: TextFile) -> Piece:
+    """Return the entry that a topic file becomes: its text, called as its frontmatter says."""
+    note = read_note(file)
+    said = strip(note.body).strip()
+    if not any(sign.isalnum() for sign in said):
+        return left_out("memory", file.path, note.line, "it has no words")
+    fields = (("imported_from", f"agent's memory: {file.path}"),)
+    title = read_text(note.meta.get("name"))
+    draft = Draft(said, KINDS_OF_TYPES[_topic_type(note)], title, (), None, _globs(file), "observed", fields)
+    return Piece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
 
 
 def _read_day(file: TextFile, day: str) -> Iterator[Piece]:
@@ -296,6 +340,9 @@ def _sections(body: str, line: int) -> Iterator[tuple[str, str, int]]:
 def _read_curated(file: TextFile) -> Iterator[Piece]:
     for piece in read_agents_md(TextFile(file.path.rpartition("/")[2], file.text)):
         draft = piece.draft
+        if draft and (pointer := _POINTER.match(draft.text)):
+            yield left_out("bullet", file.path, piece.line, f"points to another file, {pointer[1]}")
+            continue
         if draft is None:
             yield Piece(piece.what, file.path, piece.line, why=piece.why.replace("a rule in a list", "in a list"))
             continue

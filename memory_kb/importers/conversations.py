@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memory_kb.markdown.fields import read_text
@@ -99,7 +98,7 @@ def _claude_text(message: Mapping[str, Any]) -> str:
 def _numbered(events: Iterator[Event]) -> Iterator[Event]:
     """Yield events with an origin each, where one message gives several."""
     for number, event in enumerate(events):
-        yield replace(event, origin=f"{event.origin}.{number}") if number else event
+        yield event._replace(origin=f"{event.origin}.{number}") if number else event
 
 
 def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:

@@ -282,7 +282,7 @@ _RELATIONS = {
 
 
 class NotedFact(NamedTuple):
-    """A categorised fact of a note, with the line it stands on."""
+    """A categorised fact of a note, with the line it is on."""
 
     category: str
     text: str
@@ -306,7 +306,7 @@ class NoteParts(NamedTuple):
 
 
 def looks_like(text: str) -> bool:
-    """Tell whether a note is one of basic-memory's: by its permalink, or by what stands in its lists.
+    """Return whether a note is one of basic-memory's: by its permalink, or by what is in its lists.
 
     Example:
         >>> looks_like("- [tech] Uses SQLite #db\\n- requires [[Other]]\\n"), looks_like("- [ ] to do\\n- [a](b)\\n")
@@ -451,7 +451,7 @@ _OWNERS = ("user_id", "agent_id", "app_id", "run_id")
 
 
 def is_record(record: object) -> bool:
-    """Tell whether an object of JSON is a memory of mem0's."""
+    """Return whether an object of JSON is a memory of mem0's."""
     return (
         isinstance(record, dict)
         and isinstance(record.get("memory"), str)

@@ -17,7 +17,8 @@ from memory_kb.learning.capture import hear, make_offer
 from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, RunReport, make_place
+from memory_kb.model import Location
+from memory_kb.reports import RunReport
 from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Intake
-    from memory_kb.model import RunReport
+    from memory_kb.reports import RunReport
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -108,19 +109,6 @@ class Tally:
         return tuple(self._found.values())
 
 
-def count_left_out(pieces: Iterable[Piece]) -> tuple[LeftOut, ...]:
-    """Return what is left out, by reason; file names and numbers in a reason are of the first.
-
-    Example:
-        >>> count_left_out([Piece("note", "a.md", 1, why="it is empty"), Piece("note", "b.md", 1, why="it is empty")])
-        (LeftOut(what='note', why='it is empty', number=2, first='a.md:1'),)
-    """
-    tally = Tally()
-    for piece in pieces:
-        tally.add(piece)
-    return tally.left_out
-
-
 def offer_pieces(pieces: Iterable[Piece], place: Location) -> list[Offer]:
     """Return the pieces that become entries as offers, each known again by its key.
 
@@ -158,7 +146,7 @@ def offer_statements(talk: ExportedChat, place: Location, format: str, passed: T
     Most messages of most conversations hold no marker.
     """
     offers: list[Offer] = []
-    numbered = (replace(event, session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
+    numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
     for event, statements, reason in hear(numbered):
         if not statements:
@@ -273,11 +261,7 @@ class Imports:
         from memory_kb.importers.sources import detect
 
         file = Path(source).expanduser()
-        place = make_place(scope, job, task)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
+        place = self._vault.place_for(scope, job, task)
         if format not in ("auto", *FORMATS):
             raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(FORMATS)}")
         self._refuse_own(file)
@@ -364,7 +348,7 @@ class Imports:
 
     def _import_sessions(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
         from memory_kb.importers.conversations import found_of
-        from memory_kb.model import RunReport
+        from memory_kb.reports import RunReport
         from memory_kb.sessions.importing import Labels, import_found
         from memory_kb.store.session_log import SessionFiles
 

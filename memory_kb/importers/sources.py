@@ -22,7 +22,6 @@ _MOST_FILES = 100_000
 _SAMPLE = 200
 _CHATS = "conversations.json"
 _INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
-_CURATED = ("MEMORY.md", "USER.md")
 _FOLDERS_LEFT = frozenset({"node_modules", "__pycache__", "venv", ".venv", "dist", "target"})
 
 
@@ -89,7 +88,7 @@ def read_texts(source: Path, format: str, problems: list[Piece]) -> Iterator[Tex
     Raises:
         UnreadableInput: the source itself cannot be read.
     """
-    from memory_kb.importers.bullets import DAY
+    from memory_kb.importers.bullets import CURATED, DAY, is_topic
 
     if not source.is_dir():
         yield TextFile(readable_name(source.name), _read(source, must=True))
@@ -105,10 +104,13 @@ def read_texts(source: Path, format: str, problems: list[Piece]) -> Iterator[Tex
             problems.append(
                 left_out("file", path, 1, "its name is not valid UTF-8; give it another one and import it again")
             )
-        elif format == "daily-logs" and not (file.name in _CURATED or DAY.match(file.name)):
+        elif format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read(file))):
             problems.append(
                 left_out(
-                    "file", path, 1, f"no part of the log: that is {', '.join(_CURATED)} and files called by a day"
+                    "file",
+                    path,
+                    1,
+                    f"no part of the log: that is {', '.join(CURATED)}, files called by a day and memories with a type",
                 )
             )
         elif file.is_symlink() and file.resolve() != file and file.resolve().is_relative_to(source.resolve()):
@@ -145,7 +147,7 @@ def find_files(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
 
 
 def _lies_in(file: Path, source: Path) -> bool:
-    """Tell whether a file is what it seems, or a link to another file of its source: others are not followed."""
+    """Return whether a file is what it seems, or a link to another file of its source: others are not followed."""
     return not file.is_symlink() or file.resolve().is_relative_to(source.resolve())
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.learning.diary import cut_sections, items_of, log_digest, read_error
 from memory_kb.model import Location
 from memory_kb.search.scoring import activation
 from memory_kb.store.plan import Change, Memory, plan_fields, set_body
@@ -173,7 +171,7 @@ def plan_ageing(
     Args:
         memories: all entries.
         folder_of: the folder of a scope, as paths stand in output.
-        as_written: returns an entry with its text as it stands in its file.
+        as_written: returns an entry with its text as it is in its file.
         now: the time.
         taken_in: the ids of what was made in the last days, of old sessions too; that stays for now.
     """
@@ -208,6 +206,8 @@ def age_in_days(memory: Memory, today: date) -> int:
 
 
 def _summarise(memory: Memory, as_written: Callable[[Memory], Memory], days: int) -> tuple[Change, ...]:
+    from memory_kb.learning.diary import log_digest
+
     try:
         written = as_written(memory)
     except MemoryKBError:
@@ -215,7 +215,7 @@ def _summarise(memory: Memory, as_written: Callable[[Memory], Memory], days: int
     if (memory.word("built_from") or "").rpartition(".")[2] != log_digest(written.text):
         return ()
     reason = f"It is {days} days old; its action log is in the session."
-    fields = plan_fields(replace(memory, hash=written.hash), {"detail": "summary"}, reason)
+    fields = plan_fields(memory._replace(hash=written.hash), {"detail": "summary"}, reason)
     return tuple(change for change in (fields, set_body(written, memory.id, summarise(written), reason)) if change)
 
 
@@ -234,6 +234,8 @@ def summarise(memory: Memory) -> str:
         <BLANKLINE>
         - Task 'Build it' succeeded after 4 actions with 0 errors encountered in 9s.
     """
+    from memory_kb.learning.diary import cut_sections, items_of, read_error
+
     sections = cut_sections(memory.text)[1]
     actions = sum(map(_count, items_of(sections.get("Action log", ""))))
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.injected import in_own_words, strip
 from memory_kb.store.session_log import HOOKED, SessionFiles
-from memory_kb.text import in_own_words, strip, tokens
+from memory_kb.text import tokens
 
 EXPLICIT, OBSERVED = "user_explicit", "observed"
 #: The share of a learning's words that one message of a person must hold.

@@ -19,7 +19,8 @@ from memory_kb.learning.new_entry import Draft
 from memory_kb.learning.sentences import sentences
 from memory_kb.learning.wrappers import own_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, RunReport
+from memory_kb.model import Location
+from memory_kb.reports import RunReport
 from memory_kb.store.events import Event
 from memory_kb.text import has_cjk, shorten
 
@@ -95,7 +96,8 @@ MARKERS = (
         r"(?:we |you )?(?:always|never)\s+(?!(?:mind|been|had|seen|heard|again|ever|knew|thought|got|happy|glad|here|know|\w+ed)\b)(?!"
         + _SHOWS
         + r")(?=\w)",
-        r"(?:don't|do not|dont) ever\s|(?:we|our team) only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
+        r"(?:don't|do not|dont) ever\s|(?:we|our team) (?:\w+ )?only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
+        r"we (?:don't|do not|dont) (?!(?:want|need|have|know|see|care|think|seem|get|really|even|actually|yet)\b)(?=\w+ (?!(?:that|this|it)\b)\w)",
         r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )",
         r"(?:toujours|jamais|siempre|nunca|sempre)\b|(?:on|nous|ne|n')\s?(?:\w+ ){1,3}(?:toujours|jamais)\b",
         r"(?:мы )?(?:всегда|никогда)\b|(?:常に|必ず|絶対に|总是|始终|务必|一律|永远不要|绝不|千万不要)(?=.)",
@@ -114,6 +116,9 @@ MARKERS = (
     *_markers(
         "preference",
         r"(?:we|i|our team) (?:use|prefer|write|run|name|call|deploy|test|keep|build|pin|store)s? (?=.*(?:,? not |\b(?:instead of|rather than|over)\b))",
+        r"(?:we|our team) (?:use|prefer)s? [\w.+#/@-]+(?: (?:for|in|as) [\w /-]+)?\W*$",
+        r"we(?:'ve| have)? (?:now )?(?:switched|moved|migrated) (?:from [\w.+#/@ -]+ )?to\b",
+        r"we no longer (?:use|write|run|name|call|deploy|test|keep|build|pin|store)\b",
         r"(?:i|we)(?: would|'d)?(?: really| strongly)? prefer\b|my preference is\b",
         r"(?:wir (?:nutzen|verwenden|benutzen|nehmen)|ich bevorzuge|(?:on|nous) (?:utilise|utilisons)|je préfère|prefiero|prefiro|usamos)\b",
         r"(?:мы используем|я предпочитаю)\b|(?:我们(?:使用|用|只)|我(?:更)?喜欢)",
@@ -124,12 +129,14 @@ PROPOSALS = (
     *_markers("preference", r"(?:prefer|use|call|name|write) (?=.*\b(?:instead of|rather than)\b)|by default,? (?=\w)"),
     *_markers(
         "policy",
-        r"(?:always|never) " + _SHOWS + r"|(?:use|include) (?=.*\b(?:in|for|within) (?:all|every|each|any)\b)",
-        r"(?!(?:you|it|this|that|i|there|they|if)\b)(?:[\w`'/.-]+ ){1,6}?(?:must(?: not)?|(?<!that )(?:is|are) required)\b",
+        r"(?:always|never) " + _SHOWS + r"|(?:use|include) (?=.*\b(?:in|for|within) (?:all|every|each|any) \w)",
+        r"required: (?=\w)|must (?!(?:be|have|say|admit|confess)\b)(?=\w)",
+        r"(?!(?:you|it|this|that|i|there|they|if)\b)(?:[\w`'/.-]+ ){1,6}?must(?: not)?\b",
     ),
     *_markers(
         "fact",
-        r"(?!(?:i|you)\b)(?:[\w`'/.-]+ ){1,8}?not [\w`'/.-]+(?: [\w`'/.-]+){0,3},? but (?:an?|rather|by|with|in|for|as|from)\b",
+        r"(?!(?:i|you)\b)(?:[\w`'/.-]+ ){1,8}?not [\w`'/.-]+(?: [\w`'/.-]+){0,3},? but "
+        r"(?!(?:i|we|you|it|they|he|she|that|this|there|not|also|if|when|still|only|\w+ (?:is|are|was|has|have|can|will|does|did))\b)(?=\w)",
     ),
 )
 #: A clause before the marker: when or where a statement holds.
@@ -156,9 +163,10 @@ _NOT_MEANT = _shape(
 _EMPTY = _shape(
     r".*\b(?:is|are|be)(?: always| so| very| really| all)? (?:key|important|crucial|essential|vital|valuable|critical|receptive|mindful)\b"
     r"|(?:it|its|they|these|those|this (?!is\b|project|repo|app)|that (?:is|one)|here|there|you(?:'re|r)?|we (?:want|are here)|we're here)\b"
+    r"|(?:i(?:'d| would) like to|i'll|i'm|let's)\b"
 )
 _POINTS = _shape(
-    r".*\b(?:them|these|those|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|\w+ that\W*$"
+    r".*\b(?:them|these|those|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|\w+ that\W*$|.*\b(?:in|of|on|with) that \w"
 )
 #: What only announces: the sentence after it is the statement.
 _ANNOUNCES = _shape(
@@ -290,7 +298,7 @@ def _marked(bare: str) -> Statement | None:
 def _proposed(bare: str) -> Statement | None:
     for marker in PROPOSALS:
         found = marker.shape.match(bare)
-        made = found and _statement(marker, bare, found[0])
+        made = found and not bare.endswith(":") and _statement(marker, bare, found[0])
         if made:
             return made._replace(is_proposal=True)
     return None

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
-from memory_kb.model import make_place
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
@@ -56,11 +55,7 @@ class Captures:
         from memory_kb.learning.capture import CaptureReport, hear, offer_statements
         from memory_kb.store.session_log import check_id
 
-        place = make_place("project", job, task)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
+        place = self._vault.place_for("project", job, task)
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
         heard = tuple(hear(events))
@@ -79,7 +74,7 @@ class Captures:
                 "there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."'
             )
         files = SessionFiles(self._vault.machine)
-        return files.read(find_id(session, files.ids()))
+        return files.read(find_id(session, files.ids()), only=lambda line: b'"type":"tool_' not in line)
 
 
 def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:

@@ -15,11 +15,25 @@ from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, newline_of, set_values, yaml_span
-from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Entry, Link, Location, RunReport
+from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Entry, Link, Location
+from memory_kb.reports import RunReport
+from memory_kb.similarity import (
+    CONTRADICTION_FROM,
+    MERGE_ABOVE,
+    MERGE_COSINE,
+    Pair,
+    cosine_pairs,
+    linked_clusters,
+    near_pairs,
+    overlap_pairs,
+    seeded_clusters,
+    stemmed_set,
+    word_set,
+)
+from memory_kb.store.files import NoteText
 from memory_kb.store.plan import (
     Change,
     Memory,
-    NoteText,
     create_file,
     move,
     plan_fields,
@@ -28,28 +42,13 @@ from memory_kb.store.plan import (
     with_words,
     write_file,
 )
-from memory_kb.text import (
-    CONTRADICTION_FROM,
-    MERGE_ABOVE,
-    MERGE_COSINE,
-    Pair,
-    cosine_pairs,
-    hash_of,
-    jaccard,
-    linked_clusters,
-    near_pairs,
-    overlap_pairs,
-    seeded_clusters,
-    slugify,
-    stemmed_set,
-    word_set,
-)
+from memory_kb.text import hash_of, jaccard, slugify
 
 if TYPE_CHECKING:
     from memory_kb.providers.base import Vectors
 
 
-#: The text of an entry as it stands in its file, below the frontmatter.
+#: The text of an entry as it is in its file, below the frontmatter.
 BodyOf = Callable[[Memory], str]
 _SUMS = ("usage_count", "success_count", "failure_count")
 _LAST = ("last_reinforced", "last_applied")
@@ -106,7 +105,7 @@ def merge(
         primary: the one that stays, as `choose_primary` says.
         others: those that go.
         archive: names the file that one of them moves to.
-        body_of: the texts as they stand in their files.
+        body_of: the texts as they are in their files.
         reason: why, for the log.
         extra: values of the primary that win over the merged ones.
     """
@@ -322,7 +321,7 @@ class Surroundings:
         now: the time.
         folder_of: the folder of a scope, as paths stand in output.
         note_of: reads a file.
-        body_of: the text of an entry as it stands in its file.
+        body_of: the text of an entry as it is in its file.
         meanings: vectors, where there are any.
     """
 
@@ -340,7 +339,7 @@ class Compaction:
     Attributes:
         before: how many entries stood in the live files.
         retired: how many of them leave because they were retired.
-        repeated: how many leave because their id stands there again.
+        repeated: how many leave because their id is there again.
         merged: how many leave because another says the same.
     """
 
@@ -357,7 +356,7 @@ class Compaction:
 
 
 def takes_part(memory: Memory) -> bool:
-    """Tell whether an entry is one that steps without a person may rewrite.
+    """Return whether an entry is one that steps without a person may rewrite.
 
     Its kind or type is one of the format's: an `id`, or a type of their own, have other people's
     pages too. `proxy.md`, MEMORY.md and work in progress stay as they are, and so does what waits
@@ -486,14 +485,14 @@ def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pa
 
 
 def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:
-    """Tell whether nothing that matters differs: order, numbers, negations, names, code."""
+    """Return whether nothing that matters differs: order, numbers, negations, names, code."""
     if likeness(one.text, other.text) == 0.0 or signs(one.said) != signs(other.said) or _are_opposed(one, other):
         return False
     return differing.isdisjoint(names(one.said) | names(other.said))
 
 
 def _are_opposed(one: Memory, other: Memory) -> bool:
-    """Tell whether somebody noted that the two contradict each other."""
+    """Return whether somebody noted that the two contradict each other."""
     links = ((one, other.id), (other, one.id))
     return any(link.relation == "contradicts" and link.to == to for memory, to in links for link in memory.links)
 
@@ -508,7 +507,7 @@ class _Archive:
         self._month = f"{around.now.astimezone(UTC):%Y-%m}"
 
     def holds(self, memory: Memory) -> bool:
-        """Tell whether an entry stands in the archive already."""
+        """Return whether an entry is in the archive already."""
         return memory.path.startswith(f"{self._folder_of(memory.place)}archive/")
 
     def name(self, memory: Memory) -> str:

@@ -1,4 +1,4 @@
-"""Saying once what is said twice, and telling what is said against each other."""
+"""The verbs `compact` and `contradictions`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.compaction import Compaction, CompactReport, Meanings, Surroundings
-    from memory_kb.learning.contradictions import Contradiction, ContradictionsReport, ContradictionView, LlmClassifier
+    from memory_kb.learning.contradictions import Contradiction, ContradictionsReport, LlmClassifier
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.model import Location, RunReport, StoredEntry
+    from memory_kb.model import Location, StoredEntry
     from memory_kb.providers.models import Models
+    from memory_kb.reports import RunReport
     from memory_kb.store.plan import Change, Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -28,7 +29,7 @@ _USUAL = ("job", "project", "global")
 
 
 class Compactor:
-    """The verbs compact and contradictions."""
+    """Merges what says the same, and finds what contradicts each other."""
 
     def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
         self._vault = vault
@@ -86,7 +87,7 @@ class Compactor:
     def contradictions(
         self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False
     ) -> ContradictionsReport:
-        """Tell which entries contradict each other, why, and what is to become of them.
+        """Return which entries contradict each other, why, and what is to become of them.
 
         With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
         the newer; two that stand against each other are linked, flagged for review, and lowered
@@ -97,8 +98,13 @@ class Compactor:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.contradictions import ContradictionsReport, find_contradictions, plan_resolutions
-        from memory_kb.model import RunReport
+        from memory_kb.learning.contradictions import (
+            ContradictionsReport,
+            find_contradictions,
+            plan_resolutions,
+            view_contradiction,
+        )
+        from memory_kb.reports import RunReport
 
         classify, notice = self._classifier()
         found: list[tuple[Contradiction, ...]] = []
@@ -122,7 +128,9 @@ class Compactor:
             run = RunReport(None, "contradictions")
         if classify and classify.failure:
             notice = f"{explain_failure(classify.failure)}; the rule decided"
-        return ContradictionsReport(tuple(map(_view, found[0])), run, (*cut, *((notice,) if notice else ())))
+        return ContradictionsReport(
+            tuple(map(view_contradiction, found[0])), run, (*cut, *((notice,) if notice else ()))
+        )
 
     def _classifier(self) -> tuple[LlmClassifier | None, str]:
         """Return the language model as a classifier, or None and why there is none."""
@@ -151,7 +159,7 @@ class Compactor:
     def _surroundings(self, meanings: Meanings | None) -> Surroundings:
         from memory_kb.learning.compaction import Surroundings
         from memory_kb.markdown.splice import find_entry
-        from memory_kb.store.plan import NoteText
+        from memory_kb.store.files import NoteText
 
         def note_of(path: str) -> NoteText:
             try:
@@ -219,8 +227,8 @@ def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanin
     """Return the vectors of entries that have one for all of their text, in the space that has the most."""
     from memory_kb.learning.compaction import Meanings
 
-    shelf = max(index.vectors.shelves(), key=lambda shelf: shelf.rows, default=None)
-    table = index.vectors.table(shelf.space) if shelf else None
+    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
+    table = index.vectors.table(vector_file.space) if vector_file else None
     if table is None:
         return None
     import numpy as np
@@ -234,10 +242,3 @@ def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanin
             row_of[entry.source, entry.line] = len(chosen)
             chosen.append(places[keys[0]])
     return Meanings(np.asarray(table.rows[chosen]), row_of) if chosen else None
-
-
-def _view(found: Contradiction) -> ContradictionView:
-    from memory_kb.learning.contradictions import ContradictionView, Side
-
-    older, newer = (Side(memory.id, memory.path, memory.line, memory.title) for memory in (found.older, found.newer))
-    return ContradictionView(older, newer, found.cause, found.signal, found.resolution)

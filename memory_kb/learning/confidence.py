@@ -126,7 +126,7 @@ def find_flag(evidence: Evidence, today: date) -> str | None:
 
 
 def needs_inversion(evidence: Evidence) -> bool:
-    """Tell whether a rule failed so often that its opposite should be the rule.
+    """Return whether a rule failed so often that its opposite should be the rule.
 
     Example:
         >>> [needs_inversion(Evidence(failure_count=f, success_count=s)) for f, s in ((3, 1), (3, 2), (4, 2), (5, 2), (2, 0))]

@@ -32,9 +32,10 @@ from memory_kb.learning.patterns import (
 )
 from memory_kb.learning.review_gate import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
-from memory_kb.model import RunReport
+from memory_kb.reports import RunReport
+from memory_kb.similarity import word_set
 from memory_kb.store.plan import Change, Memory, last_seen, plan_fields, with_words
-from memory_kb.text import jaccard, word_set
+from memory_kb.text import jaccard
 
 #: What a new source adds to a rule's confidence, and where that ends; a pitfall gains and ends otherwise.
 RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
@@ -161,7 +162,7 @@ def _settle_pattern(
 def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:
     """Return an offer, unless it comes from no session and a live entry says the same already.
 
-    Sightings are told apart by their session; without one an entry would be reinforced every time.
+    Sightings are distinguished by their session; without one an entry would be reinforced every time.
     """
     if offer.origin is None and any(
         likeness(entry.text, offer.draft.text) > TWIN_SIMILARITY for entry in entries if entry.is_live
@@ -197,7 +198,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     if own:
         return own
     told = [(as_rule(said), turning_words(as_rule(said))) for said in pattern.said]
-    wanted = _Wanted(tuple(told), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
+    wanted = _PatternWords(tuple(told), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
     scored = [(_similarity(wanted, rule), rule) for rule in rules]
     best = max(scored, key=lambda one: (one[0], one[1].is_live), default=None)
     if best and best[0] >= SAME_PATTERN:
@@ -208,7 +209,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     )
 
 
-class _Wanted(NamedTuple):
+class _PatternWords(NamedTuple):
     """What a pattern is held against rules by: what it says with its turning words, its category and its conditions."""
 
     told: tuple[tuple[str, frozenset[str]], ...]
@@ -216,7 +217,7 @@ class _Wanted(NamedTuple):
     conditions: frozenset[str]
 
 
-def _similarity(wanted: _Wanted, rule: Memory) -> float:
+def _similarity(wanted: _PatternWords, rule: Memory) -> float:
     text, sections = cut_sections(rule.text)
     turns = turning_words(text)
     told = [said for said, turning in wanted.told if turning == turns]

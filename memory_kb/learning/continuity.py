@@ -1,26 +1,29 @@
-"""Our sections of CONTINUITY.md."""
+"""CONTINUITY.md: two sections between marks are kept up to date, every other byte is the agent's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.injected import END
 from memory_kb.markdown.splice import newline_of
-from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, RunReport, Span, make_filters, make_place
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Span, make_filters
+from memory_kb.store.files import NoteText
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, NoteText, create_file, write_file
-from memory_kb.text import END, shorten
+from memory_kb.store.plan import Change, create_file, write_file
+from memory_kb.text import shorten
 
 if TYPE_CHECKING:
     from datetime import date
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.reports import RunReport
     from memory_kb.search.service import Searching
-    from memory_kb.store.plan import Change, NoteText
+    from memory_kb.store.files import NoteText
+    from memory_kb.store.plan import Change
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -36,22 +39,6 @@ _TRACE = re.compile(r"<!--\s*memory-kb\b|memory-kb:\s*(?:begin|end|start)\b")
 _HEADINGS = re.compile(rf"^\ufeff?[ \t]*(?:{'|'.join(map(re.escape, SECTIONS.values()))})", re.MULTILINE)
 
 
-class Summarised(Protocol):
-    """An entry in one line."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-
-    @property
-    def text(self) -> str:
-        """What it says, on one line."""
-
-
 class Reminder(NamedTuple):
     """An entry in one line, as a section of CONTINUITY.md names it."""
 
@@ -60,8 +47,7 @@ class Reminder(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuityView:
+class ContinuityView(NamedTuple):
     """CONTINUITY.md as it is; `text` is None where there is none, `problem` what is wrong with its marks."""
 
     path: str
@@ -69,8 +55,7 @@ class ContinuityView:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuityReport:
+class ContinuityReport(NamedTuple):
     """What the two sections of CONTINUITY.md name now, and what was written for it."""
 
     path: str
@@ -88,7 +73,7 @@ class _Place(NamedTuple):
 
 
 def plan_continuity(
-    path: str, note: NoteText | None, relevant: Sequence[Summarised], avoid: Sequence[Summarised]
+    path: str, note: NoteText | None, relevant: Sequence[Reminder], avoid: Sequence[Reminder]
 ) -> Change | None:
     """Plan to bring the two sections up to date; None where they say so already.
 
@@ -122,7 +107,7 @@ def plan_continuity(
     return write_file(note, text, reason) if text != note.text else None
 
 
-def fill(text: str, relevant: Sequence[Summarised], avoid: Sequence[Summarised]) -> str:
+def fill(text: str, relevant: Sequence[Reminder], avoid: Sequence[Reminder]) -> str:
     r"""Return a text with its two sections as they are to be, and all else as it is.
 
     Its marks are whole; `find_damage` tells.
@@ -156,7 +141,7 @@ def _append(text: str, lines: Iterable[str], newline: str) -> str:
     return text + "".join(f"{line}{newline}" for line in lines)
 
 
-def name_line(one: Summarised) -> str:
+def name_line(one: Reminder) -> str:
     """Return a line that names an entry, by an id that `show` finds.
 
     Example:
@@ -187,47 +172,39 @@ def find_damage(text: str) -> Damage | None:
         >>> find_damage("Mine.\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n").line
         2
     """
-    held = ""
+    return next(_find_damages(text), None)
+
+
+def _find_damages(text: str) -> Iterator[Damage]:
     opened = 0
     seen: set[str] = set()
     marks = list(_MARK.finditer(text))
     for mark in marks:
-        line = _line_at(text, mark.start())
-        if mark[1] == "end" and mark[2]:
-            return Damage(line, f"a section ends with `{END}`, without a name")
-        if (mark[1] == "end") != bool(held):
-            return Damage(
-                line,
-                "this mark ends nothing; delete it"
-                if mark[1] == "end"
-                else f"a section begins here before the one of line {opened} ends",
-            )
-        if mark[1] == "end":
-            held = ""
-            continue
-        if mark[2] in seen and mark[2] in SECTIONS:
-            return Damage(line, f"the section `{mark[2]}` is here twice; delete one of them with its marks")
-        held, opened = mark[2] or "-", line
-        seen.add(mark[2])
-    if held:
-        return Damage(
-            opened,
-            "the section that begins here has no end; put `<!-- memory-kb:end -->` on a line of its own behind it",
-        )
-    spans = [mark.span() for mark in marks]
+        line, name = _line_at(text, mark.start()), mark[2]
+        if mark[1] == "begin":
+            if opened:
+                yield Damage(line, f"a section begins here before the one of line {opened} ends")
+            if name in seen and name in SECTIONS:
+                yield Damage(line, f"the section `{name}` is here twice; delete one of them with its marks")
+            opened = line
+            seen.add(name)
+        elif name:
+            yield Damage(line, f"a section ends with `{END}`, without a name")
+        elif not opened:
+            yield Damage(line, "this mark ends nothing; delete it")
+        else:
+            opened = 0
+    if opened:
+        yield Damage(opened, f"the section that begins here has no end; put `{END}` on a line of its own behind it")
     for trace in _TRACE.finditer(text):
-        if not any(start <= trace.start() < end for start, end in spans):
-            return Damage(
-                _line_at(text, trace.start()), "this looks like a mark of memory-kb and is none; mend it or delete it"
-            )
+        if not any(mark.start() <= trace.start() < mark.end() for mark in marks):
+            message = "this looks like a mark of memory-kb and is none; mend it or delete it"
+            yield Damage(_line_at(text, trace.start()), message)
     inside = [place.inner for place in _places(text)]
     for heading in _HEADINGS.finditer(text):
         if not any(place.start <= heading.start() < place.end for place in inside):
-            return Damage(
-                _line_at(text, heading.start()),
-                "this section has lost the marks around it; delete it, and it is written anew",
-            )
-    return None
+            message = "this section has lost the marks around it; delete it, and it is written anew"
+            yield Damage(_line_at(text, heading.start()), message)
 
 
 def _places(text: str) -> list[_Place]:
@@ -254,7 +231,7 @@ def own_words(text: str, limit: int) -> str:
         >>> own_words("# Now\\n\\nFix the parser.\\n\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n<!-- memory-kb:end -->\\n", 40)
         'Now Fix the parser.'
     """
-    from memory_kb.text import strip
+    from memory_kb.injected import strip
 
     lines = (line.strip().lstrip("#>-*").strip() for line in strip(text.removeprefix("\ufeff")).splitlines())
     return " ".join(line for line in lines if line)[:limit].strip()
@@ -269,10 +246,12 @@ _PASSAGES = 4
 class Continuity:
     """The verbs continuity show and continuity refresh."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, searching: Searching) -> None:
+    def __init__(
+        self, vault: Vault, index: VaultIndex, find_writer: Callable[[], Writer], searching: Searching
+    ) -> None:
         self._vault = vault
         self._index = index
-        self._writer = writer
+        self._find_writer = find_writer
         self._searching = searching
 
     def show(self, job: str | None = None) -> ContinuityView:
@@ -304,7 +283,7 @@ class Continuity:
             UsageError: nothing tells what to look for.
             CannotSplice: the marks in the file are damaged.
         """
-        from memory_kb.model import RunReport
+        from memory_kb.reports import RunReport
 
         path, note = self.read(job)
         words = (task or "").strip() or (own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else "")
@@ -324,7 +303,7 @@ class Continuity:
 
         planned = plan(path)
         run = (
-            self._writer.run("continuity", planned, replan=plan, dry_run=dry_run)
+            self._find_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
             if planned
             else RunReport(None, "continuity")
         )
@@ -336,14 +315,9 @@ class Continuity:
 
     def read(self, job: str | None) -> tuple[str, NoteText | None]:
         """Return the path of CONTINUITY.md, and the file where there is one."""
-        from memory_kb.store.files import read_if_there
-        from memory_kb.store.plan import NoteText
+        from memory_kb.store.files import NoteText, read_if_there
 
-        place = make_place("project", job, None)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
+        place = self._vault.place_for("project", job, None)
         path = f"{self._vault.folder_of(place)}{CONTINUITY}"
         data = read_if_there(path, self._vault.resolve(path))
         return path, None if data is None else NoteText(path, data)
@@ -364,12 +338,14 @@ class Continuity:
 
 
 def _make_reminder(index: SqliteIndex, entry_id: str, path: str, today: date) -> Reminder | None:
-    """Return an entry in a line; None for one that is not to be given: replaced, doubted or unverified."""
+    """Return an entry in a line; None for one that is not to be given: replaced, doubted, unverified or failed."""
     from memory_kb.learning.inversion import is_doubted
     from memory_kb.store.plan import make_memory
 
     entry = next((one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id), None)
-    if entry is None or entry.is_superseded or entry.is_unverified or is_doubted(entry, today):
+    if entry is None or entry.is_superseded or entry.is_unverified or entry.is_failed_episode:
+        return None
+    if is_doubted(entry, today):
         return None
     described = entry.word("description") if entry.kind == "skill" else None
     named = f"{entry.title}: {described}" if described and entry.title != entry.id else described

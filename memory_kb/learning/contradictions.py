@@ -1,4 +1,4 @@
-"""Find, explain, resolve."""
+"""Contradictions: found among entries, explained by a rule or a language model, and resolved."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from memory_kb.learning.negation import find_opposition
 from memory_kb.learning.review import weaken
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Link, RunReport
+from memory_kb.model import Link
 from memory_kb.providers.base import Llm
+from memory_kb.reports import RunReport
+from memory_kb.similarity import CONTRADICTION_FROM, Pair, linked_clusters, near_pairs, pairs_with, word_set
 from memory_kb.store.plan import Change, Memory, plan_fields
-from memory_kb.text import CONTRADICTION_FROM, Pair, linked_clusters, near_pairs, pairs_with, word_set
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -132,7 +133,7 @@ def find_contradictions(
         is_new: when given, only pairs of which one is new are looked at.
         on_cut: receives a sentence where so many are alike that not all are compared.
     """
-    mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and _may_be_weighed(memory)]
+    mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and may_be_weighed(memory)]
     stores: dict[object, list[Memory]] = {}
     for memory in mine:
         stores.setdefault(memory.place, []).append(memory)
@@ -169,14 +170,14 @@ def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> 
     return near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
 
 
-def _may_be_weighed(memory: Memory) -> bool:
+def may_be_weighed(memory: Memory) -> bool:
+    """Return whether an entry takes part in contradictions."""
     return (takes_part(memory) or memory.is_pinned) and memory.is_ours and memory.kind != "episode"
 
 
 def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) -> Iterator[Contradiction]:
-    for _, older, newer in sorted(quiet, key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))[
-        :_MOST_ASKED
-    ]:
+    quiet.sort(key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))
+    for _, older, newer in quiet[:_MOST_ASKED]:
         cause = classify(older.text, newer.text)
         if cause:
             yield Contradiction(older, newer, cause, "a language model says so", _resolution(older, newer, cause))
@@ -187,7 +188,7 @@ def _age(memory: Memory) -> tuple[date, str, str, int]:
 
 
 def _are_settled(one: Memory, other: Memory) -> bool:
-    """Tell whether links between two entries say how they stand to each other."""
+    """Return whether links between two entries say how they stand to each other."""
     if not one.links and not other.links:
         return False
     ends = [
@@ -209,77 +210,53 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     for a person to judge: both get a `contradicts` link and the flag `review`, and their
     importance is lowered once, however many entries they stand against. Nothing is deleted.
     """
-    desk = _Desk()
+    edits: dict[int, _EntryEdit] = {}
+    bonds: list[Pair] = []
+
+    def note(memory: Memory, to: Memory, relation: str, reason: str, values: Mapping[str, Value]) -> int:
+        edit = edits.setdefault(id(memory), _EntryEdit(len(edits), memory, reason, {}, []))
+        edit.links.append(Link(to.id, relation))
+        edit.values.update(values)
+        return edit.place
+
     retired: set[int] = set()
-    outdated = sorted(
-        (one for one in found if one.resolution == "retire"),
-        key=lambda one: (_age(one.newer), _age(one.older)),
-        reverse=True,
-    )
+    outdated = [one for one in found if one.resolution == "retire"]
+    outdated.sort(key=lambda one: (_age(one.newer), _age(one.older)), reverse=True)
     for older, newer, _, signal, resolution in (*outdated, *(one for one in found if one.resolution == "weaken")):
         if id(older) in retired or id(newer) in retired:
             continue
         if resolution == "retire":
             retired.add(id(older))
-            desk.note(
-                older,
-                Link(newer.id, "superseded_by"),
+            reasons = (
                 f"{newer.id} has taken its place ({signal}).",
-                {"status": "retired"},
+                f"It has taken the place of {older.id} ({signal}).",
             )
-            desk.note(newer, Link(older.id, "supersedes"), f"It has taken the place of {older.id} ({signal}).", {})
+            one = note(older, newer, "superseded_by", reasons[0], {"status": "retired"})
+            other = note(newer, older, "supersedes", reasons[1], {})
         else:
-            for memory, other in ((older, newer), (newer, older)):
-                desk.note(
-                    memory, Link(other.id, "contradicts"), f"It stands against {other.id} ({signal}).", weaken(memory)
-                )
-        desk.bind(older, newer)
-    return desk.plan()
+            one = note(older, newer, "contradicts", f"It stands against {newer.id} ({signal}).", weaken(older))
+            other = note(newer, older, "contradicts", f"It stands against {older.id} ({signal}).", weaken(newer))
+        bonds.append(Pair(min(one, other), max(one, other), 1.0))
+    # What is set in two entries is set together or not at all.
+    order = list(edits.values())
+    first = {place: order[group[0]].memory for group in linked_clusters(bonds) for place in group}
+    changes: list[Change] = []
+    for edit in order:
+        values = {**edit.values, "links": add_links(edit.memory, edit.links)}
+        change = plan_fields(edit.memory, values, edit.reason)
+        together = f"contradiction {first[edit.place].path} {first[edit.place].id}"
+        changes += [change.joined(together)] if change else []
+    return tuple(changes)
 
 
-class _Desk:
-    """What is to be set in which entry, gathered: an entry may be part of several contradictions."""
+class _EntryEdit(NamedTuple):
+    """What is to be set in an entry, which may be part of several contradictions, and the first reason for it."""
 
-    def __init__(self) -> None:
-        self._places: dict[int, int] = {}
-        self._memories: list[Memory] = []
-        self._values: list[dict[str, Value]] = []
-        self._links: list[list[Link]] = []
-        self._reasons: list[str] = []
-        self._bonds: list[Pair] = []
-
-    def note(self, memory: Memory, link: Link, reason: str, values: Mapping[str, Value]) -> None:
-        """Note a link and values for an entry; the first reason is the one that the log tells."""
-        if id(memory) not in self._places:
-            self._places[id(memory)] = len(self._memories)
-            self._memories.append(memory)
-            self._values.append({})
-            self._links.append([])
-            self._reasons.append(reason)
-        place = self._places[id(memory)]
-        self._links[place].append(link)
-        self._values[place].update(values)
-
-    def bind(self, one: Memory, other: Memory) -> None:
-        """Note that what is set in two entries is set together or not at all."""
-        places = self._places[id(one)], self._places[id(other)]
-        self._bonds.append(Pair(min(places), max(places), 1.0))
-
-    def plan(self) -> tuple[Change, ...]:
-        """Return one change for every entry."""
-        first = {place: group[0] for group in linked_clusters(self._bonds) for place in group}
-        changes: list[Change] = []
-        for place, memory in enumerate(self._memories):
-            change = plan_fields(
-                memory, {**self._values[place], "links": add_links(memory, self._links[place])}, self._reasons[place]
-            )
-            if change:
-                changes.append(
-                    change.joined(
-                        f"contradiction {self._memories[first[place]].path} {self._memories[first[place]].id}"
-                    )
-                )
-        return tuple(changes)
+    place: int
+    memory: Memory
+    reason: str
+    values: dict[str, Value]
+    links: list[Link]
 
 
 class Side(NamedTuple):
@@ -329,6 +306,12 @@ class ContradictionsReport:
         told = [_say(one) for one in (*reversed(retired.values()), *weakened)]
         more = len(told) - _MOST_TOLD
         return "; ".join((*told[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])))
+
+
+def view_contradiction(found: Contradiction) -> ContradictionView:
+    """Return a contradiction as it is listed."""
+    older, newer = (Side(memory.id, memory.path, memory.line, memory.title) for memory in (found.older, found.newer))
+    return ContradictionView(older, newer, found.cause, found.signal, found.resolution)
 
 
 def _say(found: ContradictionView) -> str:

@@ -6,14 +6,15 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.markdown.links import fits_tag
-from memory_kb.model import RunReport, Step, Trace
 from memory_kb.store.events import normal_time
 from memory_kb.store.plan import Memory
-from memory_kb.text import printable
+from memory_kb.text import fits_tag, printable
+
+if TYPE_CHECKING:
+    from memory_kb.reports import RunReport, Step, Trace
 
 #: The headings of an episode's body, in their order .
 SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")
@@ -80,7 +81,7 @@ def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolve
 
 
 def cut_sections(body: str) -> tuple[str, dict[str, str]]:
-    """Return what stands before the first section of a body, and the text of each by its heading.
+    """Return what is before the first section of a body, and the text of each by its heading.
 
     Of two sections with the same heading the texts are joined.
 
@@ -223,7 +224,7 @@ class DiaryFilter:
     agent: str | None = None
 
     def has(self, entry: DiaryEntry) -> bool:
-        """Tell whether an entry is asked for; any one of the tags is enough.
+        """Return whether an entry is asked for; any one of the tags is enough.
 
         Example:
             >>> DiaryFilter(tags=("CI",), min_quality=0.8).has(DiaryEntry("x", "a.md", "T", "success", 0.85, "2026-03-24", tags=("ci",)))
@@ -303,7 +304,7 @@ def judge_outcome(trace: Trace) -> str:
     success. Everything else is mixed.
 
     Example:
-        >>> from memory_kb.model import Check
+        >>> from memory_kb.reports import Check, Trace
         >>> judge_outcome(Trace("s", checks=(Check("test", True),))), judge_outcome(Trace("s"))
         ('success', 'mixed')
     """
@@ -332,6 +333,7 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
     """Return the body of an episode; a section with nothing in it is left out.
 
     Example:
+        >>> from memory_kb.reports import Step, Trace
         >>> print(write_body(Trace("s", steps=(Step(120, "run_test", "fail: missing return type"),)), DiaryLists(decisions=("Use mypy.",))))
         ## Action log
         <BLANKLINE>

@@ -12,26 +12,28 @@ from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:
     from memory_kb.index.lint import Ground, Remark
-    from memory_kb.index.listing import Catalog
+    from memory_kb.index.listing import Catalog, FoundHeading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entries import Renaming
     from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.renaming import Renaming
     from memory_kb.learning.review import Review
     from memory_kb.learning.rules import Rules
-    from memory_kb.model import RunReport, StoredEntry
-    from memory_kb.store.plan import Change, Memory, NoteText
+    from memory_kb.model import StoredEntry
+    from memory_kb.reports import RunReport
+    from memory_kb.store.files import NoteText
+    from memory_kb.store.plan import Change, Memory
     from memory_kb.store.render_changes import Composition
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 
-#: Texts that stand in an editor and perhaps nowhere else, by their paths in output.
+#: Texts that are in an editor and perhaps nowhere else, by their paths in output.
 Drafts = Mapping[str, str]
 
 
 class Examination:
-    """Looking at notes as they stand in an editor, saved or not."""
+    """Looking at notes as they are in an editor, saved or not."""
 
     def __init__(self, vault: Vault, index: VaultIndex, writer: Writer) -> None:
         self._vault = vault
@@ -53,14 +55,20 @@ class Examination:
         notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
         return lay_over(saved, {path: tell_unsaved(path, text, is_memory=is_memory) for path, text in notes.items()})
 
+    def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
+        """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
+        from memory_kb.index.listing import find_headings
+
+        return self._index.read(lambda index: find_headings(index, words, limit))
+
     def is_note(self, path: str) -> bool:
-        """Tell whether a Markdown file of the vault's folders is a note, going by its path."""
+        """Return whether a Markdown file of the vault's folders is a note, going by its path."""
         from memory_kb.store.walk import would_take
 
         return would_take(path, self._vault.settings.ignore, is_memory=self._vault.memory is not None)
 
     def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
-        """Return what is to be mended in a note that may not be saved yet, each at its place.
+        """Return what is to be fixed in a note that may not be saved yet, each at its place.
 
         The rules are those of `lint`, and that nothing is said twice. What links lead to may not
         be saved either.
@@ -141,7 +149,7 @@ class Examination:
         return locate(entry.source, is_memory=self._vault.memory is not None)[:3]
 
     def draft_note(self, path: str, drafts: Drafts) -> NoteText:
-        from memory_kb.store.plan import NoteText
+        from memory_kb.store.files import NoteText
         from memory_kb.text import encode
 
         return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
@@ -226,7 +234,7 @@ class Drafting:
     _usage: _Usage | None = None
 
     def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
-        """Return how an entry stands.
+        """Return the state of an entry.
 
         Raises:
             UnknownEntry: it is neither in the drafts nor in the index.
@@ -321,7 +329,7 @@ class Drafting:
         return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
     def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.learning.entries import Renaming, check_name, plan_renaming, shown_title, way_of
+        from memory_kb.learning.renaming import Renaming, check_name, plan_renaming, shown_title, way_of
         from memory_kb.markdown.splice import find_entry
 
         path, entry_id = named.path, named.id
@@ -466,7 +474,7 @@ class Drafting:
         return merge(primary, others, archive, body_of, "A person merged them.")
 
     def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
-        """Return an entry as it stands in a draft, else in the index.
+        """Return an entry as it is in a draft, else in the index.
 
         Raises:
             UnknownEntry: it is in neither.

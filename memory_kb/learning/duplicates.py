@@ -1,4 +1,4 @@
-"""The entry that says it already."""
+"""Whether two texts say the same, and the entry that says already what is about to be stored."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from collections.abc import Container
 from dataclasses import dataclass
 from operator import itemgetter
 
-from memory_kb.index.port import Index
+from memory_kb.index.port import FileIndex
+from memory_kb.injected import without_occasion
+from memory_kb.learning.error_text import generalise
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
-from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
+from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
-from memory_kb.text import has_cjk, jaccard, tokens, without_occasion
+from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
+from memory_kb.text import has_cjk, jaccard, tokens
 
 _LABELLED = re.compile(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
 _QUOTED = re.compile(r"(?<= fails with `)[^`\n]+(?=`)")
@@ -43,85 +47,6 @@ def comparable(text: str) -> str:
     return _QUOTED.sub(lambda found: generalise(found[0]), text)
 
 
-#: What differs from one run to the next, and the word that stands for it.
-_VOLATILE = tuple(
-    (re.compile(pattern, re.IGNORECASE), word)
-    for pattern, word in (
-        (
-            r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b",
-            "<time>",
-        ),
-        (
-            (
-                r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-f]{4,}\b|"
-                r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{10,64}\b"
-            ),
-            "<hash>",
-        ),
-        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[?::1\]?:\d+|\blocalhost:\d+\b", "<address>"),
-        (r"(?<![\w/.:~@-])(?:[a-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:?", "<path>"),
-        (r"(?<=\w\.\w)(?::\d+){1,2}\b|(?<=\w\.\w\w)(?::\d+){1,2}\b|(?<=\w\.\w\w\w)(?::\d+){1,2}\b", ""),
-        (r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", r"\1 <n>"),
-        (r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b", "<n>"),
-    )
-)
-_PHRASE = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S*|\S+\.\w{1,5}(?=[\s:,;]|$)")
-#: Words of a comparison that failed, which say nothing of what failed.
-_COMPARING = frozenset("assert expected got received but was equal none true false null and not where".split())  # noqa: SIM905
-
-
-def generalise(text: str) -> str:
-    """Return a text about an error without what differs from one time to the next.
-
-    Example:
-        >>> generalise("connect to 127.0.0.1:5433 failed after 4.31s in /home/mira/shop/db.py:12")
-        'connect to <address> failed after <n> in <path>'
-    """
-    text = " ".join(text.split())
-    for pattern, word in _VOLATILE:
-        text = pattern.sub(word, text)
-    return re.sub(r"^<path>:? ", "", text)
-
-
-def same_words(message: str) -> str:
-    """Return a message as it is compared: in lower case, any number like any other.
-
-    Example:
-        >>> same_words("Line 12: expected 3 items") == same_words("line 7: expected 4  items")
-        True
-    """
-    return " ".join(re.sub(r"\d+", "#", message.casefold()).split())
-
-
-def is_bare(type_: str) -> bool:
-    """Return whether the type of an error is just that it failed.
-
-    Example:
-        >>> is_bare("exit code 1"), is_bare("error"), is_bare("KeyError")
-        (True, True, False)
-    """
-    return re.fullmatch(r"(?i)exit code -?\d+|failed|error", type_) is not None
-
-
-def is_telling(type_: str, message: str) -> bool:
-    """Return whether an error means anything to somebody who was not there; a bare exit code does not.
-
-    Example:
-        >>> is_telling("exit code 1", ""), is_telling("AssertionError", "assert 200 == 429")
-        (False, False)
-        >>> is_telling("ModuleNotFoundError", "No module named 'redis'")
-        True
-    """
-    if same_words(message).strip(" .:!") == same_words(type_):
-        return False
-    words = [
-        word for word in re.findall(r"[^\W\d_]{3,}", _PHRASE.sub(" ", message)) if word.casefold() not in _COMPARING
-    ]
-    if is_bare(type_) or type_ in ("AssertionError", "test failure"):
-        return len(words) >= 3
-    return len(words) > 1 or (bool(words) and type_[:1].isupper())
-
-
 _FORGOTTEN = ("retired", "rejected")
 _WORD = re.compile(r"\w+")
 _NEGATIONS = frozenset(
@@ -146,24 +71,26 @@ class Twin:
 
 
 def find_twin(
-    index: Index, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
+    index: FileIndex, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
 ) -> Twin | None:
     """Return the entry that says the same at the same place.
 
     Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
     its place and from every narrower one, as whatever kind it comes back; what was replaced by
-    something newer may become true again. MEMORY.md belongs to the people: what stands there is
+    something newer may become true again. MEMORY.md belongs to the people: what is there is
     not reinforced. Files whose paths are `outdated` are left out.
     """
     # What waits for a decision already is not proposed again.
     statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal else ()))
     here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
+
+    def is_meant(entry: StoredEntry) -> bool:
+        return entry.entry_id != but and entry.source not in outdated
+
     live = [
         (alike, entry)
-        for entry in _similar(index, draft, here)
-        if entry.entry_id != but
-        and entry.source not in outdated
-        and entry.metadata
+        for entry in filter(is_meant, _similar(index, draft, here))
+        if entry.metadata
         and not _is_peoples(entry)
         and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
     ]
@@ -172,19 +99,36 @@ def find_twin(
     wider = SCOPES[SCOPES.index(place.scope) :]
     gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
     tombstone = fingerprint(draft.text)
-    for entry in index.entries(gone):
-        if entry.entry_id == but or entry.source in outdated:
-            continue
+    for entry in filter(is_meant, index.entries(gone)):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Twin(entry, is_forgotten=True)
-    forgotten = (
-        entry
-        for entry in _similar(index, draft, gone)
-        if entry.entry_id != but
-        and entry.source not in outdated
-        and likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY
-    )
-    return next((Twin(entry, is_forgotten=True) for entry in forgotten if not is_superseded(entry)), None)
+    for entry in filter(is_meant, _similar(index, draft, gone)):
+        if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY and not entry.is_superseded:
+            return Twin(entry, is_forgotten=True)
+    return None
+
+
+def find_near(index: FileIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
+    """Return up to three live entries at the same place or a wider one that say the contrary, or the same in other words."""
+    from memory_kb.learning.negation import find_opposition
+
+    wider = SCOPES[SCOPES.index(place.scope) :]
+    here = EVERYTHING._replace(scopes=wider, statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
+    mine = word_set(draft.text)
+    found: list[tuple[float, Near]] = []
+    for entry in _similar(index, draft, here, is_any=True):
+        if entry.entry_id == but or entry.kind == "episode" or entry.is_superseded:
+            continue
+        text = index.contents(entry)
+        theirs = word_set(text)
+        alike = jaccard(mine, theirs)
+        if len(mine) >= _LONG_ENOUGH and len(mine & theirs) > _OF_SHORTER * len(mine):
+            alike = 1.0
+        opposed = alike >= CONTRADICTION_FROM and find_opposition(text, draft.text) is not None
+        if opposed or alike > CLASH_ABOVE:
+            how = "says the contrary" if opposed else "says nearly the same"
+            found.append((alike + opposed, Near(how, entry.entry_id, entry.title, entry.source, entry.line)))
+    return tuple(near for _, near in sorted(found, key=lambda one: (-one[0], one[1]))[:3])
 
 
 def likeness(one: str, other: str) -> float:
@@ -229,19 +173,11 @@ def _is_turning(word: str) -> bool:
     return word in _NEGATIONS or _DIGIT.search(word) is not None
 
 
-def is_superseded(entry: StoredEntry) -> bool:
-    """Tell whether another entry took its place: then what it says was outdated, not unwanted."""
-    links = json.loads(entry.metadata or "{}").get("links")
-    return isinstance(links, list) and any(
-        isinstance(link, dict) and link.get("relation") == "superseded_by" for link in links
-    )
-
-
 def _is_peoples(entry: StoredEntry) -> bool:
     return entry.source.rpartition("/")[2] == "MEMORY.md"
 
 
-def _similar(index: Index, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
+def _similar(index: FileIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
     """Return the entries that share the most words with a draft; those that share any where a twin is not wanted."""
     said = without_occasion(draft.text).strip()
     query = parse_words(said)
@@ -276,19 +212,27 @@ def _shared_words(text: str) -> str | None:
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
 
 
+#: A text of so many words that another one holds nearly all of is said by that one.
+_LONG_ENOUGH = 6
 #: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
 _OF_SHORTER, _OF_ALL = 0.8, 0.4
 _STATED = ("preference", "policy", "fact")
 _VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
+#: What a statement says no longer holds: the word after "instead of" and its like.
+_LEFT = re.compile(
+    r"\b(?:not|no longer|instead of|rather than|over|(?:switched|moved|migrated) from)\s+(?:(?:use|using|the|an?)\s+)*['\"`]?([\w@./+-]*\w)",
+    re.IGNORECASE,
+)
+_USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
 _ENDING = re.compile(r"(?<=\w{3})(?:e|es|s|ing|ed)+$")
 #: Words that do not belong to the subject of a statement.
 _MARKING = frozenset(
     "always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd and "  # noqa: SIM905
-    "when whenever make sure ensure want like need them that with as also new going forward remember".split()
+    "when whenever make sure ensure want like need them that with as also new going forward remember prefer anymore longer".split()
 )
 
 
-def find_older(index: Index, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
+def find_older(index: FileIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
     """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
     here = Filters(
         kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
@@ -298,7 +242,7 @@ def find_older(index: Index, draft: Draft, place: Location, before: str) -> tupl
         for entry in _similar(index, draft, here, is_any=True)
         if entry.metadata
         and not _is_peoples(entry)
-        and not is_superseded(entry)
+        and not entry.is_superseded
         and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
         and str(known.get("created_at", ""))[:10] <= before[:10]
         and is_replaced(index.contents(entry), draft.text)
@@ -306,26 +250,39 @@ def find_older(index: Index, draft: Draft, place: Location, before: str) -> tupl
 
 
 def is_stated(draft: Draft) -> bool:
-    """Tell whether a draft is a live statement of a person, which a newer one may replace."""
+    """Return whether a draft is a live statement of a person, which a newer one may replace."""
     fields = dict(draft.fields)
     return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in fields
 
 
 def is_replaced(older: str, newer: str) -> bool:
-    """Tell whether a newer statement says otherwise of the same subject.
+    """Return whether a newer statement says otherwise of the same subject.
 
     Example:
         >>> is_replaced("Always start function names with 'f_'.", "For function names, start them with 'fn_'.")
         True
         >>> is_replaced("Start function names with 'f_'.", "Start function argument names with 'a_'.")
         False
+        >>> is_replaced("We use pnpm, not npm.", "We switched from pnpm to bun."), is_replaced("Use tabs in Go.", "Use spaces, not tabs.")
+        (True, False)
     """
+    if _is_left(older, newer):
+        return True
     values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer)]
     if all(values):
         is_other = not values[0] & values[1] and len(values[0]) <= len(values[1])
         return is_other and all(any(_is_same(one, two) for two in _clauses(newer)) for one in _clauses(older))
     turning = [turning_words(_VALUE.sub(" ", text)) for text in (older, newer)]
     return not any(values) and turning[0] != turning[1] and _is_same(_subject(older), _subject(newer))
+
+
+def _is_left(older: str, newer: str) -> bool:
+    """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
+    kept = _LEFT.sub(" ", older)
+    if not _NEGATIONS.isdisjoint(_words(kept)):
+        return False
+    rest, left = frozenset(_telling(_USES.sub(" ", kept))), frozenset(_telling(" ".join(_LEFT.findall(newer))))
+    return not left.isdisjoint(rest) and rest - left <= frozenset(_telling(_LEFT.sub(" ", newer)))
 
 
 def _clauses(text: str) -> list[list[str]]:
@@ -342,12 +299,15 @@ def _clauses(text: str) -> list[list[str]]:
 
 
 def _subject(text: str) -> list[str]:
-    words = _words(_VALUE.sub(" ", text))
-    return [_ENDING.sub("", word) for word in words if word not in _MARKING | _NEGATIONS]
+    return _telling(_VALUE.sub(" ", text))
+
+
+def _telling(text: str) -> list[str]:
+    return [_ENDING.sub("", word) for word in _words(text) if word not in _MARKING | _NEGATIONS]
 
 
 def _is_same(older: list[str], newer: list[str]) -> bool:
-    """Tell whether the words that two subjects share stand together in both, and are nearly all of the shorter one."""
+    """Return whether the words that two subjects share stand together in both, and are nearly all of the shorter one."""
     shared = set(older) & set(newer)
     fewest = min(len(set(words)) for words in (older, newer))
     if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.ingest import Gate, Intake, Offer
-    from memory_kb.model import Filters, RunReport, StoredMemory
+    from memory_kb.model import Filters, StoredMemory
+    from memory_kb.reports import RunReport
     from memory_kb.store.journal import Creations
     from memory_kb.store.plan import Change, Memory
     from memory_kb.store.writer import Writer
@@ -122,8 +123,20 @@ class EntryStore:
         self._previewed: set[str | None] | None = set() if is_preview else None
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
-        """Return the entries that pass the filters as they stand now, in path order."""
+        """Return the entries that pass the filters as they are now, in path order."""
         return self._index.read(lambda index: self.cache.read(index, filters).memories)
+
+    def with_fields(self, fields: Sequence[str]) -> list[Memory]:
+        """Return the entries of the files in which one has one of some fields, in path order."""
+        from memory_kb.store.plan import make_memory
+
+        return self._index.read(
+            lambda index: [
+                make_memory(stored)
+                for path in index.files_with_fields(fields)
+                for stored in index.memories(EVERYTHING, path)
+            ]
+        )
 
     def _read_all(self, index: SqliteIndex) -> tuple[Memory, ...]:
         return self.cache.read(index, EVERYTHING).memories
@@ -194,7 +207,7 @@ class EntryStore:
         return intake, self._writer.run(verb, changes, dry_run=dry_run)
 
     def was_made(self, entry_id: str) -> bool:
-        """Tell whether a run ever made an entry with this id."""
+        """Return whether a run ever made an entry with this id."""
         return entry_id in self._read_creations().times
 
     def taken_in(self, since: date) -> frozenset[str]:

@@ -27,12 +27,15 @@ from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.new_entry import Draft, plan_entry
 from memory_kb.learning.patterns import Pattern
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Trace, make_place
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, make_place
 from memory_kb.providers.base import Llm
-from memory_kb.store.events import format_time, seconds_between
+from memory_kb.reports import Trace
+from memory_kb.similarity import word_set
+from memory_kb.store.events import seconds_between
+from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Change, Memory, plan_fields, set_body
 from memory_kb.store.session_log import OUTCOMES
-from memory_kb.text import shorten, slugify, word_set
+from memory_kb.text import shorten, slugify
 
 if TYPE_CHECKING:
     from datetime import date
@@ -45,12 +48,11 @@ if TYPE_CHECKING:
     from memory_kb.learning.consolidation import Semantic
     from memory_kb.learning.diary import DiaryEntry, Reflection
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.patterns import Pattern
     from memory_kb.learning.review_gate import SessionEvidence
-    from memory_kb.model import Learned, RunReport, StoredEntry, Trace
+    from memory_kb.model import StoredEntry
     from memory_kb.providers.base import Vectors
     from memory_kb.providers.models import Models
-    from memory_kb.store.plan import Change, Memory
+    from memory_kb.reports import Learned, RunReport
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -131,6 +133,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         "quality_score": quality_score(outcome, diary._replace(challenges=()), unresolved),
         "duration_seconds": round(seconds_between(trace.began, trace.ended)),
         "goal": goal,
+        "constraints": [tidy(constraint) for constraint in trace.constraints],
         "files": [tidy(file) for file in files],
         "artifacts": [tidy(made) for made in (*trace.made, *trace.links)],
         "git_commit": trace.commits[-1].hash if trace.commits else None,
@@ -192,7 +195,7 @@ def plan_episode(
 
     Args:
         episode: as the events give it now.
-        known: the entry that is there, its text as it stands in the file.
+        known: the entry that is there, its text as it is in the file.
         folder_of: the folder of a scope, as paths stand in output.
         now: the time.
         was_made: whether it was made before; one that is gone since was taken away by a person.
@@ -215,7 +218,7 @@ def _reflected(episode: Episode, path: str, action: str) -> Reflected:
 
 
 def is_current(seq: int, known: Memory) -> bool:
-    """Tell whether an episode was made from all the events that there are."""
+    """Return whether an episode was made from all the events that there are."""
     return (known.word("built_from") or "").partition(".")[0] == str(seq)
 
 
@@ -246,7 +249,7 @@ def _renewal(episode: Episode, known: Memory) -> tuple[Change, ...]:
 
 
 def _with(known: Memory, values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the machine fields as they stand when the new ones are set."""
+    """Return the machine fields as they are when the new ones are set."""
     return {name: known.metadata[name] for name in MACHINE_FIELDS if name in known.metadata} | dict(values)
 
 
@@ -370,7 +373,7 @@ def shorten_lines(text: str, limit: int) -> str:
 
 
 def keep_grounded(items: object, words: frozenset[str]) -> tuple[str, ...]:
-    """Return those of a model's sentences whose words stand in the material.
+    """Return those of a model's sentences whose words are in the material.
 
     Example:
         >>> keep_grounded(["The login test needs Redis.", "Always buy milk first."], word_set("login test fails: Redis needs to run"))
@@ -385,7 +388,7 @@ def keep_grounded(items: object, words: frozenset[str]) -> tuple[str, ...]:
 
 
 def is_grounded(text: str, words: frozenset[str], share: float = GROUNDED) -> bool:
-    """Tell whether enough of a sentence's longer words are among some words, in this or a longer form.
+    """Return whether enough of a sentence's longer words are among some words, in this or a longer form.
 
     Example:
         >>> is_grounded("Migrations run first.", word_set("run migration 12 at first")), is_grounded("", frozenset({"a"}))
@@ -528,12 +531,12 @@ class Episodes:
             return None
 
     def _as_written(self, memory: Memory) -> Memory:
-        """Return an entry with its text as it stands in the file now."""
+        """Return an entry with its text as it is in the file now."""
         from memory_kb.markdown.splice import find_entry
 
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
-        return replace(memory, hash=note.hash, text=note.text[entry.body.start : entry.body.end])
+        return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])
 
     def episode(
         self,
@@ -556,16 +559,12 @@ class Episodes:
             SecretRefused: the text holds what looks like a credential.
         """
         from memory_kb.learning.new_entry import check_draft, plan_entry
-        from memory_kb.model import Learned, RunReport
+        from memory_kb.reports import Learned, RunReport
 
-        place = make_place("project", job, task)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
+        place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
         entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
-        draft = check_draft(made)
+        draft = check_draft(made, allow_secret=self._vault.allows_secrets)
         there = next((memory for memory in self._store.all(_EPISODES) if memory.id == entry_id), None)
         if there:
             return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
@@ -707,8 +706,8 @@ class Diary:
 
 def _mean_vectors(index: SqliteIndex, entries: Sequence[StoredEntry]) -> tuple[Vectors | None, dict[str, int]]:
     """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
-    shelf = max(index.vectors.shelves(), key=lambda shelf: shelf.rows, default=None)
-    table = index.vectors.table(shelf.space) if shelf else None
+    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
+    table = index.vectors.table(vector_file.space) if vector_file else None
     if table is None:
         return None, {}
     import numpy as np

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memory_kb.learning.diary import ErrorLine, cut_sections, items_of
-from memory_kb.learning.duplicates import generalise, is_bare, is_telling, same_words
+from memory_kb.learning.error_text import generalise, is_bare, is_telling, same_words
 from memory_kb.learning.patterns import Told
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten

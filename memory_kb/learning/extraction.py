@@ -1,4 +1,4 @@
-"""Ask a language model what a session taught; plans and assumptions."""
+"""Ask a language model what a session taught, scope by scope."""
 
 from __future__ import annotations
 
@@ -8,18 +8,30 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.credentials import locate_in
-from memory_kb.errors import MemoryKBError, ProviderFailed, SecretRefused, UsageError, explain_failure
+from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
+from memory_kb.learning.checkpoints import (
+    ASSUMPTIONS,
+    PREMORTEM,
+    Checkpoints,
+    Milestone,
+    check_checkpoint,
+    check_plan,
+    frame_plan,
+    parse_checkpoints,
+    plan_checkpoint,
+    plan_premortem,
+    show_checkpoints,
+)
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
 from memory_kb.learning.prompt import (
     FEWEST,
     Conversation,
-    Found,
-    Question,
-    Shown,
+    Extracted,
+    ScopeQuestion,
+    ShownRecord,
     Sifted,
     choose_sources,
     find_known,
@@ -29,25 +41,22 @@ from memory_kb.learning.prompt import (
     with_document,
 )
 from memory_kb.learning.scopes import Scope
-from memory_kb.markdown.splice import Value, newline_of
-from memory_kb.model import EVERYTHING, Location, RunReport, make_place
+from memory_kb.markdown.splice import Value
+from memory_kb.model import EVERYTHING, Location, make_place
 from memory_kb.providers.base import Llm
-from memory_kb.store.plan import Change, Memory, NoteText, create_file, write_file
+from memory_kb.reports import RunReport
+from memory_kb.store.files import NoteText
+from memory_kb.store.plan import Change, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Taken
-    from memory_kb.learning.lifecycle import Stages
-    from memory_kb.learning.prompt import Conversation
     from memory_kb.learning.review_gate import SessionEvidence
-    from memory_kb.learning.scopes import Scope
-    from memory_kb.model import RunReport
-    from memory_kb.providers.base import Llm
-    from memory_kb.providers.choose import Meter
+    from memory_kb.learning.stages import Stages
+    from memory_kb.providers.spending import Meter
     from memory_kb.store.logs import ExtractionMark
-    from memory_kb.store.plan import Change, Memory, NoteText
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -76,7 +85,7 @@ NO_DOCUMENTS = Documents()
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A session that is over, with what stands beside it.
+    """A session that is over, with what is beside it.
 
     Attributes:
         phase: the stage that the project is in.
@@ -103,7 +112,7 @@ def place_for(scope: Scope, session: Finished) -> Location:
 
     Example:
         >>> from memory_kb.learning.scopes import SCOPES
-        >>> place_for(SCOPES[0], Finished("s", Location("task", "j", "t"), Conversation(Shown(), Shown(), Shown())))
+        >>> place_for(SCOPES[0], Finished("s", Location("task", "j", "t"), Conversation(ShownRecord(), ShownRecord(), ShownRecord())))
         Location(scope='project', job=None, task=None, learning_type='proxy')
     """
     place = session.place
@@ -122,7 +131,7 @@ def place_for(scope: Scope, session: Finished) -> Location:
             return Location(level, learning_type=scope.learning_type)
 
 
-def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[Question, ...]:
+def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[ScopeQuestion, ...]:
     """Return what is to be asked for a scope.
 
     Raises:
@@ -140,12 +149,12 @@ def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) 
     else:
         shown, owner = _show_session(scope, session), session.id
     return tuple(
-        Question(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
+        ScopeQuestion(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
         for step in scope.passes
     )
 
 
-def _show_session(scope: Scope, session: Finished) -> Shown:
+def _show_session(scope: Scope, session: Finished) -> ShownRecord:
     talk = session.conversation
     match scope.reads:
         case "human":
@@ -160,13 +169,13 @@ def _show_session(scope: Scope, session: Finished) -> Shown:
             return with_document(_need(talk.execution, "nothing was done in this session"), name, text)
 
 
-def _need(shown: Shown, otherwise: str) -> Shown:
+def _need(shown: ShownRecord, otherwise: str) -> ShownRecord:
     if not shown.passages:
         raise NothingToAsk(otherwise)
     return shown
 
 
-def ask(llm: Llm, question: Question) -> Sifted:
+def ask(llm: Llm, question: ScopeQuestion) -> Sifted:
     """Return what a model answers, sifted.
 
     Raises:
@@ -176,7 +185,9 @@ def ask(llm: Llm, question: Question) -> Sifted:
     return sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
 
 
-def make_offers(question: Question, found: Iterable[Found], session: Finished, now: datetime) -> tuple[Offer, ...]:
+def make_offers(
+    question: ScopeQuestion, found: Iterable[Extracted], session: Finished, now: datetime
+) -> tuple[Offer, ...]:
     """Return learnings as they are offered, in the form of extracted ones.
 
     Their keys are made of what they rest on, so that another wording of the same is known again.
@@ -207,13 +218,13 @@ def _offer_again(known: Memory, key: str, reason: str, session: Finished) -> Off
     return Offer(Draft(known.text, known.kind, known.title), known.place, f"{key}/again", reason, session.id)
 
 
-def _rests_on(one: Found, question: Question) -> str:
+def _rests_on(one: Extracted, question: ScopeQuestion) -> str:
     if question.scope.is_rollup:
         return "+".join(sorted(question.sources[number - 1].id for number in one.numbers))
     return "+".join(str(number) for number in one.numbers if number)
 
 
-def _make_draft(one: Found, question: Question, session: Finished, now: datetime) -> Draft:
+def _make_draft(one: Extracted, question: ScopeQuestion, session: Finished, now: datetime) -> Draft:
     scope, step = question.scope, question.step
     today = now.astimezone(UTC).date().isoformat()
     day = min(session.conversation.day or today, today)
@@ -235,11 +246,11 @@ def _make_draft(one: Found, question: Question, session: Finished, now: datetime
     return Draft(make_body(one, day), step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
 
 
-def make_body(one: Found, day: str) -> str:
+def make_body(one: Extracted, day: str) -> str:
     """Return the body of a learning.
 
     Example:
-        >>> print(make_body(Found("Use UTC", (("Signal", "Said so."), ("Implication", "Use it.")), (), ()), "2026-01-02"))
+        >>> print(make_body(Extracted("Use UTC", (("Signal", "Said so."), ("Implication", "Use it.")), (), ()), "2026-01-02"))
         ## [2026-01-02] Use UTC
         <BLANKLINE>
         **Signal:** Said so.
@@ -335,7 +346,7 @@ class ScopeReport:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionReport:
-    """What an extraction came to; `runs` are what it wrote, each to be taken back by its name."""
+    """What an extraction came to; `runs` are what it wrote, each to be undone by its name."""
 
     session: str
     scopes: tuple[ScopeReport, ...]
@@ -345,8 +356,18 @@ class ExtractionReport:
 
     @property
     def was_taken_away(self) -> int:
-        """How many learnings are not kept, since they were taken back or deleted before."""
+        """How many learnings are not kept, since they were undone or deleted before."""
         return sum(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
+
+    @property
+    def failed(self) -> tuple[ScopeReport, ...]:
+        """The scopes that went wrong."""
+        return tuple(one for one in self.scopes if one.outcome == "failed")
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether every scope that a model was asked for went wrong."""
+        return bool(self.failed) and not any(one.outcome in ("done", "quiet") for one in self.scopes)
 
     @property
     def summary(self) -> str:
@@ -356,213 +377,6 @@ class ExtractionReport:
             return f"{planned}/{len(self.scopes)} scopes would be asked for"
         succeeded = sum(one.outcome in SUCCEEDED for one in self.scopes)
         return f"{succeeded}/{len(self.scopes)} scopes succeeded"
-
-
-PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
-RECOMMENDATIONS = ("continue", "notify", "escalate")
-_RULE = "---"
-
-
-@dataclass(frozen=True, slots=True)
-class Milestone:
-    """What was assumed when a milestone was reached, and what was recommended then.
-
-    The names of the fields inside `assumptions` are those of the file.
-    """
-
-    milestone: str
-    timestamp: str
-    complexity: str = ""
-    approach_viability: str = ""
-    preference_model: str = ""
-    scope: str = ""
-    recommendation: str = "continue"
-
-    @property
-    def assumptions(self) -> Mapping[str, str]:
-        """The four assumptions."""
-        return {
-            "complexity": self.complexity,
-            "approach_viability": self.approach_viability,
-            "preference_model": self.preference_model,
-            "scope": self.scope,
-        }
-
-    def says(self) -> tuple[str, ...]:
-        """Return all of it but the time."""
-        return (self.milestone, *self.assumptions.values(), self.recommendation)
-
-
-class Checkpoints(NamedTuple):
-    """The checkpoints of a file, and the numbers of its lines that hold none."""
-
-    checkpoints: tuple[Milestone, ...]
-    torn: tuple[int, ...]
-
-
-def frame_plan(text: str, title: str, place: Location, now: datetime) -> str:
-    """Return a pre-mortem as it is written: the plan under its title and date.
-
-    Example:
-        >>> print(frame_plan("It may be slow.", "Import", Location("job", "api"), datetime(2026, 1, 2, tzinfo=UTC)), end="")
-        # Pre-mortem: Import
-        <BLANKLINE>
-        Date: 2026-01-02
-        Task: job api
-        <BLANKLINE>
-        ---
-        <BLANKLINE>
-        It may be slow.
-    """
-    where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}"))) or "project"
-    day = now.astimezone(UTC).date().isoformat()
-    return f"# Pre-mortem: {title}\n\nDate: {day}\nTask: {where}\n\n{_RULE}\n\n{text.strip()}\n"
-
-
-def plan_premortem(held: NoteText | None, path: str, framed: str) -> Change | None:
-    """Plan to write a pre-mortem, or return None where it says the same, whatever its day."""
-    if held is None:
-        return create_file(path, framed, "The plan before the work begins.")
-    if _undated(held.text) == _undated(framed):
-        return None
-    return write_file(held, framed, "The plan changed.")
-
-
-def _undated(text: str) -> str:
-    head, _, rest = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
-    return "\n".join(line for line in head.split("\n") if not line.startswith("Date: ")) + rest
-
-
-def check_plan(text: str, title: str | None) -> tuple[str, str]:
-    """Return the text and the title of a pre-mortem; without a title, the text's first line is it.
-
-    Raises:
-        UsageError: there is no text.
-        SecretRefused: it holds what looks like a credential.
-
-    Example:
-        >>> check_plan("# Move the importer\\n\\nIt may be slow.", None)[1]
-        'Move the importer'
-    """
-    if not text.strip():
-        raise UsageError("there is no plan", 'try: memory-kb premortem "The import may be too slow for 10,000 files."')
-    from memory_kb.text import printable, shorten
-
-    text = printable(text)
-    first = next(line for line in text.splitlines() if line.strip())
-    named = shorten(" ".join(printable(title or first).lstrip("#> ").split()), 100)
-    _refuse_secrets(text, named)
-    return text, named
-
-
-def check_checkpoint(checkpoint: Milestone) -> Milestone:
-    """Return a checkpoint that may be written.
-
-    Raises:
-        UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
-        SecretRefused: it holds what looks like a credential.
-    """
-    if not checkpoint.milestone.strip():
-        raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
-    if checkpoint.recommendation not in RECOMMENDATIONS:
-        raise UsageError(
-            f"unknown recommendation {checkpoint.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
-        )
-    if not any(checkpoint.assumptions.values()):
-        raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
-    _refuse_secrets(*checkpoint.says())
-    return checkpoint
-
-
-def _refuse_secrets(*texts: str) -> None:
-    secret = locate_in(texts)
-    if secret:
-        raise SecretRefused(secret.described)
-
-
-def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Milestone) -> Change | None:
-    """Plan to append a checkpoint, or return None where the last one says the same.
-
-    A line that was left unfinished stays as it is, on a line of its own.
-    """
-    line = format_checkpoint(checkpoint)
-    reason = f"What is assumed at {checkpoint.milestone}."
-    if held is None:
-        return create_file(path, f"{line}\n", reason)
-    known = parse_checkpoints(held.text).checkpoints
-    if known and known[-1].says() == checkpoint.says():
-        return None
-    end = newline_of(held.text)
-    start = held.text if held.text.endswith("\n") or not held.text else held.text + end
-    return write_file(held, f"{start}{line}{end}", reason)
-
-
-def format_checkpoint(checkpoint: Milestone) -> str:
-    """Return the line of a checkpoint.
-
-    Example:
-        >>> print(format_checkpoint(Milestone("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
-        {"milestone": "planned", "timestamp": "2026-01-02T00:00:00Z", "assumptions": {"complexity": "low", "approach_viability": "",
-         "preference_model": "", "scope": ""}, "recommendation": "continue"}
-    """
-    record = {
-        "milestone": checkpoint.milestone,
-        "timestamp": checkpoint.timestamp,
-        "assumptions": dict(checkpoint.assumptions),
-        "recommendation": checkpoint.recommendation,
-    }
-    return json.dumps(record, ensure_ascii=False)
-
-
-def parse_checkpoints(text: str) -> Checkpoints:
-    """Return the checkpoints of a file; what is no checkpoint is passed over and told.
-
-    Example:
-        >>> parse_checkpoints('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn
-        (2,)
-    """
-    found, torn = [], []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict) and isinstance(record.get("milestone"), str):
-            found.append(_read(record))
-        else:
-            torn.append(number)
-    return Checkpoints(tuple(found), tuple(torn))
-
-
-def _read(record: Mapping[str, Any]) -> Milestone:
-    assumed = record.get("assumptions")
-    values = assumed if isinstance(assumed, dict) else {}
-    texts = {
-        name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")
-    }
-    advice = _text(record.get("recommendation"))
-    return Milestone(
-        record["milestone"],
-        _text(record.get("timestamp")),
-        **texts,
-        recommendation=advice if advice in RECOMMENDATIONS else "continue",
-    )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def show_checkpoints(checkpoints: Checkpoints) -> str:
-    """Return checkpoints as a model is shown them, one a line."""
-    return "\n".join(
-        f"{one.timestamp} {one.milestone}: "
-        + "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
-        + f" ({one.recommendation})"
-        for one in checkpoints.checkpoints
-    )
 
 
 NO_MODEL = "no language model is configured"
@@ -627,7 +441,8 @@ class Consultation:
         return ExtractionReport(session.id, tuple(reports), used, tuple(runs), notices)
 
     def _open_door(self, *, again: bool, dry_run: bool) -> _Door:
-        from memory_kb.providers.choose import Meter, choose_llm
+        from memory_kb.providers.choose import choose_llm
+        from memory_kb.providers.spending import Meter
         from memory_kb.store.logs import ExtractionLog
 
         chosen = self._vault.settings.llm
@@ -691,8 +506,7 @@ class Consultation:
             return _Consulted(ScopeReport(scope.name, "planned", used=add_up(map(self._estimate, new))))
         return self._put(scope, new, session, door)
 
-    def _estimate(self, question: Question) -> Used:
-        import json
+    def _estimate(self, question: ScopeQuestion) -> Used:
 
         from memory_kb.providers.choose import estimate
         from memory_kb.text import count_tokens
@@ -703,7 +517,7 @@ class Consultation:
             )
         )
 
-    def _put(self, scope: Scope, questions: Sequence[Question], session: Finished, door: _Door) -> _Consulted:
+    def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], session: Finished, door: _Door) -> _Consulted:
         """Put the questions of a scope to the model."""
         from memory_kb.store.logs import ExtractionMark
 
@@ -802,7 +616,7 @@ class Extraction:
         Args:
             session: its id, or a unique beginning of it.
             scopes: their names; all ten when not given.
-            again: ask again what was asked before, and keep what was taken back or deleted since.
+            again: ask again what was asked before, and keep what was undone or deleted since.
             dry_run: ask nothing and write nothing; tell what it would cost.
 
         Raises:
@@ -835,7 +649,7 @@ class Extraction:
             SecretRefused: it holds what looks like a credential.
         """
         place = self._scope_of(job, task)
-        plan, name = check_plan(text, title)
+        plan, name = check_plan(text, title, allow_secret=self._vault.allows_secrets)
         framed = frame_plan(plan, name, place, self._vault.clock())
         return self._write_beside(
             "premortem",
@@ -882,7 +696,8 @@ class Extraction:
             for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
         )
         name, *rest = texts
-        checked = check_checkpoint(Milestone(name, self._vault.timestamp(), *rest))
+        made = Milestone(name, self._vault.timestamp(), *rest)
+        checked = check_checkpoint(made, allow_secret=self._vault.allows_secrets)
         return self._write_beside(
             "assume",
             place,
@@ -900,12 +715,7 @@ class Extraction:
         return parse_checkpoints(self._text_beside(self._scope_of(job, task), ASSUMPTIONS))
 
     def _scope_of(self, job: str | None, task: str | None) -> Location:
-        place = make_place("project", job, task)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
-        return place
+        return self._vault.place_for("project", job, task)
 
     def _write_beside(
         self,
@@ -917,8 +727,7 @@ class Extraction:
         dry_run: bool,
     ) -> RunReport:
         """Write a file of a scope that is no note; one that changes meanwhile is planned anew."""
-        from memory_kb.store.files import read_if_there
-        from memory_kb.store.plan import NoteText
+        from memory_kb.store.files import NoteText, read_if_there
 
         def make(path: str) -> tuple[Change, ...]:
             data = read_if_there(path, self._vault.resolve(path))

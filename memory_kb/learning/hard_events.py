@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory_kb.learning.duplicates import generalise, same_words
+from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.learning.ingest import Offer
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, Retry, Reverted, Trace
+from memory_kb.model import Location
+from memory_kb.reports import Retry, Reverted, Trace
 from memory_kb.text import shorten
 
 _TITLE = 80

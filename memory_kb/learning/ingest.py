@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.index.port import Index
+from memory_kb.index.port import FileIndex
 from memory_kb.learning.duplicates import (
     comparable,
     find_older,
     find_twin,
     is_replaced,
     is_stated,
-    is_superseded,
     likeness,
 )
 from memory_kb.learning.new_entry import (
@@ -81,7 +80,7 @@ def id_of(key: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, key))
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """What becomes of a proposed rule.
 
     `decision` is `accept`, `draft` (nascent, with the confidence given), `reject`, or `helpful`: a
@@ -95,10 +94,10 @@ class Verdict(NamedTuple):
 
 
 #: Tells what becomes of a new rule that nobody stated, None for what needs no evidence.
-Gate = Callable[[Offer], Verdict | None]
+Gate = Callable[[Offer], GateVerdict | None]
 
 
-def open_gate(_: Offer) -> Verdict | None:
+def open_gate(_: Offer) -> GateVerdict | None:
     """Let everything pass."""
     return None
 
@@ -150,7 +149,7 @@ class _New:
 class _Grounds:
     """What offers are held against."""
 
-    index: Index
+    index: FileIndex
     folder_of: Callable[[Location], str]
     now: datetime
     was_made: Callable[[str], bool]
@@ -163,7 +162,7 @@ class _Grounds:
 
 def plan_intake(
     offers: Sequence[Offer],
-    index: Index,
+    index: FileIndex,
     folder_of: Callable[[Location], str],
     now: datetime,
     was_made: Callable[[str], bool] = lambda _: False,
@@ -213,7 +212,7 @@ def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, 
     twin = find_twin(index, draft, offer.place)
     if twin and twin.is_forgotten:
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
-    if twin and not (offer.replaces and is_superseded(twin.entry)):
+    if twin and not (offer.replaces and twin.entry.is_superseded):
         memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
         change = plan_sighting(memory, offer.origin, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)

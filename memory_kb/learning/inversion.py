@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidence
-from memory_kb.learning.ingest import Offer
-from memory_kb.learning.new_entry import Draft
 from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
+from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, RunReport
+from memory_kb.model import Location
 from memory_kb.store.plan import Change, Memory, plan_fields, with_link, with_words
 from memory_kb.text import counted
+
+if TYPE_CHECKING:
+    from memory_kb.learning.ingest import Offer
+    from memory_kb.reports import RunReport
 
 #: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
 DEPRECATION = "deprecation_candidate"
@@ -32,8 +34,7 @@ class Scan(NamedTuple):
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScanReport:
+class ScanReport(NamedTuple):
     """What a scan proposed: the new proposals, why others were not made, and what was written."""
 
     proposed: tuple[str, ...]
@@ -51,7 +52,8 @@ def plan_scan(memories: Iterable[Memory]) -> Scan:
     """
     held = list(memories)
     waiting = targets_of(held, is_open=False)
-    offers, changes = dict[str, Offer](), list[Change]()
+    offers: dict[str, Offer] = {}
+    changes: list[Change] = []
     for memory in load_merged(held):
         is_due = (
             memory.kind == "rule"
@@ -72,7 +74,7 @@ def plan_scan(memories: Iterable[Memory]) -> Scan:
 
 
 def is_negative(text: str) -> bool:
-    """Tell whether a rule says what not to do.
+    """Return whether a rule says what not to do.
 
     Example:
         >>> is_negative("Never push to main."), is_negative("Notify the owner first.")
@@ -92,6 +94,9 @@ def invert(text: str, failures: int, successes: int) -> str:
 
 
 def _propose(memory: Memory) -> Offer:
+    from memory_kb.learning.ingest import Offer
+    from memory_kb.learning.new_entry import Draft
+
     evidence = read_evidence(memory)
     place = memory.place
     fields: list[tuple[str, Value]] = [("status", "proposed"), ("confidence", 0.5)]
@@ -148,7 +153,7 @@ def targets_of(memories: Iterable[Memory], *, is_open: bool = True) -> frozenset
 
 
 def is_in_review(memory: Memory) -> bool:
-    """Tell whether an entry lies in a `review/` folder."""
+    """Return whether an entry is in a `review/` folder."""
     return "review" in memory.path.split("/")[:-1]
 
 
@@ -186,7 +191,7 @@ _FLAGS = frozenset({REMOVAL, DEPRECATION})
 
 
 def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Location]] = ()) -> bool:
-    """Tell whether a rule or pitfall is left out of what an agent is given.
+    """Return whether a rule or pitfall is left out of what an agent is given.
 
     That is one that is flagged as a candidate for removal, one whose inversion is proposed, and
     one whose confidence is below what any selection takes. Here the confidence fades from
@@ -199,7 +204,7 @@ def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Locat
 
     Example:
         >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.04})
-        >>> is_doubted(rule, date(2026, 1, 1)), is_doubted(replace(rule, kind="pitfall"), date(2026, 1, 1))
+        >>> is_doubted(rule, date(2026, 1, 1)), is_doubted(rule._replace(kind="pitfall"), date(2026, 1, 1))
         (True, False)
     """
     if memory.kind not in RULE_KINDS:
@@ -218,4 +223,14 @@ def set_aside(memories: Iterable[Memory], today: date) -> list[Memory]:
     """Return the entries with the doubted rules among them as if they were retired: they still hide wider ones."""
     held = list(memories)
     waiting = targets_of(held)
-    return [replace(one, status="retired") if one.is_live and is_doubted(one, today, waiting) else one for one in held]
+    return [one._replace(status="retired") if one.is_live and is_doubted(one, today, waiting) else one for one in held]
+
+
+def is_snoozed(memory: Memory, today: date) -> bool:
+    """Return whether a person put the judgment off to a later day."""
+    until = parse_date(memory.metadata.get(SNOOZED))
+    return until is not None and until > today
+
+
+#: The field with the day until which a person put the judgment off.
+SNOOZED = "snoozed_until"

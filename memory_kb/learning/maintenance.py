@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.episodes import Episodes
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.rules import Rules
-    from memory_kb.model import MaintenanceReport, StepReport
+    from memory_kb.reports import MaintenanceReport, StepReport
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STAGES = ("semantic", "dedup", "age", "archive", "promote")
 #: Maintenance is due a week after it was done last.
 _EVERY = timedelta(days=7)
-#: What was shown is remembered this long; runs can be taken back this long.
+#: What was shown is remembered this long; runs can be undone this long.
 _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 
 
@@ -91,7 +91,7 @@ class Maintenance:
 
     def run_due(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
         """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
-        from memory_kb.model import MaintenanceReport
+        from memory_kb.reports import MaintenanceReport
         from memory_kb.store.logs import MaintenanceLog
 
         log, now = MaintenanceLog(self._vault.machine / "log"), self._vault.clock().astimezone(UTC)
@@ -119,14 +119,14 @@ class Maintenance:
         return MaintenanceReport(reports, min(moments, default=now + _EVERY))
 
     def is_maintenance_due(self) -> bool:
-        """Tell whether the last maintenance was a week ago, or there was none."""
+        """Return whether the last maintenance was a week ago, or there was none."""
         from memory_kb.store.logs import MaintenanceLog
 
         last = MaintenanceLog(self._vault.machine / "log").last()
         return _is_due(min(last.values(), default=None), self._vault.clock().astimezone(UTC))
 
     def run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
-        from memory_kb.model import RunReport
+        from memory_kb.reports import RunReport
 
         run = work(dry_run=dry_run)
         assert isinstance(run, RunReport)

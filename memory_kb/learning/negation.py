@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memory_kb.text import CLASH_ABOVE, jaccard, stem, word_set
+from memory_kb.similarity import CLASH_ABOVE, stem, word_set
+from memory_kb.text import jaccard
 
 _SENTENCE = re.compile(
     r"""(?P<subject>.+?)\s*
@@ -110,7 +111,7 @@ def _plain(word: str) -> str:
 
 
 def _are_numbers(one: str, other: str) -> bool:
-    """Tell whether both are numbers of the same unit; 60 s and 1 min may be the same."""
+    """Return whether both are numbers of the same unit; 60 s and 1 min may be the same."""
     mine, yours = _NUMBER.fullmatch(_plain(one)), _NUMBER.fullmatch(_plain(other))
     return bool(mine and yours and mine["unit"].casefold() == yours["unit"].casefold())
 
@@ -372,7 +373,7 @@ def _compare(one: _Claim, other: _Claim) -> str | None:
 
 
 def _approaches_clash(one: str, other: str) -> bool:
-    """Tell whether what one text calls correct is what the other calls incorrect (S2)."""
+    """Return whether what one text calls correct is what the other calls incorrect (S2)."""
     mine, yours = _approaches(one), _approaches(other)
     if not any(mine) or not any(yours):
         return False

@@ -16,7 +16,9 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
-from memory_kb.store.plan import Change, NoteText, create_file, replace_entry, set_fields
+from memory_kb.private import cut_private, cut_private_values
+from memory_kb.store.files import NoteText
+from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
 from memory_kb.text import slugify
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Draft:
 
 
 def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
-    """Return the draft with its aliases resolved.
+    """Return the draft with its aliases resolved and its private parts cut.
 
     What comes from outside and would tell an agent what to do becomes a proposal, unless a person imports it.
 
@@ -70,6 +72,7 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
         >>> check_draft(Draft("Ship on Mondays.", kind="workflow")).kind
         'skill'
     """
+    draft = _without_private(draft)
     kind = KIND_ALIASES.get(draft.kind, draft.kind)
     if kind not in KINDS:
         raise UsageError(f"unknown kind {draft.kind!r}", f"kinds are {', '.join(KINDS)}")
@@ -83,9 +86,7 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
         "".join((draft.text, draft.title or "", *draft.tags, *draft.applies_to)).encode()
     except UnicodeEncodeError as exc:
         raise UsageError("the text is not valid UTF-8") from exc
-    secret = locate_in((draft.text, draft.title or "", *draft.tags, *draft.applies_to))
-    if secret and not allow_secret:
-        raise SecretRefused(secret.described)
+    refuse_secrets(draft.text, draft.title or "", *draft.tags, *draft.applies_to, allow=allow_secret)
     if (
         draft.source == UNVERIFIED
         and kind in INSTRUCTING
@@ -93,6 +94,28 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
     ):
         draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
     return replace(draft, kind=kind, text=draft.text.removeprefix("\ufeff"))
+
+
+def refuse_secrets(*texts: str, allow: bool) -> None:
+    """Refuse texts to store that look like a credential, unless a person allows it.
+
+    Raises:
+        SecretRefused: one does.
+    """
+    found = None if allow else locate_in(texts)
+    if found:
+        raise SecretRefused(found.described)
+
+
+def _without_private(draft: Draft) -> Draft:
+    return replace(
+        draft,
+        text=cut_private(draft.text),
+        title=draft.title and cut_private(draft.title),
+        tags=cut_private_values(draft.tags),
+        applies_to=cut_private_values(draft.applies_to),
+        fields=tuple((name, cut_private_values(value)) for name, value in draft.fields),
+    )
 
 
 def moment_of(told: object, now: datetime) -> datetime:
@@ -159,6 +182,7 @@ def render(draft: Draft, entry_id: str, now: datetime) -> str:
     """
     import frontmatter
 
+    draft = _without_private(draft)
     body = draft.text.strip("\n")
     post = frontmatter.Post(body)
     post.metadata = _metadata(draft, entry_id, now)
@@ -183,11 +207,11 @@ def _note_dumper() -> type[yaml.SafeDumper]:
     class NoteDumper(yaml.SafeDumper):
         """The safe dumper with lists on one line.
 
-        Quotes stand where a reader would fold a line break.
+        Quotes are where a reader would fold a line break, or strip a space that is none of ASCII's.
         """
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        style = '"' if any(sign in text for sign in _ODD_BREAKS) else None
+        style = '"' if text != text.strip() or any(sign in text for sign in _ODD_BREAKS) else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     NoteDumper.add_representer(str, represent_text)

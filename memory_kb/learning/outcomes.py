@@ -5,28 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnknownEntry
-from memory_kb.learning.confidence import DELTAS, OUTCOMES, read_evidence, settle
+from memory_kb.injected import strip
+from memory_kb.learning.confidence import OUTCOMES, read_evidence, settle
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import Rules, read_outcome
-from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, RunReport
+from memory_kb.model import EVERYTHING
+from memory_kb.reports import RunReport
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.logs import Mark, Outcome, Retrieval
-from memory_kb.store.plan import Change, Memory, SetFields, plan_fields
-from memory_kb.text import count_tokens, strip, tokens
+from memory_kb.store.plan import Change, Memory, SetFields
+from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.rules import Rules
-    from memory_kb.model import RunReport
-    from memory_kb.store.logs import Outcome
-    from memory_kb.store.plan import Memory
+    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -50,7 +48,7 @@ class Account:
 
     Attributes:
         outcome: `success`, `failure` or `mixed`.
-        used: the entries that somebody says were used.
+        used: the entries that were used: the ones somebody named, else those that the session's own words show.
         marks: what the agent itself said of some: `success` or `failure`.
     """
 
@@ -131,7 +129,12 @@ def parse_marks(text: str) -> dict[str, str]:
 
 
 #: What a mark begins with, in lower case.
-MARK = "[memory-kb:"
+_BEGINS = "[memory-kb:"
+
+
+def may_hold_marks(line: bytes) -> bool:
+    """Return whether a line of a log may hold a mark."""
+    return _BEGINS.encode() in line.lower()
 
 
 def find_marks(events: Iterable[Event]) -> dict[str, str]:
@@ -145,7 +148,7 @@ def find_marks(events: Iterable[Event]) -> dict[str, str]:
         if event.type not in ("message", "tool_call") or event.injected == "whole":
             continue
         for text in (event.content or "", *(strings_of(event.args) if event.args else ())):
-            if MARK in text.lower():
+            if _BEGINS in text.lower():
                 marks |= parse_marks(strip(text))
     return marks
 
@@ -166,15 +169,13 @@ def resolve_marks(marks: Mapping[str, str], shown: Sequence[str]) -> dict[str, s
 
 
 def choose_credit(memory: Memory, account: Account) -> str:
-    """Return what an outcome means for one entry that was shown.
+    """Return what an outcome means for one entry.
 
     - What the agent said of an entry counts for that entry, whatever became of the task.
-    - Where it is known which entries were used, those get the outcome; what was merely on display
-      only settles its decay, as `mixed` does.
-    - Where nothing is known, all that was shown gets the outcome.
-    - A pitfall that was shown before a task failed is not blamed for it: a failure is no evidence
-      against a warning, and blame would wear out the warnings about the hardest tasks first. It
-      only settles. What lowers it is somebody calling it harmful.
+    - An entry that was used gets the outcome.
+    - Where everything shown counts (`reinforcement.counts: shown`) and something is known of use, the rest only settles
+      its decay, as `mixed` does. Where nothing is, the rest gets the outcome, but no pitfall is blamed for a failure:
+      that would wear out the warnings about the hardest tasks first.
 
     Example:
         >>> from memory_kb.model import Location
@@ -182,14 +183,16 @@ def choose_credit(memory: Memory, account: Account) -> str:
         >>> pitfall = Memory("p", "b.md", "", Location(), "T", "", kind="pitfall")
         >>> [choose_credit(memory, Account("failure")) for memory in (rule, pitfall)]
         ['failure', 'mixed']
-        >>> choose_credit(rule, Account("success", used={"p"})), choose_credit(pitfall, Account("success", marks={"p": "failure"}))
+        >>> choose_credit(rule, Account("success", used={"p"})), choose_credit(pitfall, Account("failure", used={"p"}))
         ('mixed', 'failure')
     """
     if memory.id in account.marks:
         return account.marks[memory.id]
-    if account.is_explicit and memory.id not in account.used:
-        return "mixed"
-    return "mixed" if memory.kind == "pitfall" and account.outcome == "failure" else account.outcome
+    if memory.id in account.used:
+        return account.outcome
+    return (
+        "mixed" if account.is_explicit or (memory.kind, account.outcome) == ("pitfall", "failure") else account.outcome
+    )
 
 
 def find_credits(
@@ -197,7 +200,7 @@ def find_credits(
 ) -> frozenset[tuple[str, str]]:
     """Return the entries that some outcomes have credited already, each with what it got.
 
-    Runs that were taken back do not count. An outcome that was never confirmed was killed on the
+    Runs that were undone do not count. An outcome that was never confirmed was killed on the
     way; whether its notes were written, the counter of each entry tells.
     """
     entries = {memory.id: memory for memory in in_force(memories)}
@@ -267,10 +270,6 @@ def _numbers(memory: Memory, change: Change | None, count: int, today: date) -> 
     return evidence.decayed(today), float(after) if isinstance(after, int | float) else evidence.confidence
 
 
-#: The share of a task's words that a prompt must have to be about it.
-_LIKE = 0.5
-
-
 class Showing(NamedTuple):
     """What was shown, and the task of an agent that it counts for.
 
@@ -286,15 +285,6 @@ class Showing(NamedTuple):
     session: str | None = None
     hooked: str | None = None
     since: str = ""
-
-
-class Candidate(NamedTuple):
-    """A session of an agent, what it was asked there, and when something was heard of it last."""
-
-    session: str
-    prompts: tuple[str, ...]
-    last: str
-    is_running: bool = False
 
 
 def task_of(session: str) -> str:
@@ -326,46 +316,6 @@ def find_shares(retrievals: Iterable[Retrieval], session: str) -> tuple[Showing,
         Showing(agent, task_of(session), Injected(tuple(ids), (session,)), session, agent, first[agent])
         for agent, ids in shown.items()
     )
-
-
-def choose_session(task: str, candidates: Iterable[Candidate], since: str) -> str | None:
-    """Return the session that a task was done in, as far as that can be told.
-
-    It is one that runs, if one does; of several the one that was asked for it, else the one that
-    something was heard of last. Where none runs it is one that was not over long before `since`,
-    or was asked for the task in its very words.
-
-    Example:
-        >>> done = Candidate("a", ("Fix the webhook",), "2026-03-01T10"), Candidate("b", ("Write docs",), "2026-03-01T11")
-        >>> choose_session("fix the webhook", done, "2026-03-01"), choose_session("tidy up", done, "2026-03-01")
-        ('a', 'b')
-        >>> choose_session("fix the webhook", done, "2026-04-01"), choose_session("tidy up", done, "2026-04-01")
-        ('a', None)
-    """
-    held = list(candidates)
-    pool = [one for one in held if one.is_running] or [
-        one for one in held if one.last >= since or measure_likeness(task, one.prompts) == 1
-    ]
-    best = max(pool, key=lambda one: (measure_likeness(task, one.prompts), one.last, one.session), default=None)
-    return best.session if best else None
-
-
-def measure_likeness(task: str, prompts: Iterable[str]) -> float:
-    """Return the share of a task's words that the nearest prompt has; 1 for the same words, 0 for less than half.
-
-    Example:
-        >>> measure_likeness("Fix the upload!", ["fix the  upload"]), measure_likeness("Fix it", ["Now fix the upload"])
-        (1.0, 0.45)
-        >>> measure_likeness("Tidy up everything", ["Now fix the upload"])
-        0.0
-    """
-    wanted, best = tokens(task), 0.0
-    for words in map(tokens, prompts):
-        if wanted and wanted == words:
-            return 1.0
-        share = len(wanted & words) / len(wanted) if wanted else 0.0
-        best = max(best, 0.9 * share if share >= _LIKE else 0.0)
-    return best
 
 
 def find_told(outcomes: Iterable[Outcome], showing: Showing) -> tuple[Outcome, ...]:
@@ -402,88 +352,6 @@ def split_pairs(retrievals: Sequence[Retrieval], session: str) -> tuple[tuple[st
     """Return the tasks of agents that were shown something by name in a session."""
     shown = (one for one in retrievals if one.session == session and one.injected and one.agent and one.task)
     return tuple(dict.fromkeys((one.agent or "", one.task or "") for one in shown))
-
-
-def find_former(
-    outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory], session: str, word: str
-) -> dict[str, Mark]:
-    """Return the entries that a session credited last for another outcome than `word`, with what they got.
-
-    Runs that were taken back do not count. Of an outcome that was never confirmed the counter of
-    each entry tells whether it was written.
-    """
-    entries = {memory.id: memory for memory in in_force(memories)}
-    last: dict[str, tuple[str, Mark]] = {}
-    for outcome in outcomes:
-        if outcome.session != session or outcome.run in undone:
-            continue
-        for name, mark in outcome.marks.items():
-            if outcome.is_done or (name in entries and is_written(entries[name], mark)):
-                last[name] = outcome.outcome, mark
-    return {name: mark for name, (told, mark) in last.items() if told != word}
-
-
-def plan_second_thoughts(
-    memories: Iterable[Memory], former: Mapping[str, Mark], account: Account, today: date, reason: str
-) -> Crediting:
-    """Plan to take what some entries were credited back, and to credit them for what is said now."""
-    credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change]()
-    for memory in in_force(memories):
-        if memory.id not in former or not memory.is_live:
-            continue
-        credit = choose_credit(memory, account)
-        said = former[memory.id]
-        change = _plan(memory, said, credit, today, f"Feedback: {credit}, where it was {said.credit} before. {reason}")
-        marks[memory.id] = said if credit == said.credit else mark_of(take_back(memory, said), credit, today)
-        credits_.append(
-            Credited(
-                memory.id,
-                memory.kind,
-                memory.title,
-                credit,
-                memory.share("confidence", 0.5),
-                _confidence(memory, change),
-            )
-        )
-        changes += [change] if change else []
-    return Crediting(tuple(credits_), marks, tuple(changes))
-
-
-def take_back(memory: Memory, mark: Mark) -> Memory:
-    """Return an entry as it would be without a credit.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule = Memory("r", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.55, "success_count": 3})
-        >>> dict(take_back(rule, Mark("success", 3)).metadata)
-        {'confidence': 0.5, 'success_count': 2}
-    """
-    if mark.credit == "mixed":
-        return memory
-    name = f"{mark.credit}_count"
-    values: dict[str, object] = {name: max(0, memory.count(name) - 1)}
-    if memory.kind != "skill":
-        added = DELTAS[mark.credit] if mark.added is None else mark.added
-        values["confidence"] = round(min(1.0, max(0.0, memory.share("confidence", 0.5) - added)), 6)
-    return replace(memory, metadata={**memory.metadata, **values})
-
-
-def _plan(memory: Memory, former: Mark, credit: str, today: date, reason: str) -> Change | None:
-    if credit == former.credit:
-        return None
-    before = take_back(memory, former)
-    change = plan_feedback(before, credit, today, reason)
-    new = dict(change.action.values) if change and isinstance(change.action, SetFields) else {}
-    back: dict[str, Value] = {
-        name: before.metadata[name] for name in before.metadata if memory.metadata.get(name) != before.metadata[name]
-    }
-    return plan_fields(memory, back | new, reason)
-
-
-def _confidence(memory: Memory, change: Change | None) -> float:
-    values = dict(change.action.values) if change and isinstance(change.action, SetFields) else {}
-    after = values.get("confidence")
-    return float(after) if isinstance(after, int | float) else memory.share("confidence", 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -581,10 +449,10 @@ def trace_exposure(
     Args:
         entry_id: the entry, by its whole id.
         retrievals: the log of what was shown.
-        outcomes: the log of outcomes; one that was taken back gives no credit.
+        outcomes: the log of outcomes; one that was undone gives no credit.
         memories: all entries.
         ends: how sessions ended.
-        undone: the runs that were taken back.
+        undone: the runs that were undone.
     """
     since, shown = None, list[Retrieval]()
     for one in retrievals:
@@ -638,7 +506,7 @@ def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: 
 
 
 def _is_about(outcome: Outcome, shown: Retrieval) -> bool:
-    """Tell whether an outcome is of the task that something was shown for, or of the session that hooks showed it in."""
+    """Return whether an outcome is of the task that something was shown for, or of the session that hooks showed it in."""
     if shown.is_hooked:
         return outcome.session == shown.session
     return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
@@ -677,7 +545,7 @@ def find_derived(entry_id: str, memories: Iterable[Memory]) -> Iterable[Descenda
             yield Descendant(memory.id, memory.kind, memory.title, memory.path, memory.line, memory.status, relation)
 
 
-#: How long after a session of hooks an outcome may still be told of it, in other words than those of its prompts.
+#: How long after a session of hooks an outcome may still be told of it.
 _LATE = timedelta(days=1)
 #: What stands as outcome where an agent said of entries what they did, and nobody how the task went.
 _MARKED = "marked"
@@ -687,13 +555,20 @@ class Outcomes:
     """The verb outcome, and what a session's end makes of what hooks showed."""
 
     def __init__(
-        self, vault: Vault, writer: Writer, store: EntryStore, rules: Rules, recognise: Callable[[str], str | None]
+        self,
+        vault: Vault,
+        writer: Writer,
+        store: EntryStore,
+        rules: Rules,
+        recognise: Callable[[str], str | None],
+        trace: TraceSession,
     ) -> None:
         self._vault = vault
         self._writer = writer
         self._store = store
         self._rules = rules
         self._recognise = recognise
+        self._trace = trace
 
     def outcome(
         self,
@@ -706,12 +581,12 @@ class Outcomes:
         session: str | None = None,
         dry_run: bool = False,
     ) -> OutcomeReport:
-        """Say how a task went; the rules, pitfalls and skills that its agent was shown are credited for it.
+        """Say how a task went; the rules, pitfalls and skills that were used are credited for it.
 
-        Without `used` all that was shown gets the outcome, pitfalls no failure. With it, or where
-        the agent itself said what helped (`[memory-kb: helpful ID]`), those are credited and the
-        others only settle. Each entry is credited once for a task of an agent; a task that was
-        shown nothing changes nothing.
+        Used is what `used` names. Without it, it is what was shown and left a third of its longer words in what the
+        session did, if that changed a file or committed. What the agent itself said (`[memory-kb: helpful ID]`) counts
+        in any case. With `reinforcement.counts: shown` all that was shown counts. Each entry is credited once for a
+        task of an agent; a task that was shown nothing changes nothing.
 
         Where nothing was shown for the task by name, it is what hooks showed in its session: the
         one that is named here or by `MEMORY_KB_SESSION`, else the one of this agent that runs, or
@@ -734,7 +609,6 @@ class Outcomes:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
         from memory_kb.credentials import redact
-        from memory_kb.model import RunReport
 
         word = read_outcome(outcome)
         agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text
@@ -767,12 +641,6 @@ class Outcomes:
             runs += [self._count_marks(one, session, dry_run=dry_run) for one in (*by_name, *shares)]
         return tuple(runs)
 
-    def reconsider_session(self, session: str, word: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Settle what a session credited again, where it is now said to have gone otherwise."""
-        by_name, shares = self._showings_of(session)
-        with self._store.planning(dry_run=dry_run):
-            return tuple(self._reconsider(one, word, session, dry_run=dry_run) for one in (*by_name, *shares))
-
     def _showings_of(self, session: str) -> tuple[tuple[Showing, ...], tuple[Showing, ...]]:
         """Return what was shown in a session for tasks by their names, and what hooks showed there."""
         retrievals = self._retrievals(session)
@@ -784,24 +652,6 @@ class Outcomes:
             retrievals, session
         )
 
-    def _reconsider(self, showing: Showing, word: str, session: str, *, dry_run: bool) -> RunReport:
-        from memory_kb.model import RunReport
-
-        told = [one for one in self._find_told(showing) if one.outcome != _MARKED]
-        if not told:
-            return RunReport(None, "outcome")
-        today, reason = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
-        memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
-        former = find_former(told, self._undone(), memories, session, word)
-        if not former:
-            return RunReport(None, "outcome")
-        account = self._hear(word, showing, (), session)
-
-        def plan(entries: Sequence[Memory]) -> Crediting:
-            return plan_second_thoughts(entries, former, account, today, reason)
-
-        return self._write_credits(plan(memories), self._begin(showing, word, session), plan, dry_run=dry_run)
-
     def _count(
         self, showing: Showing, word: str, used: Sequence[str], session: str | None, *, dry_run: bool
     ) -> OutcomeReport:
@@ -810,14 +660,17 @@ class Outcomes:
         reason = f"{agent} on {task}: {word}."
         account = self._hear(word, showing, used, session)
         memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+        named, counts_shown = account.used, self._vault.settings.reinforcement.counts == "shown"
+        if not named and not counts_shown:
+            account = replace(account, used=self._find_used(showing, session, memories))
         told = self._find_told(showing)
         known = {name for name, _ in find_credits(told, self._undone() if told else (), memories)}
-        asked = dict.fromkeys((*account.used, *showing.shown.ids))
+        asked = dict.fromkeys((*account.used, *account.marks, *(showing.shown.ids if counts_shown else ())))
         wanted = [one for one in asked if one not in known]
         plan = plan_outcome(memories, wanted, account, today, reason)
         run = self._write_credits(
             plan,
-            replace(self._begin(showing, word, session), used=tuple(account.used)),
+            self._begin(showing, word, session)._replace(used=tuple(named)),
             lambda held: plan_outcome(held, wanted, account, today, reason),
             dry_run=dry_run,
         )
@@ -831,13 +684,13 @@ class Outcomes:
             else "None of it is a rule, pitfall or skill; what was used counts when the session ends."
             if account.used
             else "None of what was shown is a rule, pitfall or skill in use."
+            if counts_shown
+            else "Nothing that was shown can be seen in what the session did: name in `used` what was. Nothing is credited."
         )
         return OutcomeReport(agent, task, word, credits_, tuple(one for one in asked if one in known), notice, run)
 
     def _count_marks(self, showing: Showing, session: str, *, dry_run: bool) -> RunReport:
-        """Credit what the agents of a session said of entries, where that is not credited; one that was taken back stays so."""
-        from memory_kb.model import RunReport
-
+        """Credit what the agents of a session said of entries, where that is not credited; one that was undone stays so."""
         heard = self._hear(_MARKED, showing, (), session).marks
         if not heard:
             return RunReport(None, "outcome")
@@ -867,16 +720,15 @@ class Outcomes:
             shown = find_injected(retrievals, agent, name, session)
             if shown.ids:
                 return Showing(agent, name, shown)
-        chosen = self._find_session(retrievals, agent, task, session)
+        chosen = self._find_session(retrievals, agent, session)
         shares = find_shares(retrievals, chosen) if chosen else ()
         if not shares:
             return None
         ids = dict.fromkeys(name for one in shares for name in one.shown.ids)
         return shares[0]._replace(agent=agent, task=task, shown=Injected(tuple(ids), shares[0].shown.sessions))
 
-    def _find_session(self, retrievals: Sequence[Retrieval], agent: str, task: str, session: str | None) -> str | None:
+    def _find_session(self, retrievals: Sequence[Retrieval], agent: str, session: str | None) -> str | None:
         """Return the session that a task was done in, where hooks showed something; None where nobody can tell."""
-        from memory_kb.store.events import format_time
         from memory_kb.store.session_log import SessionFiles
 
         if session:
@@ -890,35 +742,28 @@ class Outcomes:
         hooked = self._recognise(agent)
         if hooked is None:
             return None
-        return choose_session(task, self._candidates(retrievals, hooked), format_time(self._vault.clock() - _LATE))
+        return self._running(hooked) or self._last_shown(retrievals, hooked)
 
-    def _candidates(self, retrievals: Sequence[Retrieval], hooked: str) -> Iterator[Candidate]:
-        """Yield the sessions of an agent that run, and those in which its hooks showed something."""
-        running = {one.session: one for one in self._running(hooked)}
-        yield from running.values()
-        shown: dict[str, list[Retrieval]] = {}
-        for one in retrievals:
-            if one.is_hooked and one.agent == hooked and one.session not in running:
-                shown.setdefault(one.session or "", []).append(one)
-        for session, held in shown.items():
-            yield Candidate(session, tuple(one.query for one in held if one.query), max(one.ts for one in held))
-
-    def _running(self, hooked: str) -> Iterator[Candidate]:
-        """Yield the sessions that hooks of an agent began and nobody ended."""
+    def _running(self, hooked: str) -> str | None:
+        """Return the session of an agent that its hooks began, nobody ended, and something was heard of last."""
         from memory_kb.store.session_log import HOOKED, SessionFiles
 
         files = SessionFiles(self._vault.machine)
-        try:
-            names = sorted(os.listdir(files.folder / HOOKED))
-        except OSError:
-            return
-        for name in set(names).intersection(files.ids()):
-            events = list(files.read(name))
-            if events and events[0].agent == hooked and events[-1].event != "end":
-                prompts = tuple(
-                    one.content for one in events if one.type == "message" and one.role == "user" and one.content
-                )
-                yield Candidate(name, prompts, events[-1].ts or "", is_running=True)
+        names = set(os.listdir(files.folder / HOOKED)) if (files.folder / HOOKED).is_dir() else set()
+        found = []
+        for name in names.intersection(files.ids()):
+            with files.writing(name) as writer:
+                if writer.first and writer.last and writer.first.agent == hooked and writer.last.event != "end":
+                    found.append((writer.last.ts, name))
+        return max(found)[1] if found else None
+
+    def _last_shown(self, retrievals: Sequence[Retrieval], hooked: str) -> str | None:
+        """Return the session in which hooks of an agent showed something last, unless that is long ago."""
+        from memory_kb.store.logs import format_time
+
+        since = format_time(self._vault.clock() - _LATE)
+        shown = [one for one in retrievals if one.is_hooked and one.agent == hooked and one.ts >= since]
+        return max(shown, key=lambda one: one.ts).session if shown else None
 
     def _find_told(self, showing: Showing) -> tuple[Outcome, ...]:
         """Return the outcomes that credited what was shown."""
@@ -934,15 +779,25 @@ class Outcomes:
         sessions: Iterable[str] = dict.fromkeys((*showing.shown.sessions, *([session] if session else [])))
         marks: dict[str, str] = {}
         for name in set(files.ids()).intersection(sessions):
-            marks |= find_marks(files.read(name, containing=MARK.encode()))
+            marks |= find_marks(files.read(name, only=may_hold_marks))
         names = (used,) if isinstance(used, str) else used
         full = tuple(next((one for one in shown if one == name), None) or self._rules.find(name).id for name in names)
         return Account(outcome, full, resolve_marks(marks, shown))
 
+    def _find_used(self, showing: Showing, session: str | None, memories: Sequence[Memory]) -> tuple[str, ...]:
+        """Return what was shown and can be seen in what its sessions did."""
+        from memory_kb.learning.reinforcement import changed_files, keep_used, words_of_work
+        from memory_kb.store.session_log import SessionFiles
+
+        files, hooked = SessionFiles(self._vault.machine), self._recognise(showing.agent)
+        names = {*showing.shown.sessions, session, showing.session, self._running(hooked) if hooked else None}
+        sessions = [name for name in names.intersection(files.ids()) if name and changed_files(self._trace(name))]
+        words = frozenset[str]().union(*(words_of_work(files.read(name)) for name in sessions))
+        return keep_used(showing.shown.ids, memories, words)
+
     def _begin(self, showing: Showing, word: str, session: str | None) -> Outcome:
         """Return an outcome as it is written down before anything is credited for it."""
-        from memory_kb.store.events import format_time
-        from memory_kb.store.logs import Outcome
+        from memory_kb.store.logs import format_time
 
         return Outcome(
             format_time(self._vault.clock()), showing.agent, showing.task, word, {}, showing.session or session
@@ -952,13 +807,12 @@ class Outcomes:
         self, plan: Crediting, about: Outcome, planner: Callable[[Sequence[Memory]], Crediting], *, dry_run: bool
     ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""
-        from memory_kb.model import RunReport
         from memory_kb.store.logs import OutcomeLog
 
-        log, begun = OutcomeLog(self._vault.machine / "log"), replace(about, marks=plan.marks)
+        log, begun = OutcomeLog(self._vault.machine / "log"), about._replace(marks=plan.marks)
         if not plan.marks:
             if about.used and not dry_run:
-                log.append(replace(begun, is_done=True))
+                log.append(begun._replace(is_done=True))
             return RunReport(None, "outcome")
         if dry_run:
             return self._writer.run("outcome", plan.changes, dry_run=True)
@@ -969,11 +823,11 @@ class Outcomes:
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in plan.marks.items() if name not in left}
-            log.append(replace(begun, marks=kept, run=run.run if run else None, is_done=True))
+            log.append(begun._replace(marks=kept, run=run.run if run else None, is_done=True))
         return run
 
     def _undone(self) -> frozenset[str]:
-        """Return the runs that were taken back."""
+        """Return the runs that were undone."""
         from memory_kb.store.undo import undone_by
 
         return frozenset(undone_by(self._writer.journal.undoings()))

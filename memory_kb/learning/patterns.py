@@ -13,8 +13,9 @@ from memory_kb.learning.diary import DiaryEntry, infer_category, read_diary
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location
+from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
 from memory_kb.store.plan import Memory
-from memory_kb.text import Pair, cosine_pairs, jaccard, near_pairs, seeded_clusters, word_set
+from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
     from memory_kb.providers.base import Vectors
@@ -175,7 +176,7 @@ def with_stated(episodes: Iterable[Told], memories: Iterable[Memory]) -> tuple[T
 
 
 def is_new(one: Told, sources: frozenset[str], now: datetime) -> bool:
-    """Tell whether an episode is still to be consolidated.
+    """Return whether an episode is still to be consolidated.
 
     It is one of the last 24 hours, or no entry names it as its source yet: what happened
     while no consolidation ran is not lost.

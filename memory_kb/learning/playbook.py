@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.confidence import OUTCOMES, read_evidence, settle
 from memory_kb.model import SCOPES
@@ -36,8 +35,7 @@ _HEADS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class PlaybookRule(NamedTuple):
     """A rule or pitfall as it is listed and chosen.
 
     Attributes:
@@ -66,12 +64,11 @@ class Rule:
     score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """The rules for a task, best first; `text` is ready for a prompt, `token_count` its size."""
 
-    rules: tuple[Rule, ...]
-    anti_patterns: tuple[Rule, ...]
+    rules: tuple[PlaybookRule, ...]
+    anti_patterns: tuple[PlaybookRule, ...]
     total_score: float
     token_count: int
     text: str
@@ -85,7 +82,7 @@ def in_force(memories: Iterable[Memory]) -> tuple[Memory, ...]:
     Example:
         >>> from memory_kb.model import Location
         >>> one = Memory("x", "~global/a.md", "", Location("global"), "T", "Global.")
-        >>> [memory.text for memory in in_force([one, replace(one, place=Location("project"), text="Ours.")])]
+        >>> [memory.text for memory in in_force([one, one._replace(place=Location("project"), text="Ours.")])]
         ['Ours.']
     """
     held = list(memories)
@@ -102,12 +99,12 @@ def load_merged(memories: Iterable[Memory]) -> tuple[Memory, ...]:
 
 
 def is_rule(memory: Memory) -> bool:
-    """Tell whether an entry is a live rule or pitfall that nothing has superseded."""
+    """Return whether an entry is a live rule or pitfall that nothing has superseded."""
     return memory.kind in RULE_KINDS and memory.is_live and not memory.is_superseded
 
 
 def was_looked_at(memory: Memory) -> bool:
-    """Tell whether a person has reviewed a rule since its last outcome.
+    """Return whether a person has reviewed a rule since its last outcome.
 
     Example:
         >>> from memory_kb.model import Location
@@ -141,10 +138,10 @@ def rule_text(memory: Memory) -> str:
     return _CONTROL.sub("", " ".join(" ".join(lines).split())) or _CONTROL.sub("", " ".join(memory.title.split()))
 
 
-def make_rule(memory: Memory, today: date) -> Rule:
+def make_rule(memory: Memory, today: date) -> PlaybookRule:
     """Return a rule as it is listed."""
     evidence = read_evidence(memory)
-    return Rule(
+    return PlaybookRule(
         id=memory.id,
         kind=memory.kind,
         text=rule_text(memory),
@@ -198,7 +195,7 @@ def select_rules(
         and rule.score >= MIN_SCORE
     ]
     fitting.sort(key=lambda rule: (-(rule.score or 0.0), rule.id, rule.path))
-    chosen: list[Rule] = []
+    chosen: list[PlaybookRule] = []
     for rule in fitting:
         if len(chosen) == max_rules:
             break
@@ -214,13 +211,13 @@ def select_rules(
     )
 
 
-def _score(rule: Rule, wanted: Sequence[str]) -> Rule:
+def _score(rule: PlaybookRule, wanted: Sequence[str]) -> PlaybookRule:
     relevance = measure_relevance(rule.tags, wanted)
     score = rule.confidence * relevance * (PITFALL_BOOST if rule.kind == "pitfall" else 1.0)
-    return replace(rule, relevance=round(relevance, 6), score=round(score, 6))
+    return rule._replace(relevance=round(relevance, 6), score=round(score, 6))
 
 
-def format_for_prompt(rules: Sequence[Rule]) -> str:
+def format_for_prompt(rules: Sequence[PlaybookRule]) -> str:
     """Return rules in their order and then pitfalls, as a prompt shows them.
 
     A list that is empty is left out; there is no line end behind the last line.

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Playbooks in YAML: rules brought in from one, and written to one."""
 
 from __future__ import annotations
 
@@ -7,45 +7,32 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.index.port import Index
+from memory_kb.index.port import FileIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
 from memory_kb.learning.duplicates import find_twin
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
 from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KINDS, Location, Problem, RunReport
+from memory_kb.model import KINDS, Location, Problem
+from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory
 from memory_kb.text import slugify
-from memory_kb.yaml_loader import InvalidBlock, load_mapping
-
-if TYPE_CHECKING:
-    import yaml
-
-    from memory_kb.store.plan import Change
-
+from memory_kb.yaml_loader import InvalidBlock, cut_list, load_mapping
 
 #: The keys under which a playbook lists its rules, ours first.
 _LISTS = ("rules", "bullets", "playbook", "entries")
-
-
 _MATURITY = {"candidate": "nascent", "draft": "nascent"}
-
-
 _GONE = ("deprecated", "retired")
-
-
 #: Gives a rule without an id the same one every time; itself uuid5(NAMESPACE_URL, "memory-kb:rule").
 _NAMESPACE = uuid.UUID("887e846f-ee8e-5089-b20d-2726aab38baa")
-
-
 _NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Ruling(NamedTuple):
-    """A rule of a file: its id, None where it has none, the line it stands on, and what it says."""
+    """A rule of a file: its id, None where it has none, the line it is on, and what it says."""
 
     id: str | None
     line: int
@@ -92,78 +79,29 @@ def parse_rules(text: str, path: str) -> RuleFile:
         >>> found.rules[0].id, dict(found.rules[0].draft.fields)["confidence"], str(found.problems[0])
         ('b-1', 0.6, 'playbook.yaml:3: is no rule: a rule has at least a text')
     """
-    rules: list[Ruling] = []
-    problems: list[Problem] = []
-    for piece, line in _cut(text, path):
-        try:
-            values = load_mapping(piece)
-        except InvalidBlock as exc:
-            said = str(exc).replace("the frontmatter", "the rule")
-            problems.append(
-                Problem(
-                    path,
-                    line,
-                    "is no rule: a rule has at least a text" if "not a mapping" in said else f"cannot be read: {said}",
-                )
-            )
-            continue
-        found = _make_ruling({_snake(key): value for key, value in values.items()}, line)
-        if found:
-            rules.append(found)
-        else:
-            problems.append(Problem(path, line, "is no rule: a rule has at least a text"))
-    return RuleFile(tuple(rules), tuple(problems))
-
-
-def _cut(text: str, path: str) -> Iterable[tuple[str, int]]:
-    """Return the YAML of each rule, with the line where it stands.
-
-    They are read one by one, so that one bad rule costs no other and a huge file stays cheap.
-    """
-    import yaml
-
-    from memory_kb.yaml_loader import yaml_loader
-
-    text = text.lstrip("\ufeff")
     try:
-        _check_depth(text, path)
-        root = yaml.compose(text, yaml_loader())
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}" if mark else path
-        raise UnreadableInput(
-            f"{place}: not valid YAML: {getattr(exc, 'problem', None) or 'odd characters'}",
-            "mend the line and import it again",
-        ) from exc
-    listed = _find_list(root)
-    if listed is None:
+        items = cut_list(text.lstrip("\ufeff"), _LISTS)
+    except InvalidBlock as exc:
+        said = str(exc).removeprefix("the frontmatter is ")
+        raise UnreadableInput(f"{path}:{exc.line + 1}: {said}", "mend the line and import it again") from exc
+    if items is None:
         raise UnreadableInput(
             f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`"
         )
-    return [(yaml.serialize(node), node.start_mark.line + 1) for node in listed.value]
-
-
-def _check_depth(text: str, path: str) -> None:
-    """Refuse what is nested too deeply, before anything recursive reads it."""
-    import yaml
-
-    from memory_kb.yaml_loader import MAX_DEPTH, yaml_loader
-
-    depth = 0
-    for event in yaml.parse(text, yaml_loader()):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            place = f"{path}:{event.start_mark.line + 1}" if event.start_mark else path
-            raise UnreadableInput(f"{place}: nested deeper than {MAX_DEPTH} levels", "a playbook is a list of rules")
-
-
-def _find_list(root: yaml.Node | None) -> yaml.SequenceNode | None:
-    import yaml
-
-    if isinstance(root, yaml.MappingNode):
-        values = {key.value: value for key, value in root.value if isinstance(key, yaml.ScalarNode)}
-        root = next((values[name] for name in _LISTS if isinstance(values.get(name), yaml.SequenceNode)), None)
-    return root if isinstance(root, yaml.SequenceNode) else None
+    rules: list[Ruling] = []
+    problems: list[Problem] = []
+    for item in items:
+        message = "is no rule: a rule has at least a text"
+        found = None
+        try:
+            values = load_mapping(item.text)
+            found = _make_ruling({_snake(key): value for key, value in values.items()}, item.line)
+        except InvalidBlock as exc:
+            if "not a mapping" not in str(exc):
+                message = f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
+        rules += [found] if found else []
+        problems += [] if found else [Problem(path, item.line, message)]
+    return RuleFile(tuple(rules), tuple(problems))
 
 
 def _snake(name: str) -> str:
@@ -183,24 +121,23 @@ def _make_ruling(values: Mapping[str, Any], line: int) -> Ruling | None:
         or str(values.get("state") or values.get("status") or "").lower() in _GONE
     )
     made, applied = (read_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
-    category = read_text(values.get("category"))
+    day, category = parse_date(applied) or parse_date(made), read_text(values.get("category"))
+    optional: dict[str, Value | None] = {
+        "status": "retired" if is_gone else None,
+        "created_at": made if parse_date(made) else None,
+        "last_reinforced": str(day) if day else None,
+        "last_applied": applied if parse_date(applied) else None,
+        "category": category,
+        "sources": list(read_words(values.get("source_entries", values.get("source_sessions")))),
+        "pinned": values.get("pinned") is True,
+    }
     fields: dict[str, Value] = {
         "confidence": evidence.confidence,
         "maturity": evidence.maturity,
         "success_count": evidence.success_count,
         "failure_count": evidence.failure_count,
     }
-    fields |= {"status": "retired"} if is_gone else {}
-    fields |= {"created_at": made} if made and parse_date(made) else {}
-    fields |= {"last_reinforced": str(day)} if (day := parse_date(applied) or parse_date(made)) else {}
-    fields |= {"last_applied": applied} if applied and parse_date(applied) else {}
-    fields |= {"category": category} if category else {}
-    fields |= (
-        {"sources": list(sources)}
-        if (sources := read_words(values.get("source_entries", values.get("source_sessions"))))
-        else {}
-    )
-    fields |= {"pinned": True} if values.get("pinned") is True else {}
+    fields |= {name: value for name, value in optional.items() if value}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
     draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
     return Ruling(read_text(values.get("id")), line, draft)
@@ -245,7 +182,7 @@ class Room(NamedTuple):
 
 
 def plan_import(
-    rulings: Sequence[Ruling], index: Index, room: Room, now: datetime
+    rulings: Sequence[Ruling], index: FileIndex, room: Room, now: datetime
 ) -> tuple[list[RuleImported], list[Change]]:
     """Plan to bring rules in, each under its own id; what is there stays as it is.
 
@@ -271,7 +208,7 @@ def plan_import(
     return done, changes
 
 
-def _look_up(ruling: Ruling, entry_id: str, index: Index, place: Location) -> RuleImported | None:
+def _look_up(ruling: Ruling, entry_id: str, index: FileIndex, place: Location) -> RuleImported | None:
     """Return why a rule is not to be made, or None."""
     try:
         draft = check_draft(ruling.draft)

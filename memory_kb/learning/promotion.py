@@ -13,8 +13,8 @@ from memory_kb.learning.new_entry import Draft, moment_of
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.providers.base import Llm
+from memory_kb.similarity import near_pairs, pairs_with, word_set
 from memory_kb.store.plan import Change, Memory, last_seen, plan_fields, with_words
-from memory_kb.text import near_pairs, pairs_with, word_set
 
 #: Texts this alike say the same, in this many jobs it recurs.
 RECURRENCE = 0.8

@@ -17,26 +17,26 @@ from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.learning.new_entry import plan_erasure
 from memory_kb.learning.purged_text import PurgedText, read_purged_text
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import Purged, RunReport
 from memory_kb.plainfiles import open_plain, read_plain
-from memory_kb.store.files import read_note_text
+from memory_kb.reports import Purged, RunReport
+from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git, find_repository
 from memory_kb.store.journal import DecisionLog, RunRecord
 from memory_kb.store.logs import dump, parse
-from memory_kb.store.plan import Change, NoteText, move, write_file
+from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.writer import Writer
 from memory_kb.text import decode, encode
 from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
-    from memory_kb.model import EntryView
+    from memory_kb.reports import EntryView
 
 _DATABASES = (".memory.db", ".sessions.db")
 #: The databases in use, which SQLite cleans itself.
 _LIVE = frozenset(name + side for name in _DATABASES for side in ("", "-wal", "-shm", "-journal"))
 #: Folders of a machine folder that follow from notes, or from questions that can be asked again.
-_DERIVED = ("revisions", "answers", "tmp")
+_DERIVED = ("revisions", "answers", "tmp", "lint")
 #: A larger file is none that a person writes notes in.
 _MAX_BYTES = 50_000_000
 _GIT_SECONDS = 120
@@ -45,7 +45,7 @@ _MOST_NAMED = 20
 _REASON = "It repeats a text that is purged."
 
 
-class Parts(NamedTuple):
+class PurgeTools(NamedTuple):
     """What a purge works on.
 
     Attributes:
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
     scrub: Callable[[], tuple[str, ...]]
 
 
-def purge(entry: EntryView, parts: Parts, *, dry_run: bool = False) -> tuple[RunReport, Purged]:
+def purge(entry: EntryView, parts: PurgeTools, *, dry_run: bool = False) -> tuple[RunReport, Purged]:
     """Erase an entry and every repetition of its text; return what was changed, and where it was deleted.
 
     The vault's lock is held.
@@ -110,7 +110,7 @@ def _slug_of(entry: EntryView) -> str:
     return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
 
 
-def _rename(entry: EntryView, parts: Parts) -> Iterator[RunReport]:
+def _rename(entry: EntryView, parts: PurgeTools) -> Iterator[RunReport]:
     """Take the words of the text out of the name of the file that was made for it."""
     if _slug_of(entry) not in ("", "purged"):
         note = read_note_text(entry.path, parts.vault.resolve(entry.path))
@@ -134,7 +134,7 @@ def _join(reports: list[RunReport]) -> RunReport:
 
 
 def _plan_copies(
-    parts: Parts, text: PurgedText, own: NoteText, span: tuple[int, int]
+    parts: PurgeTools, text: PurgedText, own: NoteText, span: tuple[int, int]
 ) -> tuple[list[Change], tuple[str, ...]]:
     """Plan to take the text out of other notes, and out of the entry's own file around the entry.
 
@@ -215,7 +215,7 @@ def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_i
 # -- machine folders ----------------------------------------------------------------------------
 
 
-def _clean_machines(parts: Parts, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
+def _clean_machines(parts: PurgeTools, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
     """Take the text out of all machine folders, those that were set aside too; yield the files that change."""
     beside = (parts.vault.memory or parts.vault.folder, parts.vault.home)
     places = {place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir()} | {
@@ -289,7 +289,7 @@ def _rewrite(file: Path, text: PurgedText, entry_id: str) -> None:
 # -- git ----------------------------------------------------------------------------------------
 
 
-def _ask_repositories(parts: Parts, entry: EntryView, body: str) -> Iterator[str]:
+def _ask_repositories(parts: PurgeTools, entry: EntryView, body: str) -> Iterator[str]:
     """Yield what the history of git still contains, and what to do about it."""
     line = max(body.splitlines(), key=len, default="").strip()
     tops = {find_repository(folder) for folder in (parts.vault.folder, parts.vault.home)}

@@ -44,7 +44,7 @@ class PurgedText(NamedTuple):
         return any(mark in lower for mark in self.marks)
 
     def is_in(self, text: str) -> bool:
-        """Tell whether a text contains a part."""
+        """Return whether a text contains a part."""
         return bool(self.parts and self.may_be_in(text.encode("utf-8", "replace")) and self.parts.search(text))
 
     def cut_from_line(self, line: bytes) -> bytes:

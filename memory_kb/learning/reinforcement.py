@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.injected import is_own_call, strip
 from memory_kb.model import SCOPES
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.logs import Credit, Retrieval
 from memory_kb.store.plan import Change, Memory, plan_fields
-from memory_kb.text import is_own_call, strip
+
+if TYPE_CHECKING:
+    from memory_kb.reports import Trace
 
 _DAY = "day:"
 _WORD = re.compile(r"[^\W_]+")
@@ -88,10 +91,15 @@ def words_of_work(events: Iterable[Event]) -> frozenset[str]:
     return frozenset(found)
 
 
+def changed_files(traces: Iterable[Trace]) -> bool:
+    """Return whether a session changed a file or committed."""
+    return any(trace.changed or trace.commits for trace in traces)
+
+
 def keep_used(
-    due: Iterable[Due], memories: Iterable[Memory], work: frozenset[str], named: Collection[str] = ()
-) -> tuple[Due, ...]:
-    """Return what is due without the entries that a session did not use.
+    shown: Iterable[str], memories: Iterable[Memory], work: frozenset[str], named: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the entries that a session used of what it was shown.
 
     An entry was used that an agent named as helpful, or of whose longer words a third occur in what
     the session did.
@@ -99,8 +107,8 @@ def keep_used(
     Example:
         >>> from memory_kb.model import Location
         >>> memory = Memory("a", "a.md", "", Location(), "T", "Integration tests need Redis.")
-        >>> keep_used([Due("s", ("a", "b"), {})], [memory], frozenset({"redis", "tests"}))
-        (Due(key='s', ids=('a',), begun={}),)
+        >>> keep_used(("a", "b"), [memory], frozenset({"redis", "tests"}))
+        ('a',)
     """
     texts = {memory.id: memory.text for memory in memories}
 
@@ -108,8 +116,7 @@ def keep_used(
         words = _long_words(texts.get(entry_id, ""))
         return entry_id in named or (bool(words) and len(words & work) >= _USED * len(words))
 
-    kept = (one._replace(ids=tuple(filter(is_used, one.ids))) for one in due)
-    return tuple(one for one in kept if one.ids)
+    return tuple(filter(is_used, shown))
 
 
 def _long_words(text: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Proposals and what becomes of them."""
+"""The review queue: what waits for a person, and the plans that approve, edit, reject or put it off."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from memory_kb.credentials import find_secret
-from memory_kb.errors import CannotSplice, SecretRefused, UsageError
+from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.inversion import is_in_review, original_of, plan_replacement
-from memory_kb.learning.new_entry import free_path
+from memory_kb.learning.inversion import SNOOZED, is_in_review, is_snoozed, original_of, plan_replacement
+from memory_kb.learning.new_entry import free_path, refuse_secrets
 from memory_kb.learning.playbook import RULE_KINDS, rule_text
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
-from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location, RunReport
+from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location
+from memory_kb.reports import RunReport
+from memory_kb.store.files import NoteText
 from memory_kb.store.plan import (
     Change,
     Memory,
-    NoteText,
     create_file,
+    make_memory,
     move,
     plan_fields,
     remove,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.inversion import ScanReport
     from memory_kb.learning.rules import Rules
-    from memory_kb.model import RunReport
+    from memory_kb.reports import RunReport
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -50,7 +51,7 @@ _FLAG = "review"
 
 
 def is_in_tension(memory: Memory) -> bool:
-    """Tell whether an entry bears the marks of a tension that nobody has judged."""
+    """Return whether an entry bears the marks of a tension that nobody has judged."""
     return _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links)
 
 
@@ -111,8 +112,6 @@ ReadNote = Callable[[str], NoteText | None]
 _DECIDABLE = ("proposed", "rejected")
 #: The most days that a judgment is put off by.
 _LONGEST = 3_650
-#: The field with the day until which a person put the judgment off.
-SNOOZED = "snoozed_until"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +156,16 @@ class ReviewView:
 
 
 def is_waiting(memory: Memory) -> bool:
-    """Tell whether an entry is in the queue: proposed wherever it lies, or live with flags or an instruction from outside."""
+    """Return whether an entry is in the queue: proposed wherever it lies, or live with flags or an instruction from outside."""
     return memory.status == "proposed" or (
         memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags")))
     )
 
 
-def is_snoozed(memory: Memory, today: date) -> bool:
-    """Return whether a person put the judgment off to a later day."""
-    until = parse_date(memory.metadata.get(SNOOZED))
-    return until is not None and until > today
+def _check_waiting(memory: Memory) -> None:
+    if not is_waiting(memory):
+        hint = f"`memory-kb forget {memory.id}` retires it" if memory.is_live else f"it is {memory.status}"
+        raise UsageError(f"{memory.id} does not wait for review", hint)
 
 
 def comes_from(memory: Memory, session: str) -> bool:
@@ -197,18 +196,15 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
     """Return an entry as the queue shows it."""
     of, flags = original_of(memory), memory.words("flags")
     if memory.is_live:
-        approving = "keeps it and takes the flag away" if flags else "puts it in use"
-        proposes, rejecting = "flag", "takes it out of use"
+        outcome = ("flag", "keeps it and takes the flag away" if flags else "puts it in use", "takes it out of use")
     elif of:
-        proposes, approving, rejecting = (
-            "inversion",
-            f"puts it in the place of {short_id(of)}, which is retired",
-            f"leaves {short_id(of)} in use",
-        )
+        approving = f"puts it in the place of {short_id(of)}, which is retired"
+        outcome = ("inversion", approving, f"leaves {short_id(of)} in use")
     elif _is_institutional(memory):
-        proposes, approving, rejecting = "institutional", "adds it to institutional.md", "keeps it from coming back"
+        outcome = ("institutional", "adds it to institutional.md", "keeps it from coming back")
     else:
-        proposes, approving, rejecting = "entry", "puts it in use", "keeps it from coming back"
+        outcome = ("entry", "puts it in use", "keeps it from coming back")
+    proposes, approving, rejecting = outcome
     return ReviewItem(
         id=memory.id,
         kind=memory.kind,
@@ -239,26 +235,22 @@ def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> tuple[Chang
         raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
     until = (today + timedelta(days=days)).isoformat()
     for memory in wanted:
-        if not is_waiting(memory):
-            raise UsageError(f"{memory.id} does not wait for review", f"it is {memory.status}")
+        _check_waiting(memory)
     planned = (plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.") for memory in wanted)
     return tuple(change for change in planned if change)
 
 
-def plan_edit(memory: Memory, note: NoteText, text: str) -> Change | None:
+def plan_edit(memory: Memory, note: NoteText, text: str, *, allow_secret: bool = False) -> Change | None:
     """Plan to put another text in the place of what a proposal says; its frontmatter stays.
 
     Raises:
         UsageError: it does not wait for review, or the text is empty.
         SecretRefused: the text holds what looks like a credential.
     """
-    if not is_waiting(memory):
-        raise UsageError(f"{memory.id} does not wait for review", f"it is {memory.status}")
+    _check_waiting(memory)
     if not text.strip():
         raise UsageError("there is no text", f"`memory-kb review reject {memory.id}` turns it down")
-    secret = find_secret(text)
-    if secret:
-        raise SecretRefused(secret)
+    refuse_secrets(text, allow=allow_secret)
     entry = find_entry(note.text, note.path, memory.id)
     refuse_broken(entry, note.path)
     old = note.text[entry.span.start : entry.span.end]
@@ -286,7 +278,7 @@ def _is_institutional(memory: Memory) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ApprovalInput:
     """What an approval is planned on: all entries, the scopes' folders, the files, and the day."""
 
     memories: Sequence[Memory]
@@ -295,11 +287,11 @@ class Ground:
     today: date
 
     def is_alone(self, path: str) -> bool:
-        """Tell whether a file holds no more than one entry."""
+        """Return whether a file holds no more than one entry."""
         return sum(memory.path == path for memory in self.memories) <= 1
 
 
-def plan_approval(wanted: Sequence[Memory], ground: Ground) -> tuple[Change, ...]:
+def plan_approval(wanted: Sequence[Memory], ground: ApprovalInput) -> tuple[Change, ...]:
     """Plan to approve entries; those that are approved already change no more.
 
     A proposal becomes active and moves from `review/` to the folder of its kind, one for the
@@ -346,7 +338,7 @@ def _approved(memory: Memory, today: date) -> dict[str, Value]:
     return values | {"reviewed": today.isoformat()} if values or memory.is_unverified else {}
 
 
-def _find_place(memory: Memory, ground: Ground, taken: Collection[str]) -> str | None:
+def _find_place(memory: Memory, ground: ApprovalInput, taken: Collection[str]) -> str | None:
     """Return the file in the folder of its kind that an entry of `review/` goes to."""
     folder = ground.folder_of(memory.place)
     if not memory.path.startswith(f"{folder}review/"):
@@ -358,7 +350,7 @@ def _find_place(memory: Memory, ground: Ground, taken: Collection[str]) -> str |
     return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)
 
 
-def _find_institutional(memory: Memory, ground: Ground) -> str | None:
+def _find_institutional(memory: Memory, ground: ApprovalInput) -> str | None:
     """Return the `institutional.md` that an entry of `review/` is meant for."""
     folder = ground.folder_of(memory.place)
     is_meant = (
@@ -376,7 +368,7 @@ def _find_institutional(memory: Memory, ground: Ground) -> str | None:
     )
 
 
-def _plan_institutional(target: str, memories: Sequence[Memory], ground: Ground) -> list[Change]:
+def _plan_institutional(target: str, memories: Sequence[Memory], ground: ApprovalInput) -> list[Change]:
     """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
     held = ground.read(target)
     text = held.text if held else ""
@@ -412,7 +404,7 @@ def _closed(text: str, newline: str) -> str:
     return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
 
 
-def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Ground) -> tuple[Change, ...]:
+def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: ApprovalInput) -> tuple[Change, ...]:
     """Plan to reject entries: they stay where they are and keep their text from coming back.
 
     What stood against one of them, and against nothing else, is settled with it.
@@ -422,12 +414,10 @@ def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Ground)
     """
     changes = []
     for memory in wanted:
-        if memory.status != "rejected" and not is_waiting(memory):
-            hint = f"`memory-kb forget {memory.id}` retires it" if memory.is_live else f"it is {memory.status}"
-            raise UsageError(f"{memory.id} does not wait for review", hint)
-        values: dict[str, Value] = (
-            {} if memory.status == "rejected" else {"status": "rejected", "reviewed": ground.today.isoformat()}
-        )
+        values: dict[str, Value] = {}
+        if memory.status != "rejected":
+            _check_waiting(memory)
+            values = {"status": "rejected", "reviewed": ground.today.isoformat()}
         if reason and reason.strip():
             values["review_reason"] = " ".join(reason.split())
         said = values.get("review_reason")
@@ -459,7 +449,10 @@ class Review:
             statuses=chosen.statuses or everything.statuses,
             learning_types=chosen.learning_types or everything.learning_types,
         )
-        return find_waiting(self._store.all(wanted), self._vault.today(), session)
+        # Few of many wait: all of them in memory would be hundreds of megabytes in a large vault.
+        return self._index.read(
+            lambda index: find_waiting(map(make_memory, index.memories(wanted)), self._vault.today(), session)
+        )
 
     def show(self, wanted: str) -> ReviewView:
         """Return an entry of the queue with its text, and with what approving it would write.
@@ -535,7 +528,8 @@ class Review:
         """
         with self._store.planning(dry_run=dry_run):
             found = self._rules.find(wanted)
-            change = plan_edit(found, self._writer.read(found.path), text)
+            note = self._writer.read(found.path)
+            change = plan_edit(found, note, text, allow_secret=self._vault.allows_secrets)
             return self._writer.run("review edit", [change] if change else [], dry_run=dry_run)
 
     def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
@@ -556,12 +550,11 @@ class Review:
         found = {(memory.path, memory.id): memory for memory in map(self._rules.find, wanted)}
         return tuple(found.values())
 
-    def ground(self) -> Ground:
-        from memory_kb.store.files import read_if_there
-        from memory_kb.store.plan import NoteText
+    def ground(self) -> ApprovalInput:
+        from memory_kb.store.files import NoteText, read_if_there
 
         def read(path: str) -> NoteText | None:
             data = read_if_there(path, self._vault.resolve(path))
             return None if data is None else NoteText(path, data)
 
-        return Ground(self._store.all(), self._vault.folder_of, read, self._vault.today())
+        return ApprovalInput(self._store.all(), self._vault.folder_of, read, self._vault.today())

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.duplicates import likeness
-from memory_kb.learning.ingest import Verdict
+from memory_kb.learning.ingest import GateVerdict
 from memory_kb.model import EVERYTHING
 from memory_kb.search.query import parse_words
 from memory_kb.store.plan import Memory
@@ -41,36 +41,36 @@ class SessionCounts(NamedTuple):
         return SessionCounts(self.successes + other.successes, self.failures + other.failures)
 
 
-class Near(NamedTuple):
+class NearRule(NamedTuple):
     """The rule that says nearly the same, and how nearly."""
 
     rule: Memory
     similarity: float
 
 
-def judge_rule(text: str, evidence: SessionCounts, near: Near | None = None) -> Verdict:
+def judge_rule(text: str, evidence: SessionCounts, near: NearRule | None = None) -> GateVerdict:
     """Return what becomes of a proposed rule.
 
     Example:
         >>> judge_rule("Run the migrations first.", SessionCounts(5, 0)).decision, judge_rule("Run the migrations first.", SessionCounts(0, 3)).decision
         ('accept', 'reject')
         >>> judge_rule("Run the migrations first.", SessionCounts(4, 1))
-        Verdict(decision='draft', reason='4 sessions speak for it and 1 against', confidence=0.4, existing=None)
+        GateVerdict(decision='draft', reason='4 sessions speak for it and 1 against', confidence=0.4, existing=None)
     """
     if len(" ".join(text.split())) < _SHORTEST:
-        return Verdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
+        return GateVerdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
     if near and near.similarity >= ALIKE:
-        return Verdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
+        return GateVerdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
     good, bad = evidence
     told = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
     if good >= ACCEPTING and not bad:
-        return Verdict("accept", told)
+        return GateVerdict("accept", told)
     if bad >= REJECTING and not good:
-        return Verdict("reject", told)
-    return Verdict("draft", told, DRAFT_CONFIDENCE)
+        return GateVerdict("reject", told)
+    return GateVerdict("draft", told, DRAFT_CONFIDENCE)
 
 
-def find_nearest(text: str, rules: Iterable[Memory]) -> Near | None:
+def find_nearest(text: str, rules: Iterable[Memory]) -> NearRule | None:
     """Return the live rule or pitfall that is most like a text; one that says the opposite is not.
 
     Example:
@@ -79,7 +79,9 @@ def find_nearest(text: str, rules: Iterable[Memory]) -> Near | None:
         >>> find_nearest("run the migrations first", [rule]).similarity, find_nearest("never run the migrations first", [rule])
         (1.0, None)
     """
-    found = [Near(one, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")]
+    found = [
+        NearRule(one, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")
+    ]
     best = max(found, key=lambda near: near.similarity, default=None)
     return best if best and best.similarity > 0 else None
 
@@ -119,7 +121,7 @@ class SessionEvidence:
             return None
         known = [rule for rule in self._store.all(_RULES) if not rule.is_in_people_file]
 
-        def weigh(offer: Offer) -> Verdict | None:
+        def weigh(offer: Offer) -> GateVerdict | None:
             if offer.draft.kind != "rule":
                 return None
             evidence = self.session_evidence(
@@ -132,7 +134,7 @@ class SessionEvidence:
 
     def weigh_rule(
         self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
-    ) -> Verdict:
+    ) -> GateVerdict:
         """Return what past sessions, and the rules there are, make of a rule that somebody proposes.
 
         Five sessions about its words that ended well and none that ended badly accept it, three that ended

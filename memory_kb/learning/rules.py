@@ -13,7 +13,8 @@ from memory_kb.learning.confidence import DEMOTION, MATURITIES, REMOVAL, find_fl
 from memory_kb.learning.inversion import spot_of, targets_of
 from memory_kb.learning.playbook import is_rule, was_looked_at
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, FilterWords, RunReport, make_filters, make_place
+from memory_kb.model import EVERYTHING, FilterWords, make_filters
+from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory, plan_fields
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.playbook import Rule, Selection
+    from memory_kb.learning.guards import Refusals
+    from memory_kb.learning.playbook import PlaybookRule, Selection
     from memory_kb.learning.playbook_file import RuleImported, RulesImported
-    from memory_kb.model import Filters, RunReport
+    from memory_kb.model import Filters
     from memory_kb.providers.models import Models
+    from memory_kb.reports import RunReport
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -103,7 +106,7 @@ class Rules:
         self._store = store
         self._models = models
 
-    def list(self, **filters: Unpack[FilterWords]) -> tuple[Rule, ...]:
+    def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
         """Return the rules and pitfalls in force, the surest first.
 
         The filters are those of `search`. Of the same id at two scopes the most specific is listed.
@@ -221,11 +224,7 @@ class Rules:
         """
         from memory_kb.learning.playbook_file import Room, RulesImported, parse_rules, plan_import
 
-        place = make_place(scope, job, task)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
+        place = self._vault.place_for(scope, job, task)
         try:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
         except OSError as exc:
@@ -253,6 +252,12 @@ class Rules:
             for memory in load_merged(self._store.all(_visible(EVERYTHING)))
             if (memory.path, memory.id) in listed
         )
+
+    def refusals(self, rule: str) -> Refusals:
+        """Return in how many sessions of agents a rule refused an edit, and in how many it was broken all the same."""
+        from memory_kb.learning.guards import GuardLog, Refusals
+
+        return GuardLog(self._vault.machine / "log").count().get(rule, Refusals())
 
     def find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.

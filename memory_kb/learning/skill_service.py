@@ -1,17 +1,16 @@
-"""Skills: finding the one to try, keeping them, and telling how they did."""
+"""The verbs of `skills`, and `procedure`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import Forgotten, UnreadableInput, UsageError
-from memory_kb.learning.skill_files import CATALOGUES, SkillBatch, read_sources, write_out
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters, make_place
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters
 from memory_kb.store.bodies import read_body, whole_text
 from memory_kb.store.logs import log_shown
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.skill_files import KeptSkill
     from memory_kb.learning.skills import (
         Skill,
         SkillDraft,
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
-#: Passages for each skill that is looked for: a long one may be found by several.
-_PASSAGES = 4
+#: Candidates of a search for each skill that is wanted, and passages for each of them: a long one may be found by several.
+_POOL, _PASSAGES = 2, 4
 _OUTCOMES = ("success", "failure")
 
 
@@ -75,25 +73,23 @@ class Skills:
         Raises:
             UsageError: a task is named without its job.
         """
-        from memory_kb.learning.skills import SkillSearch, choose_candidates, count_pool, rank_skills, usable_skills
+        from memory_kb.learning.skills import SkillSearch, choose_candidates, make_skill, rank_skills, usable_skills
         from memory_kb.search.candidates import Request
 
         limit = max(0, limit)
-        memories = self.skills(job, task)
-        skills = usable_skills(memories)
-        mode = "all"
-        degraded: tuple[str, ...] = ()
+        memories = {memory.id: memory for memory in usable_skills(self.skills(job, task))}
+        skills = list(map(make_skill, memories.values()))
+        mode, degraded = "all", tuple[str, ...]()
         if query.strip():
             filters = make_filters(kind=["skill"], status=sorted(LIVE_STATUSES), job=job, task=task)
-            request = Request(query, filters, _PASSAGES * count_pool(limit))
+            request = Request(query, filters, _PASSAGES * _POOL * limit)
             result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
             mode, degraded = result.mode, result.degraded
-            skills = choose_candidates(result.hits, skills, limit)
+            skills = choose_candidates(result.hits, skills, _POOL * limit)
         chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
         log_shown(self._vault, "skills search", (skill.id for skill in chosen), query=query or None, task=task)
-        whole = {(memory.path, memory.id): memory for memory in memories}
-        chosen = tuple(replace(skill, text=whole_text(self._writer, whole[skill.path, skill.id])) for skill in chosen)
-        return SkillSearch(query, mode, chosen, degraded)
+        whole = tuple(replace(one, text=whole_text(self._writer, memories[one.id])) for one in chosen)
+        return SkillSearch(query, mode, whole, degraded)
 
     def rank(
         self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None
@@ -103,9 +99,9 @@ class Skills:
         Raises:
             UsageError: there is no such order.
         """
-        from memory_kb.learning.skills import rank_skills, usable_skills
+        from memory_kb.learning.skills import make_skill, rank_skills, usable_skills
 
-        return rank_skills(usable_skills(self.skills(job, task)), by, _random(seed))
+        return rank_skills(map(make_skill, usable_skills(self.skills(job, task))), by, _random(seed))
 
     def create(
         self,
@@ -152,15 +148,14 @@ class Skills:
             SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
-        from memory_kb.learning.skills import SkillDraft, SkillText, check_skill
+        from memory_kb.learning.skill_text import SkillText
+        from memory_kb.learning.skills import SkillDraft
 
-        text = SkillText(
-            name, description, _filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria), template
-        )
+        lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
+        text = SkillText(name, description, *lists, template)
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
-        return self._keep_skill(
-            "skills create", check_skill(draft), self.skill_place(scope, job, task), force=force, dry_run=dry_run
-        )
+        place = self._vault.place_for(scope, job, task)
+        return self._keep_skill("skills create", draft, place, force=force, dry_run=dry_run)
 
     def procedure(
         self,
@@ -185,7 +180,8 @@ class Skills:
             SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
-        from memory_kb.learning.skills import SkillDraft, SkillText, check_skill
+        from memory_kb.learning.skill_text import SkillText
+        from memory_kb.learning.skills import SkillDraft
 
         kept = tuple(filter(str.strip, steps))
         if not kept:
@@ -193,9 +189,8 @@ class Skills:
                 "a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."'
             )
         draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
-        return self._keep_skill(
-            "procedure", check_skill(draft), self.skill_place(scope, job, task), force=force, dry_run=dry_run
-        )
+        place = self._vault.place_for(scope, job, task)
+        return self._keep_skill("procedure", draft, place, force=force, dry_run=dry_run)
 
     def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
         """Count that a skill worked, or did not.
@@ -227,67 +222,67 @@ class Skills:
         chosen = make_filters(job=job, task=task)
         return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
-    def skill_place(self, scope: str, job: str | None, task: str | None) -> Location:
-        place = make_place(scope, job, task)
-        if place.job and not self._vault.memory:
-            raise UsageError(
-                f"{self._vault.folder} is a plain folder and has no jobs", "`memory-kb init` makes a vault that has"
-            )
-        return place
-
     def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
-        from memory_kb.learning.skills import SkillWritten, find_same, name_of, plan_new_skill, plan_skill_update
+        from memory_kb.learning.skills import (
+            SkillWritten,
+            check_skill,
+            find_same,
+            name_of,
+            plan_new_skill,
+            plan_skill_update,
+        )
 
+        draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with nullcontext() if dry_run else self._writer.lock(place.scope):
-            memories = self.skills()
+            memories, same = self.skills(), None
             try:
                 same = find_same(memories, draft, place)
             except Forgotten:
                 if not force:
                     raise
-                same = None
             if same is None:
-                entry_id, path = self.name_skill(draft, place, memories)
+                entry_id, path = self._name_skill(draft, place, memories)
                 change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Told to keep it.")
-                return SkillWritten(
-                    entry_id, draft.text.name, path, "created", self._writer.run(verb, [change], dry_run=dry_run)
-                )
-            found = same
+                run = self._writer.run(verb, [change], dry_run=dry_run)
+                return SkillWritten(entry_id, draft.text.name, path, "created", run)
+            found_id = same.id
 
             def plan(path: str) -> list[Change]:
-                change = plan_skill_update(self._writer.read(path), found.id, draft, "Told to change it.")
+                change = plan_skill_update(self._writer.read(path), found_id, draft, "Told to change it.")
                 return [change] if change else []
 
-            run = self._writer.run(verb, plan(found.path), replan=plan, dry_run=dry_run)
+            run = self._writer.run(verb, plan(same.path), replan=plan, dry_run=dry_run)
         action = "updated" if run.changes or run.conflicts else "unchanged"
-        return SkillWritten(found.id, name_of(found), found.path, action, run)
+        return SkillWritten(same.id, name_of(same), same.path, action, run)
 
-    def name_skill(
+    def _name_skill(
         self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()
     ) -> tuple[str, str]:
-        """Return the id and path of a new skill.
+        """Return the id and path of a new skill: its slug, with a number where that is taken.
 
         An id that another entry has, in any scope, is taken, unless that is a skill of the same
-        name, which the new one is to stand before.
+        name, which the new one is to hide.
         """
-        from memory_kb.learning.skills import key_of, make_slug, name_of, name_skill
+        from memory_kb.learning.skills import key_of, make_slug, name_of
 
-        folder = self._vault.folder_of(place)
-        key = key_of(draft.text.name)
-        stands_before = {
-            memory.id for memory in memories if key_of(name_of(memory)) == key and memory.place[:3] != place[:3]
-        }
-        beginnings = {make_slug(draft.text.name), *([draft.id] if draft.id else [])}
-        taken = self._index.read(
+        slug, folder = make_slug(draft.text.name), f"{self._vault.folder_of(place)}skills/"
+        beginnings = {slug, draft.id or slug}
+        ids = self._index.read(
             lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)}
         )
         here = {memory.id for memory in memories if memory.place[:3] == place[:3]}
-        named = name_skill(
-            draft,
-            (taken - stands_before) | (taken & here) | set(planned),
-            lambda file: f"{folder}{file}" not in planned and not self._vault.resolve(f"{folder}{file}").exists(),
-        )
-        return named.id, f"{folder}{named.file}"
+        hidden = {memory.id for memory in memories if key_of(name_of(memory)) == key_of(draft.text.name)} - here
+        taken = (ids - hidden) | set(planned)
+        wanted = draft.id if draft.id not in taken else None
+        name, number = slug, 1
+        while (
+            (not wanted and name in taken)
+            or f"{folder}{name}.md" in taken
+            or self._vault.resolve(f"{folder}{name}.md").exists()
+        ):
+            number += 1
+            name = f"{slug}-{number}"
+        return wanted or name, f"{folder}{name}.md"
 
     def import_(
         self,
@@ -319,9 +314,10 @@ class Skills:
         Raises:
             UnreadableInput: there is no such file, or no skill in it.
         """
+        from memory_kb.learning.skill_transfer import SkillBatch, read_sources
         from memory_kb.learning.skills import SkillsImported
 
-        place = self.skill_place(scope, job, task)
+        place = self._vault.place_for(scope, job, task)
         problems: list[Problem] = []
         sources = list(read_sources(Path(source).expanduser(), problems))
         if not sources and not problems:
@@ -330,12 +326,11 @@ class Skills:
             )
         with nullcontext() if dry_run else self._writer.lock(place.scope):
             batch = SkillBatch(
-                self.skills(), self.name_skill, self._vault, self._writer, place, update=update, force=force
+                self.skills(), self._name_skill, self._vault, self._writer, place, update=update, force=force
             )
             for one in sources:
-                batch.take(one)
-                if with_files and one.folder:
-                    batch.copy(one, problems)
+                batch.take(one.found)
+                problems += batch.copy(one) if with_files else ()
             run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
         return SkillsImported(tuple(batch.moved), run, tuple(problems))
 
@@ -363,16 +358,17 @@ class Skills:
             UnknownEntry: there is no such skill.
             UnreadableInput: something cannot be written.
         """
-        from memory_kb.learning.playbook import in_force
-        from memory_kb.learning.skill_files import plain_name, render_catalogue, render_skill_file
-        from memory_kb.learning.skills import SkillsExported, find_skill, is_usable, name_of
+        from memory_kb.learning.skill_files import KeptSkill, plain_name, render_catalogue, render_skill_file
+        from memory_kb.learning.skill_transfer import CATALOGUES, read_bundled, write_out
+        from memory_kb.learning.skills import SkillsExported, find_skill, name_of, usable_skills
         from memory_kb.text import encode
 
         memories = self.skills()
-        chosen = [find_skill(memories, name) for name in names] or [
-            memory for memory in in_force(memories) if is_usable(memory)
+        chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
+        kept = [
+            KeptSkill(memory, read_body(self._writer, memory))
+            for memory in {(memory.path, memory.id): memory for memory in chosen}.values()
         ]
-        kept = [self._read_skill(memory) for memory in {(memory.path, memory.id): memory for memory in chosen}.values()]
         goal = Path(target).expanduser()
         if goal.suffix.lower() in CATALOGUES:
             written = write_out("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)
@@ -385,47 +381,12 @@ class Skills:
         for one in kept:
             name = name_of(one.memory)
             taken.append(plain_name(name, taken))
-            folder = goal / taken[-1]
-            files.append(
-                write_out(
-                    name,
-                    one.memory.id,
-                    folder / "SKILL.md",
-                    encode(render_skill_file(one, taken[-1])),
-                    force=force,
-                    dry_run=dry_run,
-                )
-            )
-            for inner, data in self._bundled(one, problems) if with_files else ():
-                files.append(write_out(name, one.memory.id, folder / inner, data, force=force, dry_run=dry_run))
+            own = [("SKILL.md", encode(render_skill_file(one, taken[-1])))]
+            own += read_bundled(self._vault, one, problems) if with_files else ()
+            for inner, data in own:
+                file = goal / taken[-1] / inner
+                files.append(write_out(name, one.memory.id, file, data, force=force, dry_run=dry_run))
         return SkillsExported(tuple(files), tuple(problems))
-
-    def _read_skill(self, memory: Memory) -> KeptSkill:
-        from memory_kb.learning.skill_files import KeptSkill
-
-        return KeptSkill(memory, read_body(self._writer, memory))
-
-    def _bundled(self, kept: KeptSkill, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
-        base = self._vault.resolve(kept.memory.path.removesuffix(".md"))
-        for inner in kept.memory.words("bundled_files"):
-            file = base / inner
-            try:
-                if not file.resolve().is_relative_to(base.resolve()):
-                    problems.append(
-                        Problem(
-                            kept.memory.path, kept.memory.line, f"{inner} leads out of the skill's folder; not written"
-                        )
-                    )
-                    continue
-                yield inner, file.read_bytes()
-            except OSError as exc:
-                problems.append(
-                    Problem(
-                        kept.memory.path,
-                        kept.memory.line,
-                        f"{inner} was not copied in with the skill ({exc.strerror}); not written",
-                    )
-                )
 
 
 def _filled(items: Sequence[str] | None) -> tuple[str, ...] | None:

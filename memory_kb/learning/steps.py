@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
 
 if TYPE_CHECKING:
-    from memory_kb.model import RunReport, StepReport
+    from memory_kb.reports import RunReport, StepReport
 
 
 class Done(NamedTuple):
@@ -38,7 +38,7 @@ def run_steps(steps: Iterable[Step]) -> tuple[StepReport, ...]:
 
 
 def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
-    from memory_kb.model import StepReport
+    from memory_kb.reports import StepReport
 
     started = time.perf_counter()
     done = Done()
@@ -66,7 +66,7 @@ def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
 
 def merge_steps(reports: Iterable[StepReport], groups: Mapping[str, Sequence[str]]) -> tuple[StepReport, ...]:
     """Return one report for each group of steps: what its parts say, each with its name."""
-    from memory_kb.model import StepReport
+    from memory_kb.reports import StepReport
 
     by_name = {report.name: report for report in reports}
     merged = []

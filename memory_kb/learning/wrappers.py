@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memory_kb.text import in_own_words, strip
+from memory_kb.injected import in_own_words, strip
 
 #: A longer message is a pasted document.
 MAX_MESSAGE = 100_000

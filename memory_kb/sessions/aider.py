@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
@@ -31,7 +30,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         elif session is not None:
             name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
             for number, event in enumerate(_events(kind, text)):
-                yield Found(session, replace(event, ts=ts, agent=AGENT, origin=f"{name}.{number}"))
+                yield Found(session, event._replace(ts=ts, agent=AGENT, origin=f"{name}.{number}"))
     if session is None:
         yield Found(problem="no line `# aider chat started at ...` found", line=1)
 

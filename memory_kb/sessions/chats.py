@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice, tool_result
@@ -72,7 +71,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
             yield Found(session, Event(ts=turn.when, type="event", event="start", origin="start"))
         origin = origins.name(key)
         for number, event in enumerate(_events(turn)):
-            yield Found(session, replace(event, ts=turn.when, origin=f"{origin}.{number}"))
+            yield Found(session, event._replace(ts=turn.when, origin=f"{origin}.{number}"))
     if session is None:
         yield Found(problem="no turn such as `## User` or `User:` found", line=1)
 
@@ -84,7 +83,7 @@ def name_session(text: str, key: bytes) -> str:
 
 
 def is_conversation(lines: Iterable[RawLine]) -> bool:
-    """Tell whether a text holds turns of a person and of somebody who answers.
+    """Return whether a text holds turns of a person and of somebody who answers.
 
     Example:
         >>> is_conversation([b"a:hover {", b"  cursor: pointer;", b"}"]), is_conversation([b"User: hi", b"AI: hello"])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
+from memory_kb.injected import is_own_call
 from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice, records_of, tool_result
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
-from memory_kb.text import is_own_call
 
 AGENT = "claude-code"
 #: Events that wait for a record that names the session: titles come first.
@@ -79,7 +78,7 @@ class _Transcript:
         return self._session
 
     def is_new(self, session: str | None) -> bool:
-        """Tell whether this is the first event of its session."""
+        """Return whether this is the first event of its session."""
         is_new = session not in self._sessions
         self._sessions.add(session)
         return is_new
@@ -95,7 +94,7 @@ class _Transcript:
         agent = printable_line(text_of(record.get("agentId") or "subagent")) if is_side else AGENT
         for number, event in enumerate(made):
             role = "agent" if is_side and event.role == "user" else event.role
-            yield replace(event, ts=self.ts, agent=agent, role=role, origin=f"{name}.{number}")
+            yield event._replace(ts=self.ts, agent=agent, role=role, origin=f"{name}.{number}")
 
     def _read(self, record: Mapping[str, Any]) -> Iterator[Event]:
         kind = record.get("type")
@@ -133,7 +132,7 @@ class _Transcript:
         elif record.get("isMeta") is True:
             yield notice(content)
         elif record.get("isApiErrorMessage") is True:
-            yield replace(notice(content, "error"), ok=False, error=text_of(content)[:500])
+            yield notice(content, "error")._replace(ok=False, error=text_of(content)[:500])
         else:
             texts: list[object] = []
             for block in content if isinstance(content, list) else [content]:
@@ -172,11 +171,11 @@ class _Transcript:
             tool = printable_line(text_of(block["tool"]))
             is_own = is_own_call(tool, block["args"] if isinstance(block.get("args"), dict) else None)
         made = tool_result(block.get("content"), ok=block.get("is_error") is not True, tool=tool, call_id=_id(call_id))
-        return replace(made, injected="whole") if is_own else made
+        return made._replace(injected="whole") if is_own else made
 
 
 def _refusal(result: Event) -> Iterator[Event]:
-    """Yield what the person said where they refused a call, which stands in its result."""
+    """Yield what the person said where they refused a call, which is in its result."""
     said = (
         _REFUSAL.match(result.content or "")
         if result.type == "tool_result" and result.ok is False and not result.injected

@@ -6,12 +6,11 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
+from memory_kb.injected import is_own_call
 from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice, records_of, tool_result
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
-from memory_kb.text import is_own_call
 
 AGENT = "codex"
 _EXIT = re.compile(r"(?m)^(?:Exit code|Process exited with code):? (-?\d+)\b")
@@ -34,7 +33,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         events = list(rollout.events(record))
         origin = rollout.origins.name(line) if events else ""
         for number, event in enumerate(events):
-            yield Found(rollout.session, replace(event, ts=rollout.ts, origin=event.origin or f"{origin}.{number}"))
+            yield Found(rollout.session, event._replace(ts=rollout.ts, origin=event.origin or f"{origin}.{number}"))
         if not events:
             yield Found(rollout.session)
 
@@ -63,7 +62,7 @@ class _Rollout:
             made = iter(())
         for event in made:
             role = "agent" if event.role == "user" and self._agent != AGENT else event.role
-            yield replace(event, agent=self._agent, role=role)
+            yield event._replace(agent=self._agent, role=role)
 
     def _enveloped(self, kind: str, payload: Mapping[str, Any]) -> Iterator[Event]:
         if kind == "session_meta":
@@ -77,7 +76,7 @@ class _Rollout:
             what = payload.get("type")
             if what in ("error", "stream_error"):
                 text = text_of(payload.get("message"))
-                yield replace(notice(text, "error"), ok=False, error=text[:500])
+                yield notice(text, "error")._replace(ok=False, error=text[:500])
             elif what == "turn_aborted":
                 yield notice(payload.get("reason") or "aborted", "aborted")
 
@@ -131,9 +130,9 @@ class _Rollout:
     def _result(self, item: Mapping[str, Any]) -> Event:
         call_id = item.get("call_id")
         tool, is_own = self._calls.pop(call_id, (None, False)) if isinstance(call_id, str) else (None, False)
-        content, ok = _outcome(item.get("output", item.get("tools")))
+        content, ok = read_outcome(item.get("output", item.get("tools")))
         made = tool_result(content, ok=ok, tool=tool, call_id=call_id if isinstance(call_id, str) else None)
-        return replace(made, injected="whole") if is_own else made
+        return made._replace(injected="whole") if is_own else made
 
 
 def _spoken(item: Mapping[str, Any]) -> Iterator[Event]:
@@ -163,11 +162,11 @@ def _arguments(value: object) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None if value is None else {"value": value}
 
 
-def _outcome(output: object) -> tuple[str, bool | None]:
+def read_outcome(output: object) -> tuple[str, bool | None]:
     """Return what a tool said and whether it succeeded, if that can be told.
 
     Example:
-        >>> _outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), _outcome("Exit code: 0")
+        >>> read_outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), read_outcome("Exit code: 0")
         (('boom', False), ('Exit code: 0', True))
     """
     if isinstance(output, str) and output.startswith("{"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 
 from memory_kb.sessions.chats import name_session, turns_of
@@ -38,7 +37,7 @@ def _read_export(lines: Iterable[RawLine]) -> Iterator[Found]:
         made = from_person(turn.text) if turn.role == "user" else [Event(role="assistant", content=turn.text)]
         origin = origins.name(key)
         for number, event in enumerate(made):
-            yield Found(session, replace(event, ts=ts, agent=AGENT, origin=f"{origin}.{number}"))
+            yield Found(session, event._replace(ts=ts, agent=AGENT, origin=f"{origin}.{number}"))
     if session is None:
         yield Found(problem="no turn such as `**User**` found", line=1)
 
@@ -75,7 +74,7 @@ def _read_transcript(lines: Iterable[RawLine]) -> Iterator[Found]:
             is_first = False
         origin = origins.name(line)
         for number, event in enumerate(made):
-            yield Found(None, replace(event, agent=AGENT, origin=f"{origin}.{number}"))
+            yield Found(None, event._replace(agent=AGENT, origin=f"{origin}.{number}"))
 
 
 def _events(record: dict[str, object]) -> Iterator[Event]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from memory_kb.errors import ProviderFailed
 from memory_kb.learning.steps import Done, Step, merge_steps, run_steps, say_changes
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.episodes import Episodes
     from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.lifecycle import Lifecycle, Stages
+    from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.maintenance import Maintenance
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
-    from memory_kb.model import RunReport, StepReport
+    from memory_kb.learning.stages import Stages
+    from memory_kb.reports import RunReport, StepReport
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
     from memory_kb.store.session_log import TraceSession
@@ -88,7 +90,7 @@ class SessionEnd:
         interruption, or when it went on. With `dry_run` nothing is written; `end` is then the event
         that would be.
         """
-        from memory_kb.model import StepReport
+        from memory_kb.reports import StepReport
 
         sentences = () if dry_run else self._writer.recover()
         mended = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
@@ -192,7 +194,9 @@ class SessionEnd:
         counted = f"{kept} learning{'s' * (kept != 1)} kept" if kept else "nothing worth keeping"
         needy = sum(scope.outcome == "skipped" for scope in done.scopes)
         asked = f"; {needy} scopes need a language model" if needy else ""
-        asked += f"; {done.summary}" if any(scope.outcome == "planned" for scope in done.scopes) else ""
+        for reason in dict.fromkeys(scope.message for scope in done.failed):
+            asked += f"; {', '.join(one.scope for one in done.failed if one.message == reason)} failed: {reason}"
+        asked += f"; {done.summary}" if done.failed or any(one.outcome == "planned" for one in done.scopes) else ""
         asked += f"; {done.used}" if done.used.calls and not dry_run else ""
         away = done.was_taken_away
         left = (
@@ -201,7 +205,9 @@ class SessionEnd:
             else ""
         )
         told = "; ".join(filter(None, (counted if kept or not away else "", left)))
-        return Done(f"{told}{asked}", done.runs, is_skipped=bool(away) and not any(run.changes for run in done.runs))
+        code = ProviderFailed.exit_code if done.is_failure else 0
+        is_skipped = bool(away) and not any(run.changes for run in done.runs)
+        return Done(f"{told}{asked}", done.runs, is_skipped, code)
 
     def _feedback_step(self, session: str, end: Event | None, *, dry_run: bool) -> Done:
         """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
@@ -211,12 +217,10 @@ class SessionEnd:
             if told in ("success", "failure", "mixed", "partial")
             else None
         )
-        again = self._outcomes.reconsider_session(session, word, dry_run=dry_run) if word else ()
         runs = self._outcomes.credit_session(session, word, dry_run=dry_run)
         if word is None and not any(run.changes for run in runs):
             return Done("nobody said how it went", is_skipped=True)
-        said_again = say_changes(again, "credited otherwise than before", "credited otherwise than before")
-        return Done("; ".join(filter(None, (said_again, say_changes(runs, "credited", "credited")))), (*again, *runs))
+        return Done(say_changes(runs, "credited", "credited"), runs)
 
     def _reinforcement_step(self, session: str, *, dry_run: bool) -> Done:
         run = self._lifecycle.reinforce(session, dry_run=dry_run)
@@ -254,7 +258,7 @@ class SessionEnd:
 
 def _runs_of(step: StepReport) -> Iterator[RunReport]:
     """Yield what a step wrote, as runs: its changes are with the first."""
-    from memory_kb.model import RunReport
+    from memory_kb.reports import RunReport
 
     first, *others = step.runs or (None,)
     yield RunReport(first, step.name, step.changes, step.conflicts, step.diff)

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.learning.duplicates import generalise, same_words
+from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.text import shorten
 
 #: Characters read of an answer, from its beginning and from its end; the longest message that is kept.
@@ -53,14 +53,10 @@ _BROKEN_OFF = re.compile(
     r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b",
     re.IGNORECASE,
 )
-#: A line that addresses an agent is no description of an error.
-_ORDERS = re.compile(
-    r"\b(?:ignore (?:all|any|previous|the)|disregard|you (?:must|should|need to|have to)\b|instructions?\b|agents?\b|assistants?\b|"
-    r"system prompt|remember (?:that|to|this)|from now on)|\b(?:curl|wget)\b.*\|",
-    re.IGNORECASE,
-)
+#: What says nothing of the error, and an address whose content is piped into a program.
 _NOISE = re.compile(
-    r"A complete log of this run|^npm (?:ERR!|error)\s*$|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(", re.IGNORECASE
+    r"://[^|\n]*\||A complete log of this run|^npm (?:ERR!|error)\s*$|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
+    re.IGNORECASE,
 )
 _PLACES = re.compile(r"^(?:FAILED|ERROR|FAIL:?|✕|●|--- FAIL:)\s+([\w./@-]+\.\w{1,5})(?:::\S+)?", re.MULTILINE)
 _LABEL = re.compile(
@@ -117,7 +113,7 @@ def read_fault(text: str, kind: str = "run") -> Fault:
     if _REFUSED.search(text) or (_MISUSE.search(text) and kind in ("edit", "look", "plan", "run")):
         sort = "refused" if _REFUSED.search(text) else "misuse"
         return Fault(sort, _tidy(re.sub(r"</?\w+>", "", _first_line(text))), places, sort)
-    text = "\n".join(line for line in text.splitlines() if not _ORDERS.search(line) and not _NOISE.search(line))
+    text = "\n".join(line for line in text.splitlines() if not _NOISE.search(line))
     for word, shape in _SHAPES:
         found = shape.search(text)
         if found and _has_words(message := _tidy(found["message"])):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from memory_kb.injected import is_own_call
 from memory_kb.sessions.documents import field_of, open_document
 from memory_kb.sessions.transcripts import Found, RawLine, from_person, notice, records_of, tool_result
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
-from memory_kb.text import is_own_call
 
 AGENT = "gemini-cli"
 _META = ("sessionId", "projectHash", "startTime")
@@ -46,7 +45,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
             yield Found(session, start)
         made = list(_events(message))
         ts = normal_time(message.get("timestamp")) or ts
-        yield from (Found(session, replace(event, ts=event.ts or ts, agent=AGENT)) for event in made)
+        yield from (Found(session, event._replace(ts=event.ts or ts, agent=AGENT)) for event in made)
         if not made:
             yield Found(session)
 
@@ -56,7 +55,7 @@ def _events(message: Mapping[str, Any]) -> Iterator[Event]:
     if kind == "user":
         text = text_of(message.get("displayContent") or message.get("content"))
         for number, event in enumerate(from_person(text)):
-            yield replace(event, origin=f"{name}.{number}")
+            yield event._replace(origin=f"{name}.{number}")
     elif kind == "gemini":
         yield from _answer(message, name)
     elif kind in ("info", "warning", "error") and message.get("content"):
@@ -85,7 +84,7 @@ def _call(call: Mapping[str, Any], name: str) -> Iterator[Event]:
     text = _output(call.get("result")) or text_of(call.get("resultDisplay"))
     code = _EXIT.search(text)
     made = tool_result(text, ok=ok and not (code and int(code[1])), origin=f"{name}.{call_id}.result", **known)
-    yield replace(made, injected="whole") if is_own_call(tool, args) else made
+    yield made._replace(injected="whole") if is_own_call(tool, args) else made
 
 
 def _output(result: object) -> str:

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.wrappers import split_message
-from memory_kb.model import Problem, SessionImported
+from memory_kb.model import Problem
+from memory_kb.reports import SessionImported
 from memory_kb.sessions.transcripts import (
     _CODEX_TYPES,
     _JSON_START,
@@ -29,7 +29,7 @@ from memory_kb.sessions.transcripts import (
     Reader,
 )
 from memory_kb.store.events import Event, NoEvent, load_object
-from memory_kb.store.git_command import find_siblings
+from memory_kb.store.project import find_siblings
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
 
 _SHOWN_PROBLEMS = 20
@@ -77,7 +77,7 @@ class _Target:
             self.counts["known"] += event.origin != "start" or self._start
             self._start = self._start and event.origin != "start"
             return
-        own = replace(event, job=labels.job, task=labels.task, agent=labels.agent or event.agent)
+        own = event._replace(job=labels.job, task=labels.task, agent=labels.agent or event.agent)
         done = prepare(own, now, self.writer.first)
         if self._is_logged(done.event):
             self.counts["known"] += 1
@@ -89,7 +89,7 @@ class _Target:
         self.counts["injected"] += done.event.injected is not None
 
     def _is_logged(self, event: Event) -> bool:
-        """Tell whether a hook or another transcript logged an event; each of its events stands for one."""
+        """Return whether a hook or another transcript logged an event; each of its events stands for one."""
         if event.type == "tool_result" and event.call_id in self._said_calls:
             return True
         said = _what(event)
@@ -184,7 +184,7 @@ def working_folder(source: Path, kind: str) -> str | None:
 
 
 def _is_within(folder: str | None, project: Path) -> bool:
-    """Tell whether a folder is a project's, or one of its other working trees'."""
+    """Return whether a folder is a project's, or one of its other working trees'."""
     if not folder:
         return False
     for tree in (project, *find_siblings(project)):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
+from memory_kb.injected import is_own_call
 from memory_kb.sessions.documents import field_of, open_document
 from memory_kb.sessions.transcripts import Found, RawLine, from_person, notice, tool_result
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
-from memory_kb.text import is_own_call
 
 AGENT = "opencode"
 
@@ -40,7 +39,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         made = list(_events(message))
         for event in made:
             role = "agent" if event.role == "user" and agent != AGENT else event.role
-            yield Found(session, replace(event, agent=agent, role=role))
+            yield Found(session, event._replace(agent=agent, role=role))
         if not made:
             yield Found(session)
 
@@ -55,7 +54,7 @@ def _events(message: Mapping[str, Any]) -> Iterator[Event]:
         ts = _time(part, "start") or _time(info, "created")
         name = printable_line(text_of(part.get("id") or info.get("id")))[:80]
         for number, event in enumerate(_part(part, info.get("role"))):
-            yield replace(event, ts=event.ts or ts, origin=f"oc:{name}.{number}")
+            yield event._replace(ts=event.ts or ts, origin=f"oc:{name}.{number}")
 
 
 def _part(part: Mapping[str, Any], role: object) -> Iterator[Event]:
@@ -85,7 +84,7 @@ def _tool(part: Mapping[str, Any]) -> Iterator[Event]:
         code = metadata.get("exit") if isinstance(metadata, dict) else None
         ok = status == "completed" and code in (None, 0)
         made = tool_result(state.get("output" if status == "completed" else "error"), ok=ok, **known)
-        yield replace(made, injected="whole") if is_own_call(tool, args) else made
+        yield made._replace(injected="whole") if is_own_call(tool, args) else made
 
 
 def _time(record: Mapping[str, Any], name: str) -> str:

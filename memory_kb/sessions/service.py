@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from memory_kb.store.events import Event, EventFilter
 
 if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionList
-    from memory_kb.model import SessionImported, SessionSearch, SessionWritten, StepReport
+    from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
 
@@ -53,14 +52,14 @@ class Sessions:
         Raises:
             UsageError: the id cannot be the name of a file.
         """
-        from memory_kb.model import SessionWritten
+        from memory_kb.reports import SessionWritten
         from memory_kb.store.session_log import check_id, prepare
 
         session = check_id(session) if session else self._claim_session()
         start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
         with self.files.writing(session) as writer:
             is_new = writer.is_empty
-            done = prepare(start if is_new else replace(start, event="resume"), self._vault.clock(), writer.first)
+            done = prepare(start if is_new else start._replace(event="resume"), self._vault.clock(), writer.first)
             writer.append(done.event)
         return SessionWritten(
             session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted
@@ -77,7 +76,7 @@ class Sessions:
             UsageError: an id cannot be the name of a file.
             VaultBusy: another process held the session for half a minute.
         """
-        from memory_kb.model import SessionShare, SessionWritten
+        from memory_kb.reports import SessionShare, SessionWritten
         from memory_kb.store.session_log import check_id, prepare
 
         default = session or self._vault.environ.get("MEMORY_KB_SESSION") or None
@@ -110,8 +109,8 @@ class Sessions:
     ) -> SessionWritten:
         """End a session: write its end once, then do what follows a session.
 
-        The last word counts: a later call with another outcome or summary corrects the end, and
-        the episode and the credits with it; the same again changes nothing. What follows are the
+        The last word counts: a later call with another outcome or summary corrects the end and
+        the episode; what was credited stays. The same again changes nothing. What follows are the
         five steps, each by itself; `only_close` leaves them for another time.
         What is done already is not done again. Of two that end a session at once, the second waits
         for the first; `on_wait` is told when that takes a while.
@@ -134,14 +133,14 @@ class Sessions:
             return self._end(session, end, with_stages=not only_close, dry_run=dry_run)
 
     def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
-        from memory_kb.model import SessionWritten
+        from memory_kb.reports import SessionWritten
         from memory_kb.store.session_log import correct_end, prepare
 
         with self.files.writing(session) as writer:
             done = prepare(end, self._vault.clock(), writer.first)
             last = writer.last if writer.last and writer.last.event == "end" else None
             event, correction = correct_end(last, done.event)
-            coming = replace(event, session=session, seq=writer.seq + 1) if event else None
+            coming = event._replace(session=session, seq=writer.seq + 1) if event else None
             if event and not dry_run:
                 writer.append(event)
             seq = writer.seq
@@ -217,7 +216,7 @@ class Sessions:
             UnreadableInput: there is no such session.
         """
         from memory_kb.index.event_search import SessionIndex
-        from memory_kb.model import SessionSearch
+        from memory_kb.reports import SessionSearch
         from memory_kb.store.session_log import OUTCOMES, find_id, parse_moment
 
         if outcome is not None and outcome not in OUTCOMES:

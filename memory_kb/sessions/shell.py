@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from typing import NamedTuple
 
-_OPERATOR = re.compile(r"&&|\|\||\|&|[;\n|&]")
+#: An operator; quoted text and command substitutions are passed over first.
+_OPERATOR = re.compile(
+    r"""'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|`[^`]*(?:`|\Z)|\\.|\$\((?:[^()]|\((?:[^()]|\([^()]*\))*+\))*+(?:\)|\Z)"""
+    r"""|[<>]&|&>|(?P<operator>&&|\|\||\|&|[;\n|&])""",
+    re.DOTALL,
+)
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*(?:\n.*?^\s*\2[^\S\n]*$|.*)", re.DOTALL | re.MULTILINE)
 _REDIRECTION = re.compile(r"\s+(?:(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|<\s*[^\s<;|&]+)")
+_QUOTING = re.compile(r"[\\'\"]")
 _SETTING = re.compile(r"[A-Za-z_]\w*=")
 #: What is run before a command without being its purpose, as words at its beginning.
 _RUNNERS = tuple(
@@ -165,7 +172,7 @@ def _undirected(text: str) -> str:
 
 def _read(text: str, joiner: str, *, is_piped: bool) -> Command:
     try:
-        words = shlex.split(text)
+        words = shlex.split(text) if _QUOTING.search(text) else text.split()
     except ValueError:
         words = text.split()
     settings: list[str] = []
@@ -188,32 +195,9 @@ def _read(text: str, joiner: str, *, is_piped: bool) -> Command:
     return Command(text, tuple(settings), tuple(words), joiner, is_piped)
 
 
-def _operators(line: str) -> list[tuple[int, int]]:
-    """Return where operators are outside of quotes and command substitutions."""
-    found, quote, place, depth = [], "", 0, 0
-    while place < len(line):
-        sign = line[place]
-        if quote:
-            quote = "" if sign == quote else quote
-            place += 1 + (sign == "\\" and quote == '"')
-        elif sign in "'\"`":
-            quote, place = sign, place + 1
-        elif sign == "\\":
-            place += 2
-        elif line.startswith("$(", place) or (depth and sign == "("):
-            depth, place = depth + 1, place + (2 if sign == "$" else 1)
-        elif depth:
-            depth, place = depth - (sign == ")"), place + 1
-        elif (operator := _OPERATOR.match(line, place)) and not _is_redirection(line, place):
-            found.append(operator.span())
-            place = operator.end()
-        else:
-            place += 1
-    return found
-
-
-def _is_redirection(line: str, place: int) -> bool:
-    return line[place] == "&" and (line[place - 1 : place] in ("<", ">") or line[place + 1 : place + 2] == ">")
+def _operators(line: str) -> Iterator[tuple[int, int]]:
+    """Yield where operators are outside of quotes and command substitutions."""
+    return (found.span() for found in _OPERATOR.finditer(line) if found["operator"])
 
 
 def is_risky(text: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from memory_kb.sessions.chats import Turn, name_session, turns_of
 from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, tool_result
@@ -55,7 +54,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
             is_begun = True
         origin = origins.name(key)
         for number, event in enumerate(_events(turn)):
-            yield Found(session, replace(event, ts=ts, agent=agent or None, origin=f"{origin}.{number}"))
+            yield Found(session, event._replace(ts=ts, agent=agent or None, origin=f"{origin}.{number}"))
     if session is None:
         yield Found(problem="no turn such as `_**User**_` found", line=1)
 

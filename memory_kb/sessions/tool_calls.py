@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -166,6 +167,7 @@ def command_of(args: Mapping[str, Any] | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
+@functools.lru_cache(maxsize=512)
 def read_command(line: str, cwd: str | None = None) -> Call:
     """Return what a shell line does: the most telling of its commands stands for it.
 
@@ -206,6 +208,7 @@ def _read_simple(command: Command, cwd: str | None) -> Call:
     return Call(kind, command.family, files, _clean(command.text), (), (command,))
 
 
+@functools.lru_cache(maxsize=512)
 def _kind_of(words: str) -> str:
     return next((kind for kind, shape in _KINDS if shape.search(words)), "run")
 

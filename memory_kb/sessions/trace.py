@@ -8,19 +8,22 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from memory_kb.learning.capture import asks_to_revert
+from memory_kb.injected import is_own_call
+from memory_kb.learning.capture import asks_to_revert, find_statements
 from memory_kb.learning.prompt import clean, is_human
+from memory_kb.learning.sentences import sentences
 from memory_kb.learning.wrappers import own_words
-from memory_kb.model import Check, Commit, Failure, Retry, Reverted, Step, Trace
+from memory_kb.reports import Check, Commit, Failure, Retry, Reverted, Step, Trace
 from memory_kb.sessions.failures import Fault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, find_failed, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
-from memory_kb.text import is_own_call, shorten
+from memory_kb.store.session_log import OUTCOMES
+from memory_kb.text import shorten
 
 if TYPE_CHECKING:
     from memory_kb.store.session_log import SessionFiles
@@ -333,7 +336,15 @@ class _Tracer:
     job: str | None = None
     task: str | None = None
     cwd: str | None = None
-    known: Trace = field(default_factory=lambda: Trace(""))
+    seq: int = 0
+    began: str = ""
+    ended: str = ""
+    agent: str | None = None
+    goal: str = ""
+    turns: int = 0
+    actions: int = 0
+    outcome: str | None = None
+    summary: str = ""
     pending: dict[str, _Pending] = field(default_factory=dict)
     log: _Log = field(default_factory=_Log)
     failures: _Failures = field(default_factory=_Failures)
@@ -344,6 +355,7 @@ class _Tracer:
     seen: dict[str, None] = field(default_factory=dict)
     made: dict[str, None] = field(default_factory=dict)
     links: dict[str, None] = field(default_factory=dict)
+    constraints: dict[str, None] = field(default_factory=dict)
     reverted: list[Reverted] = field(default_factory=list)
     #: The files changed since the person spoke before last, and their request to revert them.
     recent: dict[str, None] = field(default_factory=dict)
@@ -351,12 +363,10 @@ class _Tracer:
 
     def take(self, event: Event, seq: int) -> None:
         """Take in one event."""
-        known = self.known
-        self.job = self.job or event.job
-        speaks = event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start"
-        began, ended = _stretch(known.began, known.ended, event)
-        agent = known.agent or (event.agent if speaks else None)
-        self.known = replace(known, seq=seq, began=began, ended=ended, agent=agent)
+        self.seq, self.job = seq, self.job or event.job
+        self.began, self.ended = _stretch(self.began, self.ended, event)
+        if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start":
+            self.agent = self.agent or event.agent
         if event.injected == "whole":
             self.pending.pop(event.call_id or "", None)
         elif event.type == "tool_call":
@@ -369,7 +379,7 @@ class _Tracer:
             self._event(event)
 
     def _time(self, event: Event) -> float:
-        return seconds_between(self.known.began, event.ts)
+        return seconds_between(self.began, event.ts)
 
     def _call(self, event: Event) -> None:
         pending = self._begin(event)
@@ -389,7 +399,7 @@ class _Tracer:
         line = _Line(self._time(event), "look at" if looks else _shown(call), targets=targets)
         if not (is_own_call(event.tool, event.args) or call.kind == "plan"):
             self.log.add(line)
-            self.known = replace(self.known, actions=self.known.actions + 1)
+            self.actions += 1
             return _Pending(call, line)
         return _Pending(call._replace(kind="plan"), line)
 
@@ -409,7 +419,7 @@ class _Tracer:
         line.result = _result_of(answer)
         if answer.fault and line.targets:
             line.action, line.targets = call.shown, ()
-        self.retries.note(self.known.seq, pending.call, answer)
+        self.retries.note(self.seq, pending.call, answer)
         for one in before:
             self._succeed(one, Answer(ok=True), None)
         if answer.fault:
@@ -453,14 +463,16 @@ class _Tracer:
         said = shorten(" ".join(text.split()), _GOAL)
         if not said:
             return
-        known = self.known
-        if known.turns == 0 or (len(known.goal.split()) < 3 and known.actions == 0):
-            self.known = replace(known, turns=known.turns + 1, goal=said)
+        self.turns += 1
+        if self.turns == 1 or (len(self.goal.split()) < 3 and self.actions == 0):
+            self.goal = said
         else:
-            self.known = replace(known, turns=known.turns + 1)
             self.log.add(_Line(self._time(event), f"user: “{shorten(said, _SAID)}”"))
+        named = (one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:")))
+        for constraint in (*(one.text for one in find_statements(text) if one.kind == "policy"), *named):
+            _remember(self.constraints, shorten(constraint, _GOAL))
         request = asks_to_revert(text)
-        self.asked = Reverted(self.known.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
+        self.asked = Reverted(self.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
         self.recent = {}
 
     def _event(self, event: Event) -> None:
@@ -470,30 +482,34 @@ class _Tracer:
             self.cwd = self.cwd or (cwd if isinstance(cwd, str) else None)
         elif event.event == "end":
             outcome = args.get("outcome")
-            stated = outcome if outcome in ("success", "failure", "mixed", "partial") else None
-            summary = shorten(clean(event.content), 600)
-            self.known = replace(
-                self.known, outcome=stated or self.known.outcome, summary=summary or self.known.summary
-            )
+            self.outcome = outcome if outcome in OUTCOMES else self.outcome
+            self.summary = shorten(clean(event.content), 600) or self.summary
         elif event.event not in _OWN_EVENTS and event.event:
             shown = shorten(f"{event.event} {clean(event.content)}", _SAID)
             said = shorten(clean(event.error or event.content), _SAID)
             fault = Fault(event.event, said) if event.ok is False else None
             answer = Answer(event.ok, fault)
             self.log.add(_Line(self._time(event), shown, _result_of(answer)))
-            self.known = replace(self.known, actions=self.known.actions + 1)
+            self.actions += 1
             if fault:
                 self.failures.note(Call("run", event.event, (), shown), fault)
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
         steps, head, missing = self.log.steps()
-        return replace(
-            self.known,
+        return Trace(
             session=self.session,
+            seq=self.seq,
+            agent=self.agent,
+            goal=self.goal,
+            turns=self.turns,
+            actions=self.actions,
+            outcome=self.outcome,
+            summary=self.summary,
+            began=self.began,
             job=self.job,
             task=self.task,
-            ended=self.known.ended or self.known.began,
+            ended=self.ended or self.began,
             steps=steps,
             head=head,
             missing=missing,
@@ -503,6 +519,7 @@ class _Tracer:
             commits=tuple(self.commits),
             changed=tuple(self.changed),
             seen=tuple(self.seen),
+            constraints=tuple(self.constraints),
             made=tuple(self.made),
             links=tuple(self.links),
             retries=tuple(self.retries.found),

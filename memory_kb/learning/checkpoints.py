@@ -1,0 +1,215 @@
+"""Files beside a task: the pre-mortem, written before the work begins, and what is assumed at its milestones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from memory_kb.errors import UsageError
+from memory_kb.learning.new_entry import refuse_secrets
+from memory_kb.markdown.splice import newline_of
+from memory_kb.model import Location
+from memory_kb.store.files import NoteText
+from memory_kb.store.plan import Change, create_file, write_file
+from memory_kb.text import printable, shorten
+
+PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
+RECOMMENDATIONS = ("continue", "notify", "escalate")
+_RULE = "---"
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """What was assumed when a milestone was reached, and what was recommended then.
+
+    The names of the fields inside `assumptions` are those of the file.
+    """
+
+    milestone: str
+    timestamp: str
+    complexity: str = ""
+    approach_viability: str = ""
+    preference_model: str = ""
+    scope: str = ""
+    recommendation: str = "continue"
+
+    @property
+    def assumptions(self) -> Mapping[str, str]:
+        """The four assumptions."""
+        return {
+            "complexity": self.complexity,
+            "approach_viability": self.approach_viability,
+            "preference_model": self.preference_model,
+            "scope": self.scope,
+        }
+
+    def says(self) -> tuple[str, ...]:
+        """Return all of it but the time."""
+        return (self.milestone, *self.assumptions.values(), self.recommendation)
+
+
+class Checkpoints(NamedTuple):
+    """The checkpoints of a file, and the numbers of its lines that hold none."""
+
+    checkpoints: tuple[Milestone, ...]
+    torn: tuple[int, ...]
+
+
+def frame_plan(text: str, title: str, place: Location, now: datetime) -> str:
+    """Return a pre-mortem as it is written: the plan under its title and date.
+
+    Example:
+        >>> print(frame_plan("It may be slow.", "Import", Location("job", "api"), datetime(2026, 1, 2, tzinfo=UTC)), end="")
+        # Pre-mortem: Import
+        <BLANKLINE>
+        Date: 2026-01-02
+        Task: job api
+        <BLANKLINE>
+        ---
+        <BLANKLINE>
+        It may be slow.
+    """
+    where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}"))) or "project"
+    day = now.astimezone(UTC).date().isoformat()
+    return f"# Pre-mortem: {title}\n\nDate: {day}\nTask: {where}\n\n{_RULE}\n\n{text.strip()}\n"
+
+
+def plan_premortem(held: NoteText | None, path: str, framed: str) -> Change | None:
+    """Plan to write a pre-mortem, or return None where it says the same, whatever its day."""
+    if held is None:
+        return create_file(path, framed, "The plan before the work begins.")
+    if _undated(held.text) == _undated(framed):
+        return None
+    return write_file(held, framed, "The plan changed.")
+
+
+def _undated(text: str) -> str:
+    head, _, rest = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
+    return "\n".join(line for line in head.split("\n") if not line.startswith("Date: ")) + rest
+
+
+def check_plan(text: str, title: str | None, *, allow_secret: bool = False) -> tuple[str, str]:
+    """Return the text and the title of a pre-mortem; without a title, the text's first line is it.
+
+    Raises:
+        UsageError: there is no text.
+        SecretRefused: it holds what looks like a credential.
+
+    Example:
+        >>> check_plan("# Move the importer\\n\\nIt may be slow.", None)[1]
+        'Move the importer'
+    """
+    if not text.strip():
+        raise UsageError("there is no plan", 'try: memory-kb premortem "The import may be too slow for 10,000 files."')
+    text = printable(text)
+    first = next(line for line in text.splitlines() if line.strip())
+    named = shorten(" ".join(printable(title or first).lstrip("#> ").split()), 100)
+    refuse_secrets(text, named, allow=allow_secret)
+    return text, named
+
+
+def check_checkpoint(checkpoint: Milestone, *, allow_secret: bool = False) -> Milestone:
+    """Return a checkpoint that may be written.
+
+    Raises:
+        UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
+        SecretRefused: it holds what looks like a credential.
+    """
+    if not checkpoint.milestone.strip():
+        raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
+    if checkpoint.recommendation not in RECOMMENDATIONS:
+        raise UsageError(
+            f"unknown recommendation {checkpoint.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
+        )
+    if not any(checkpoint.assumptions.values()):
+        raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
+    refuse_secrets(*checkpoint.says(), allow=allow_secret)
+    return checkpoint
+
+
+def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Milestone) -> Change | None:
+    """Plan to append a checkpoint, or return None where the last one says the same.
+
+    A line that was left unfinished stays as it is, on a line of its own.
+    """
+    line = format_checkpoint(checkpoint)
+    reason = f"What is assumed at {checkpoint.milestone}."
+    if held is None:
+        return create_file(path, f"{line}\n", reason)
+    known = parse_checkpoints(held.text).checkpoints
+    if known and known[-1].says() == checkpoint.says():
+        return None
+    end = newline_of(held.text)
+    start = held.text if held.text.endswith("\n") or not held.text else held.text + end
+    return write_file(held, f"{start}{line}{end}", reason)
+
+
+def format_checkpoint(checkpoint: Milestone) -> str:
+    """Return the line of a checkpoint.
+
+    Example:
+        >>> print(format_checkpoint(Milestone("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
+        {"milestone": "planned", "timestamp": "2026-01-02T00:00:00Z", "assumptions": {"complexity": "low", "approach_viability": "",
+         "preference_model": "", "scope": ""}, "recommendation": "continue"}
+    """
+    record = {
+        "milestone": checkpoint.milestone,
+        "timestamp": checkpoint.timestamp,
+        "assumptions": dict(checkpoint.assumptions),
+        "recommendation": checkpoint.recommendation,
+    }
+    return json.dumps(record, ensure_ascii=False)
+
+
+def parse_checkpoints(text: str) -> Checkpoints:
+    """Return the checkpoints of a file; what is no checkpoint is passed over and told.
+
+    Example:
+        >>> parse_checkpoints('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn
+        (2,)
+    """
+    found, torn = [], []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict) and isinstance(record.get("milestone"), str):
+            found.append(_read(record))
+        else:
+            torn.append(number)
+    return Checkpoints(tuple(found), tuple(torn))
+
+
+def _read(record: Mapping[str, Any]) -> Milestone:
+    assumed = record.get("assumptions")
+    values = assumed if isinstance(assumed, dict) else {}
+    texts = {
+        name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")
+    }
+    advice = _text(record.get("recommendation"))
+    return Milestone(
+        record["milestone"],
+        _text(record.get("timestamp")),
+        **texts,
+        recommendation=advice if advice in RECOMMENDATIONS else "continue",
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def show_checkpoints(checkpoints: Checkpoints) -> str:
+    """Return checkpoints as a model is shown them, one a line."""
+    return "\n".join(
+        f"{one.timestamp} {one.milestone}: "
+        + "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
+        + f" ({one.recommendation})"
+        for one in checkpoints.checkpoints
+    )

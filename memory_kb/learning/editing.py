@@ -1,0 +1,185 @@
+"""The verbs `source` and `edit`: an entry as it is in its file, and another text in its place."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import ChangedOnDisk, UsageError
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.splice import find_entries, find_entry
+from memory_kb.store.plan import Change, create_file, replace_entry
+from memory_kb.text import encode, hash_of
+
+if TYPE_CHECKING:
+    from memory_kb.index.listing import Reading
+    from memory_kb.model import Entry
+    from memory_kb.reports import EntryView, RunReport
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+#: Longer entries are for an editor.
+MAX_CHARACTERS = 200_000
+
+
+class Source(NamedTuple):
+    """An entry as it is in its file, to be read or edited.
+
+    Attributes:
+        view: where it is and what it is called.
+        entry: what its frontmatter says, defaults filled in.
+        text: frontmatter and body, as they are in the file.
+        hash: of that text; `edit` wants it back.
+        file: where the system finds the file.
+        uneditable: why it cannot be edited in a form, or None.
+    """
+
+    view: EntryView
+    entry: Entry
+    text: str
+    hash: str
+    file: str
+    uneditable: str | None
+
+    @property
+    def body(self) -> str:
+        """The text below the frontmatter."""
+        return self.text[self.entry.body.start - self.entry.span.start :]
+
+
+class Editing:
+    """Reads and replaces single entries, for pages and editors."""
+
+    def __init__(self, vault: Vault, writer: Writer, reading: Reading) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._reading = reading
+
+    def source(self, wanted: str) -> Source:
+        """Return an entry as it is in its file, with the hash that `edit` compares.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+            CannotSplice: it is no longer there.
+            UnreadableInput: the file cannot be read.
+        """
+        view = self._reading.show(wanted)
+        text = self._writer.read(view.path).text
+        same = find_entries(text, view.path, view.id)
+        entry = min(same, key=lambda one: abs(one.line - view.line)) if same else find_entry(text, view.path, view.id)
+        piece = text[entry.span.start : entry.span.end]
+        why = "another entry of the file has the same id" if len(same) > 1 else explain_uneditable(piece)
+        return Source(view, entry, piece, hash_of(encode(piece)), str(self._vault.resolve(view.path)), why)
+
+    def edit(self, wanted: str, text: str, was: str, *, dry_run: bool = False) -> RunReport:
+        """Put another text in an entry's place, frontmatter included; the id must stay.
+
+        Lines that stay keep their line ends, new ones get those of their neighbours. What else
+        is in the file is not touched, and may have changed meanwhile.
+
+        Args:
+            wanted: the entry, as for `show`.
+            text: all of it; its line ends may be those of a form.
+            was: the hash of what it was made from, as `source` gave it.
+            dry_run: whether only to tell what would change.
+
+        Raises:
+            ChangedOnDisk: the entry is no longer what the text was made from.
+            SecretRefused: the text brings in what looks like a credential.
+            UsageError: the entry holds what a form would damage.
+        """
+        view = self._reading.show(wanted)
+
+        def plan(_: str) -> list[Change]:
+            note = self._writer.read(view.path)
+            entry = find_entry(note.text, note.path, view.id)
+            before = note.text[entry.span.start : entry.span.end]
+            if hash_of(encode(before)) != was:
+                raise ChangedOnDisk(view.path)
+            if reason := explain_uneditable(before) or explain_uneditable(text):
+                raise UsageError(f"{view.path} cannot be edited here: {reason}", "use an editor")
+            refuse_new_faults(text, view.path, before)
+            after = keep_line_ends(before, text)
+            return [] if after == before else [replace_entry(note, view.id, after, "Edited by hand.")]
+
+        return self._writer.run("edit", plan(view.path), replan=plan, dry_run=dry_run)
+
+    def create(self, title: str, folder: str, text: str) -> tuple[str, RunReport]:
+        """Make a note of its own, called by its title, in a folder of the vault; return its path.
+
+        A text without a heading or frontmatter gets the title as its heading.
+
+        Raises:
+            UsageError: there is such a file already, no note can be there, or the text cannot be one.
+            SecretRefused: the text holds what looks like a credential.
+        """
+        from memory_kb.learning.entries import check_text
+        from memory_kb.learning.renaming import check_name
+        from memory_kb.store.walk import would_take
+
+        check_text(text)
+        name = check_name(title, "file")
+        path = "/".join(part for part in (*folder.replace("\\", "/").split("/"), f"{name}.md") if part.strip())
+        if any(part.startswith(".") for part in path.split("/")) or not would_take(
+            path, self._vault.settings.ignore, is_memory=self._vault.memory is not None
+        ):
+            raise UsageError(f"{path} would be no note of this vault", "choose another folder")
+        if self._writer.writable(path).exists():
+            raise UsageError(f"{path} is there already", "choose another title, or edit that note")
+        text = text.replace("\r\n", "\n").strip("\n")
+        text = text if text.startswith(("# ", "---\n")) else f"# {name}\n\n{text}"
+        refuse_new_faults(text, path)
+        return path, self._writer.run("edit", [create_file(path, f"{text.rstrip()}\n", "Made by hand.")])
+
+
+def refuse_new_faults(text: str, path: str, before: str = "") -> None:
+    """Keep a text from being saved whose frontmatter cannot be read, where that of the text before could.
+
+    Raises:
+        UsageError: it cannot; the message names the line.
+    """
+    line, known = (
+        next((one.fault for one in parse_document(piece, path).entries if one.fault is not None), None)
+        for piece in (text, before)
+    )
+    if line is not None and known is None:
+        raise UsageError(f"the frontmatter cannot be read from line {line} on", "mend it; nothing was written")
+
+
+def explain_uneditable(text: str) -> str | None:
+    r"""Return why a text would not come back from a form as it went there, or None.
+
+    Example:
+        >>> explain_uneditable("a\r\nb\n"), explain_uneditable("a\rb")
+        (None, 'it has line ends that a form cannot keep')
+    """
+    if len(text) > MAX_CHARACTERS:
+        return f"it is longer than {MAX_CHARACTERS:,} characters"
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        return "it holds bytes that are no text"
+    return "it has line ends that a form cannot keep" if "\r" in text.replace("\r\n", "\n") else None
+
+
+def keep_line_ends(before: str, after: str) -> str:
+    r"""Return a new text with the line ends of the old one, line by line.
+
+    Example:
+        >>> keep_line_ends("a\r\nb\nc\r\n", "a\r\nb\r\nnew\r\nc\r\n")
+        'a\r\nb\nnew\r\nc\r\n'
+        >>> keep_line_ends("a\n", "b")
+        'b\n'
+    """
+    after = after.replace("\r\n", "\n")
+    after += "\n" if before.endswith("\n") and not after.endswith("\n") else ""
+    if "\r" not in before:
+        return after
+    old, new = before.split("\n"), after.split("\n")
+    bare = [line.removesuffix("\r") for line in old]
+    end = "\r" if before.count("\r\n") * 2 >= before.count("\n") else ""
+    pieces: list[str] = []
+    for word, i, j, m, n in SequenceMatcher(None, bare, new, autojunk=False).get_opcodes():
+        pieces += old[i:j] if word == "equal" else [line + end for line in new[m:n]]
+    if pieces and new[-1] == "":
+        pieces[-1] = ""
+    return "\n".join(pieces)

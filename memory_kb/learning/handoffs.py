@@ -1,0 +1,352 @@
+"""Handoffs: what one agent leaves to the next."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.credentials import redact
+from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
+from memory_kb.learning.ledgers import entries_of, git_state_of, is_at
+from memory_kb.learning.new_entry import Draft, check_draft, refuse_secrets, render
+from memory_kb.markdown.fields import read_text
+from memory_kb.markdown.scanner import clean_item, find_sections, plain_lines, read_list, render_items
+from memory_kb.markdown.splice import Value
+from memory_kb.model import LIVE_STATUSES, Location
+from memory_kb.reports import RunReport
+from memory_kb.store.logs import format_time
+from memory_kb.store.plan import Change, Memory, create_file
+
+if TYPE_CHECKING:
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.store.git_command import GitState
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+_SECTIONS = {"done": "Done", "needs_testing": "Needs testing", "known_issues": "Known issues"}
+_LISTS = ("artifacts", "relevant_patterns")
+_ID = re.compile(r"handoff-0*(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """A handoff; `git_state` is what git said, or some words about it."""
+
+    from_agent: str | None
+    to_agent: str | None
+    done: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    git_state: Mapping[str, Any] | str | None = None
+    needs_testing: tuple[str, ...] = ()
+    known_issues: tuple[str, ...] = ()
+    relevant_patterns: tuple[str, ...] = ()
+    id: str = ""
+    timestamp: str | None = None
+    status: str = "active"
+    scope: str = "project"
+    path: str = ""
+    line: int = 1
+
+    @property
+    def number(self) -> int:
+        """The number in its id, -1 where it has none."""
+        found = _ID.fullmatch(self.id)
+        return int(found[1]) if found else -1
+
+    @property
+    def message(self) -> Handoff:
+        """What is said to whom, without where and when."""
+        lists = (self.needs_testing, self.known_issues, self.relevant_patterns)
+        return Handoff(self.from_agent, self.to_agent, self.done, self.artifacts, self.git_state or None, *lists)
+
+    @property
+    def as_mapping(self) -> dict[str, Any]:
+        """The handoff as JSON has it."""
+        return {
+            "id": self.id,
+            "from_agent": self.from_agent,
+            "to_agent": self.to_agent,
+            "timestamp": self.timestamp,
+            "context": {
+                "what_was_done": "\n".join(self.done),
+                "artifacts": list(self.artifacts),
+                "git_state": dict(self.git_state) if isinstance(self.git_state, Mapping) else self.git_state,
+                "needs_testing": list(self.needs_testing),
+                "known_issues": list(self.known_issues),
+                "relevant_patterns": list(self.relevant_patterns),
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOff:
+    """A handoff that was made, and what was written for it.
+
+    Attributes:
+        action: `created`, or `known` where the last one says the same.
+        notices: what the next agent will not find.
+    """
+
+    handoff: Handoff
+    action: str
+    run: RunReport
+    notices: tuple[str, ...] = ()
+
+
+def check_handoff(draft: Handoff, *, allow_secret: bool = False) -> Handoff:
+    """Return a draft whose names are on one line each, without what is empty.
+
+    Raises:
+        UsageError: it does not say from whom or to whom.
+        SecretRefused: it holds what looks like a credential.
+    """
+    from_agent, to_agent = read_text(draft.from_agent), read_text(draft.to_agent)
+    if from_agent is None or to_agent is None:
+        raise UsageError(
+            "a handoff is from an agent to an agent",
+            "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'",
+        )
+    lists: dict[str, Any] = {name: _filled(getattr(draft, name)) for name in _SECTIONS}
+    lists |= {name: _listed(list(getattr(draft, name))) for name in _LISTS}
+    kept = replace(draft, from_agent=from_agent, to_agent=to_agent, **lists)
+    whole = "\n".join((render_handoff(kept), *kept.artifacts, *kept.relevant_patterns))
+    check_draft(Draft(whole, "handoff"), allow_secret=allow_secret)
+    refuse_secrets(kept.git_state if isinstance(kept.git_state, str) else "", allow=allow_secret)
+    return kept
+
+
+def _filled(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clean_item(item) for item in items if item.strip()))
+
+
+def _listed(value: object) -> tuple[str, ...]:
+    """Return the texts of a list, each on one line and once."""
+    items = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(text for item in items if (text := read_text(item))))
+
+
+def describe_git(state: GitState | None) -> dict[str, Any] | None:
+    """Return what git said as a handoff holds it; a subject is kept without credentials."""
+    if state is None:
+        return None
+    found = {
+        "branch": state.branch,
+        "last_commit": state.commit,
+        "subject": redact(state.subject).text if state.subject else None,
+        "dirty_files": list(state.dirty_files),
+        "dirty_count": state.dirty_count if state.dirty_count > len(state.dirty_files) else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def render_handoff(draft: Handoff) -> str:
+    """Return the body of a handoff, with those sections that say something.
+
+    Example:
+        >>> print(render_handoff(Handoff("planner", "coder", ("Wrote the plan.",), known_issues=("The clock is wrong.",))))
+        # Handoff: planner to coder
+        <BLANKLINE>
+        ## Done
+        <BLANKLINE>
+        - Wrote the plan.
+        <BLANKLINE>
+        ## Known issues
+        <BLANKLINE>
+        - The clock is wrong.
+    """
+    parts = {heading: render_items(getattr(draft, name)) for name, heading in _SECTIONS.items()}
+    sections = [f"## {heading}\n\n{items}" for heading, items in parts.items() if items]
+    return "\n\n".join((f"# Handoff: {draft.from_agent} to {draft.to_agent}", *sections))
+
+
+def read_handoff(memory: Memory) -> Handoff:
+    """Return an entry of kind handoff as it is shown, however it was written.
+
+    Example:
+        >>> read_handoff(Memory("handoff-002", "h.md", "", Location(), "T", "## Done\\n\\nAll of it.\\n\\n## Known Issues\\n* None.")).known_issues
+        ('None.',)
+    """
+    text = plain_lines(memory.text)
+    sections = {one.heading.lower().rstrip(":"): one for one in reversed(find_sections(text))}
+    parts = {
+        name: read_list(text, sections[heading.lower()].content)
+        for name, heading in _SECTIONS.items()
+        if heading.lower() in sections
+    }
+    state = memory.metadata.get("git_state")
+    return Handoff(
+        memory.word("from_agent"),
+        memory.word("to_agent"),
+        artifacts=_listed(memory.metadata.get("artifacts")),
+        git_state=state if isinstance(state, Mapping) else read_text(state),
+        relevant_patterns=_listed(memory.metadata.get("relevant_patterns")),
+        id=memory.id,
+        timestamp=memory.created_at,
+        status=memory.status,
+        scope=memory.place.scope,
+        path=memory.path,
+        line=memory.line,
+        **parts,
+    )
+
+
+def plan_handoff(draft: Handoff, now: datetime) -> Change:
+    """Plan the file of a new handoff."""
+    fields: dict[str, Value] = {"from_agent": draft.from_agent or "", "to_agent": draft.to_agent or ""}
+    if draft.git_state:
+        fields["git_state"] = draft.git_state if isinstance(draft.git_state, str) else dict(draft.git_state)
+    fields |= {name: list(value) for name in _LISTS if (value := getattr(draft, name))}
+    text = render(Draft(render_handoff(draft), "handoff", fields=tuple(fields.items())), draft.id, now)
+    return create_file(draft.path, text, f"{draft.from_agent} hands over to {draft.to_agent}.", draft.id)
+
+
+def next_id(names: Iterable[str]) -> str:
+    """Return the id of the next handoff of a scope; the number of one that was is not used again.
+
+    Example:
+        >>> next_id([]), next_id(["handoff-009", "handoff-1200"])
+        ('handoff-001', 'handoff-1201')
+    """
+    numbers = [int(found[1]) for name in names if (found := _ID.fullmatch(name))]
+    return f"handoff-{max(numbers, default=0) + 1:03d}"
+
+
+def newest_first(handoffs: Iterable[Handoff]) -> tuple[Handoff, ...]:
+    """Return handoffs newest first, by their time and then their number."""
+    return tuple(sorted(handoffs, key=lambda one: (one.timestamp or "", one.number, one.path), reverse=True))
+
+
+def find_handoff(handoffs: Sequence[Handoff], wanted: str) -> Handoff:
+    """Return the handoff of an id, or of its number alone.
+
+    Numbers are of one scope; where several scopes have the same, the project's is meant.
+
+    Raises:
+        UnknownEntry: there is none.
+        AmbiguousId: there are several.
+    """
+    number = int(wanted) if re.fullmatch(r"[0-9]{1,9}", wanted) else None
+    found = [one for one in handoffs if one.id == wanted or (number is not None and one.number == number)]
+    found = [one for one in found if one.status in LIVE_STATUSES] or found
+    if not found:
+        raise UnknownEntry(wanted, "handoff")
+    own = [one for one in found if one.scope == "project"] if len(found) > 1 else found
+    if len(own) != 1:
+        raise AmbiguousId(wanted, [f"{one.path}:{one.line}" for one in found])
+    return own[0]
+
+
+class Handoffs:
+    """The verbs of `handoff`."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+
+    def create(
+        self,
+        from_agent: str,
+        to_agent: str,
+        *,
+        done: Sequence[str] = (),
+        artifacts: Sequence[str] = (),
+        needs_testing: Sequence[str] = (),
+        known_issues: Sequence[str] = (),
+        patterns: Sequence[str] = (),
+        git_state: str | None = None,
+        git: bool = True,
+        repository: str | os.PathLike[str] | None = None,
+        job: str | None = None,
+        task_id: str | None = None,
+        dry_run: bool = False,
+    ) -> HandedOff:
+        """Leave word for the next agent; its number is the next free one of the scope.
+
+        One that says what the last one says is that one.
+
+        Args:
+            from_agent: who goes.
+            to_agent: who comes.
+            done: what was done.
+            artifacts: files and other things that were made.
+            needs_testing: what nobody has tried yet.
+            known_issues: what is known to be wrong.
+            patterns: ids of entries that matter now; a beginning of one will do.
+            git_state: what to say of the repository, in place of what git says.
+            git: ask git.
+            repository: the folder to ask about; the vault's own when not given.
+            job: the job it belongs to.
+            task_id: the task of that job.
+            dry_run: write nothing; the report says what would be written.
+
+        Raises:
+            UsageError: an agent has no name.
+            SecretRefused: it holds what looks like a credential.
+        """
+        place = self._vault.place_for("project", job, task_id)
+        ids, notices = self._resolve_patterns(patterns)
+        state = git_state or (describe_git(git_state_of(self._vault, repository)) if git else None)
+        lists = (tuple(needs_testing), tuple(known_issues), ids)
+        made = Handoff(from_agent, to_agent, tuple(done), tuple(artifacts), state, *lists)
+        draft = check_handoff(made, allow_secret=self._vault.allows_secrets)
+        return replace(self._hand_off(draft, place, dry_run=dry_run), notices=notices)
+
+    def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
+        """Return a handoff by its id or its number.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: several jobs have one of that number.
+        """
+        return find_handoff(self._handoffs(job, task_id), wanted)
+
+    def latest(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> Handoff | None:
+        """Return the newest handoff, or the newest to an agent; None where there is none."""
+        return next(iter(self.list(to, job, task_id)), None)
+
+    def list(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> tuple[Handoff, ...]:
+        """Return the handoffs, newest first; with a job those of that job."""
+        live = (one for one in self._handoffs(job, task_id) if one.status in LIVE_STATUSES)
+        return newest_first(one for one in live if to in (None, one.to_agent))
+
+    def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
+        place = self._vault.place_for("project", job, task_id)
+        return [read_handoff(one) for one in entries_of(self._writer, self._store, "handoff") if is_at(one, place)]
+
+    def _hand_off(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
+        folder = f"{self._vault.folder_of(place)}handoffs"
+        with nullcontext() if dry_run else self._writer.lock():
+            found = entries_of(self._writer, self._store, "handoff")
+            here = [read_handoff(one) for one in found if one.place[:3] == place[:3]]
+            last = next(iter(newest_first(here)), None)
+            if last and last.status == "active" and last.message == draft.message:
+                return HandedOff(last, "known", RunReport(None, "handoff create"))
+            files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
+            entry_id = next_id((*(one.id for one in here), *files))
+            now = self._vault.clock()
+            time, path = f"{format_time(now)[:19]}Z", f"{folder}/{entry_id}.md"
+            made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
+            run = self._writer.run("handoff create", [plan_handoff(made, now)], dry_run=dry_run)
+        return HandedOff(made, "created", run)
+
+    def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the ids of some entries; one that is not there stays as it is named, and is complained of."""
+        from memory_kb.index.listing import find
+
+        ids: list[str] = []
+        wrong: list[str] = []
+        for name in wanted:
+            try:
+                ids.append(self._index.read(lambda index, name=name: find(self._vault, index, name).entry_id))  # type: ignore[misc]
+            except MemoryKBError as exc:
+                ids.append(name)
+                wrong.append(f"{exc}; it is named all the same")
+        return tuple(ids), tuple(wrong)

@@ -1,0 +1,380 @@
+"""Ledgers: where each agent stands, brought up to date at every checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.credentials import texts_of
+from memory_kb.errors import UnknownEntry, UsageError
+from memory_kb.learning.new_entry import Draft, refuse_secrets, render
+from memory_kb.markdown.fields import read_text, read_words
+from memory_kb.markdown.splice import Value
+from memory_kb.model import EVERYTHING, Location
+from memory_kb.reports import RunReport
+from memory_kb.store.bodies import whole_text
+from memory_kb.store.plan import Change, Memory, create_file, plan_fields
+
+if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.store.git_command import GitState
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+_TOP = ("agent_id", "last_checkpoint", "tasks_completed", "completed_tasks", "current_task", "state", "context")
+_LISTS = ("files_modified", "tech_stack", "patterns_learned")
+_LINES = ("last_git_commit", "current_goal")
+_MAX_COUNT = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What an agent says of itself; what is None or missing stays as it was.
+
+    Attributes:
+        current_task: what it works on; an empty text for nothing.
+        completed: tasks that are done; each counts once, however often it is named.
+        tasks_completed: the count itself, where only that is known.
+        state: `files_modified`, `uncommitted_changes`, `last_git_commit`, and whatever else it keeps.
+        context: `tech_stack`, `patterns_learned`, `current_goal`, and whatever else it keeps.
+    """
+
+    current_task: str | None = None
+    completed: tuple[str, ...] = ()
+    tasks_completed: int | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of an agent's work; `state` and `context` keep what others wrote there."""
+
+    id: str
+    agent_id: str
+    last_checkpoint: str | None = None
+    tasks_completed: int = 0
+    completed_tasks: tuple[str, ...] = ()
+    current_task: str | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    scope: str = "project"
+    path: str = ""
+    line: int = 1
+
+    @property
+    def as_mapping(self) -> dict[str, Any]:
+        """The ledger as JSON has it, with all of its fields."""
+        state = {"files_modified": None, "uncommitted_changes": None, "last_git_commit": None} | dict(self.state)
+        context = {"tech_stack": None, "patterns_learned": None, "current_goal": None} | dict(self.context)
+        return {
+            "agent_id": self.agent_id,
+            "last_checkpoint": self.last_checkpoint,
+            "tasks_completed": self.tasks_completed,
+            "current_task": self.current_task,
+            "state": state | {name: list(read_words(state[name])) for name in _LISTS if name in state},
+            "context": context | {name: list(read_words(context[name])) for name in _LISTS if name in context},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """A ledger after a checkpoint, and what was written for it.
+
+    Attributes:
+        action: `created`, `updated` or `unchanged`.
+        notices: what was given and could not be kept.
+    """
+
+    ledger: Ledger
+    action: str
+    run: RunReport
+    notices: tuple[str, ...] = ()
+
+
+def read_ledger(memory: Memory) -> Ledger:
+    """Return an entry of kind ledger as it is shown, whatever its fields hold.
+
+    Example:
+        >>> read_ledger(Memory("l", "l.md", "", Location(), "T", "", metadata={"agent_id": "eng-001", "tasks_completed": 12})).tasks_completed
+        12
+    """
+    held = memory.metadata.get("tasks_completed")
+    names = memory.words("completed_tasks") or (read_words(held) if isinstance(held, list) else ())
+    return Ledger(
+        id=memory.id,
+        agent_id=memory.word("agent_id") or memory.word("agent") or memory.id,
+        last_checkpoint=memory.word("last_checkpoint"),
+        tasks_completed=max(memory.count("tasks_completed"), len(names)),
+        completed_tasks=names,
+        current_task=memory.word("current_task"),
+        state=_mapping(memory.metadata.get("state")),
+        context=_mapping(memory.metadata.get("context")),
+        scope=memory.place.scope,
+        path=memory.path,
+        line=memory.line,
+    )
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def read_checkpoint(value: Mapping[str, Any]) -> tuple[Checkpoint, tuple[str, ...]]:
+    """Return the checkpoint that an object holds, and complaints about what of it cannot be kept.
+
+    Example:
+        >>> checkpoint, wrong = read_checkpoint({"agent_id": "a", "tasks_completed": 3, "state": {"port": 80}, "mood": "good"})
+        >>> checkpoint.tasks_completed, checkpoint.state, wrong
+        (3, {'port': 80}, ('mood is no field of a ledger',))
+    """
+    wrong = [f"{name} is no field of a ledger" for name in value if name not in _TOP]
+    parts = []
+    for name in ("state", "context"):
+        if value.get(name) is not None and not isinstance(value[name], Mapping):
+            wrong.append(f"{name} is no object")
+        parts.append({key: _clean(key, held) for key, held in _mapping(value.get(name)).items()})
+    state, context = parts
+    dirty = state.get("uncommitted_changes")
+    if not isinstance(dirty, bool):
+        state.pop("uncommitted_changes", None)
+        if dirty is not None:
+            wrong.append("state.uncommitted_changes is neither true nor false")
+    done, names = value.get("tasks_completed"), value.get("completed_tasks")
+    is_count = isinstance(done, int) and not isinstance(done, bool) and 0 <= done <= _MAX_COUNT
+    if done is not None and not is_count and not isinstance(done, list):
+        wrong.append("tasks_completed is neither a number nor a list")
+    if names is None and isinstance(done, list):
+        names = done
+    task = read_text(value["current_task"]) or "" if "current_task" in value else None
+    return Checkpoint(task, read_words(names), done if is_count else None, state, context), tuple(wrong)
+
+
+def _clean(name: str, held: Any) -> Any:
+    if name in _LISTS:
+        return list(read_words(held))
+    return read_text(held) or "" if name in _LINES else held
+
+
+def apply_checkpoint(known: Ledger, checkpoint: Checkpoint, now: datetime) -> Ledger:
+    """Return a ledger as it is after a checkpoint."""
+    names = tuple(dict.fromkeys((*known.completed_tasks, *checkpoint.completed)))
+    count = checkpoint.tasks_completed
+    if count is None:
+        count = known.tasks_completed + len(names) - len(known.completed_tasks)
+    return replace(
+        known,
+        last_checkpoint=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        tasks_completed=max(count, len(names)),
+        completed_tasks=names,
+        current_task=known.current_task if checkpoint.current_task is None else checkpoint.current_task or None,
+        state={**known.state, **checkpoint.state},
+        context={**known.context, **checkpoint.context},
+    )
+
+
+def _fields(ledger: Ledger, checkpoint: Checkpoint) -> dict[str, Value]:
+    """Return the frontmatter that a checkpoint sets."""
+    values: dict[str, Value] = {
+        "last_checkpoint": ledger.last_checkpoint or "",
+        "tasks_completed": ledger.tasks_completed,
+        "completed_tasks": list(ledger.completed_tasks),
+    }
+    if checkpoint.current_task is not None:
+        values["current_task"] = ledger.current_task or ""
+    values |= {"state": dict(ledger.state)} if checkpoint.state else {}
+    return values | ({"context": dict(ledger.context)} if checkpoint.context else {})
+
+
+def plan_checkpoint(memory: Memory, checkpoint: Checkpoint, now: datetime) -> Change | None:
+    """Plan to bring a ledger up to date; its other fields and its text stay."""
+    values = _fields(apply_checkpoint(read_ledger(memory), checkpoint, now), checkpoint)
+    kept = {name: value for name, value in values.items() if name in memory.metadata or value not in ("", [], {}, 0)}
+    return plan_fields(memory, kept, "A checkpoint.")
+
+
+def plan_new_ledger(ledger: Ledger, checkpoint: Checkpoint, now: datetime) -> Change:
+    """Plan the first ledger of an agent, as it is after its checkpoint."""
+    values = {"agent_id": ledger.agent_id} | _fields(ledger, checkpoint)
+    fields = tuple(
+        (name, value) for name, value in values.items() if value not in ([], {}, "") or name == "current_task"
+    )
+    draft = Draft(f"# Ledger: {ledger.agent_id}", "ledger", fields=fields)
+    return create_file(ledger.path, render(draft, ledger.id, now), "A checkpoint.", ledger.id)
+
+
+class Ledgers:
+    """The verbs of `ledger`."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+
+    def set(
+        self,
+        agent: str | None = None,
+        *,
+        task: str | None = None,
+        goal: str | None = None,
+        completed: Sequence[str] = (),
+        tasks_completed: int | None = None,
+        files: Sequence[str] | None = None,
+        uncommitted: bool | None = None,
+        commit: str | None = None,
+        tech: Sequence[str] | None = None,
+        patterns: Sequence[str] | None = None,
+        told: Mapping[str, Any] | None = None,
+        git: bool = True,
+        repository: str | os.PathLike[str] | None = None,
+        job: str | None = None,
+        task_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Checkpointed:
+        """Write down where an agent stands; what is not given stays as it was.
+
+        Args:
+            agent: whose ledger it is.
+            task: what it works on; an empty text for nothing.
+            goal: what it is after.
+            completed: tasks that are done; each counts once.
+            tasks_completed: how many tasks are done, where only the number is known.
+            files: the files it modified.
+            uncommitted: whether there are changes that are not committed.
+            commit: the last commit.
+            tech: what it works with.
+            patterns: ids of what it learned.
+            told: all of that as an object.
+            git: ask git for the last commit and for changes, where they are not given.
+            repository: the folder to ask about; the vault's own when not given.
+            job: the job it belongs to.
+            task_id: the task of that job.
+            dry_run: write nothing; the report says what would be written.
+
+        Raises:
+            UsageError: no agent is named.
+            SecretRefused: something given looks like a credential.
+        """
+        place = self._vault.place_for("project", job, task_id)
+        object_, notices = read_checkpoint(told or {})
+        name = _check_agent(agent or str((told or {}).get("agent_id") or ""))
+        state: dict[str, Any] = dict(object_.state)
+        state |= _given(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
+        if git and not {"uncommitted_changes", "last_git_commit"} <= state.keys():
+            found = git_state_of(self._vault, repository)
+            state = (
+                _given(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) | state
+                if found
+                else state
+            )
+        checkpoint = Checkpoint(
+            object_.current_task if task is None else task,
+            (*object_.completed, *completed),
+            object_.tasks_completed if tasks_completed is None else tasks_completed,
+            state,
+            {**object_.context, **_given(current_goal=goal, tech_stack=tech, patterns_learned=patterns)},
+        )
+        texts = (checkpoint.current_task or "", *checkpoint.completed, *texts_of(state), *texts_of(checkpoint.context))
+        refuse_secrets("\n".join(texts), allow=self._vault.allows_secrets)
+        return replace(self._checkpoint(name, checkpoint, place, dry_run=dry_run), notices=notices)
+
+    def show(self, agent: str, job: str | None = None, task_id: str | None = None) -> Ledger:
+        """Return the ledger of an agent; without a job the one nearest to the project.
+
+        Raises:
+            UnknownEntry: it has none.
+        """
+        found = [ledger for ledger in self.list(job, task_id) if agent in (ledger.agent_id, ledger.id)]
+        if not found:
+            raise UnknownEntry(agent, "ledger of")
+        return min(found, key=lambda ledger: (ledger.scope != "project", ledger.path))
+
+    def list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:
+        """Return the ledgers of all agents, by their names; with a job, those of that job."""
+        place = self._vault.place_for("project", job, task_id)
+        found = [one for one in entries_of(self._writer, self._store, "ledger") if one.is_live and is_at(one, place)]
+        return tuple(sorted(map(read_ledger, found), key=lambda ledger: (ledger.agent_id, ledger.path)))
+
+    def _checkpoint(self, agent: str, checkpoint: Checkpoint, place: Location, *, dry_run: bool) -> Checkpointed:
+        now = self._vault.clock()
+
+        def find(memories: Sequence[Memory]) -> Memory | None:
+            here = (one for one in memories if one.kind == "ledger" and one.is_live and one.place[:3] == place[:3])
+            return next((one for one in here if read_ledger(one).agent_id == agent), None)
+
+        def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+            memory = find(memories)
+            change = plan_checkpoint(memory, checkpoint, now) if memory else None
+            return (change,) if change else ()
+
+        with nullcontext() if dry_run else self._writer.lock():
+            memories = entries_of(self._writer, self._store, "ledger")
+            if known := find(memories):
+                run = self._store.carry_out("ledger set", plan, plan(memories), dry_run=dry_run)
+                action = "updated" if run.changes or run.conflicts else "unchanged"
+                return Checkpointed(apply_checkpoint(read_ledger(known), checkpoint, now), action, run)
+            blank = _blank_ledger(self._vault, agent, place, {one.id for one in memories if one.place[:3] == place[:3]})
+            ledger = apply_checkpoint(blank, checkpoint, now)
+            run = self._writer.run("ledger set", [plan_new_ledger(ledger, checkpoint, now)], dry_run=dry_run)
+        return Checkpointed(ledger, "created", run)
+
+
+def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) -> Ledger:
+    """Return the ledger of an agent that has none yet, with an id and a file that are free."""
+    from memory_kb.learning.skills import make_slug
+
+    slug, folder, number = make_slug(agent), f"{vault.folder_of(place)}ledgers/", 1
+    name = slug
+    while f"ledger-{name}" in taken or vault.resolve(f"{folder}{name}.md").exists():
+        number += 1
+        name = f"{slug}-{number}"
+    return Ledger(f"ledger-{name}", agent, scope=place.scope, path=f"{folder}{name}.md")
+
+
+def _check_agent(agent: str) -> str:
+    """Return an agent's name on one line.
+
+    Raises:
+        UsageError: there is none.
+    """
+    name = read_text(agent)
+    if name is None or len(name) > 200:
+        raise UsageError(
+            f"{agent[:60]!r} is not a name for an agent", "name it as in: memory-kb ledger set eng-001 --task T-42"
+        )
+    return name
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None, sequences as lists."""
+    return {
+        name: list(value) if isinstance(value, list | tuple) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def entries_of(writer: Writer, store: EntryStore, kind: str) -> list[Memory]:
+    """Return the entries of a kind, each with its whole text."""
+    found = store.all(EVERYTHING._replace(kinds=(kind,)))
+    return [memory._replace(text=whole_text(writer, memory)) for memory in found]
+
+
+def is_at(memory: Memory, place: Location) -> bool:
+    """Return whether an entry belongs to a job or task; without one all do."""
+    return place.job in (None, memory.place.job) and place.task in (None, memory.place.task)
+
+
+def git_state_of(vault: Vault, repository: str | os.PathLike[str] | None) -> GitState | None:
+    """Return the state of a repository, or of the vault's own without what the vault itself writes."""
+    from memory_kb.store.git_command import read_git_state
+
+    if repository is not None:
+        return read_git_state(Path(repository).expanduser(), os.environ)
+    own = ("memory",) if vault.memory else ("ledgers", "handoffs")
+    return read_git_state(vault.folder, os.environ, own)

@@ -1,0 +1,254 @@
+"""References to a project's files, as people write them and as entries hold them in `cites`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from memory_kb.store.plan import Memory
+
+#: An entry that cites more is a list of files.
+MOST_CITATIONS = 50
+_MAX_REFERENCE = 500
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_RECORDED = re.compile(r"(.+)@([0-9a-f]{20})", re.DOTALL)
+_HASH = re.compile(r"[0-9a-f]{20}")
+_FULL_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LINES = re.compile(
+    r"(?P<path>.+?)(?:#L(?P<start>\d{1,7})(?:C\d+)?(?:-L?(?P<end>\d{1,7})(?:C\d+)?)?"
+    r"|:(?P<first>\d{1,7})(?:-(?P<last>\d{1,7})|:\d+)?)"
+)
+_RECORDED_LINES = re.compile(r"L(\d{1,7})(?:-L(\d{1,7}))?")
+_SYMBOL = re.compile(r"(?P<path>[^#]+?)(?:::|#)(?P<symbol>.+)")
+_BAD = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
+#: A code span, or the target of a link.
+_QUOTED = re.compile(r"(?<!`)`([^`\n]{3,200})`(?!`)|(?<!!)\[[^\]\n]{1,200}\]\(<?([^()<>\s]{3,200})>?\)")
+#: A file with an ending, in a folder or alone, before lines or a name.
+_FILE = re.compile(r"(?:\./)?(?:[\w@.+-]+/)*[\w@.+-]*\w\.[A-Za-z][A-Za-z0-9]{0,9}(?=$|#|:)")
+
+
+class InvalidReference(ValueError):
+    """A text that names nothing of a project; the message says why."""
+
+
+class CodeReference(NamedTuple):
+    """A place in a project.
+
+    Attributes:
+        path: the file, relative to the project; empty for a commit.
+        start, end: its lines, from 1, both included; None where it is not about lines.
+        symbol: the name of what is defined there; older entries have it beside its `lines`.
+        commit: a commit's hash, perhaps shortened.
+    """
+
+    path: str
+    start: int | None = None
+    end: int | None = None
+    symbol: str | None = None
+    commit: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The reference in its one spelling."""
+        if self.commit:
+            return self.commit
+        path = f"./{self.path}" if _COMMIT.fullmatch(self.path) else self.path
+        if self.symbol:
+            return f"{path}::{self.symbol}"
+        return f"{path}#{span_text(*self.lines)}" if self.lines else path
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """The first and the last line."""
+        return (self.start, self.end) if self.start and self.end else None
+
+    @property
+    def is_whole_file(self) -> bool:
+        """Whether it is about a file from its first to its last byte."""
+        return self == CodeReference(self.path)
+
+
+class Citation(NamedTuple):
+    """A reference as an entry holds it.
+
+    Attributes:
+        hash: of the cited text when it was recorded, or the whole hash of a commit; None where nobody has.
+        commit: the last commit of the project at that time.
+        symbol_lines: first and last line of the symbol then.
+    """
+
+    reference: CodeReference
+    hash: str | None = None
+    commit: str | None = None
+    symbol_lines: tuple[int, int] | None = None
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """The lines that the hash is of; None for a whole file."""
+        return self.symbol_lines if self.reference.symbol else self.reference.lines
+
+
+class Unusable(NamedTuple):
+    """A citation that names nothing, and why."""
+
+    text: str
+    reason: str
+
+
+def span_text(start: int, end: int) -> str:
+    """Return lines as a reference names them.
+
+    Example:
+        >>> span_text(10, 20), span_text(7, 7)
+        ('L10-L20', 'L7')
+    """
+    return f"L{start}" if start == end else f"L{start}-L{end}"
+
+
+def parse_reference(text: str) -> CodeReference:
+    """Read a reference: `path`, `path#L10-L20`, `path:10-20` or a commit; also a name behind `::` or `#`.
+
+    Raises:
+        InvalidReference: it names nothing, or something outside of the project.
+
+    Example:
+        >>> parse_reference("src/a.py:10-20").text, parse_reference("./src/a.py#Upload.send").text
+        ('src/a.py#L10-L20', 'src/a.py::Upload.send')
+        >>> parse_reference("3f2a9c1").commit
+        '3f2a9c1'
+    """
+    reference = _parse(text)
+    if _parse(reference.text) != reference:
+        raise InvalidReference("it can be read in two ways")
+    return reference
+
+
+def _parse(text: str) -> CodeReference:
+    text = text.strip()
+    if not text or len(text) > _MAX_REFERENCE or _BAD.search(text):
+        raise InvalidReference("it is empty, too long, or holds control characters")
+    if _COMMIT.fullmatch(text):
+        return CodeReference("", commit=text)
+    if "://" in text:
+        raise InvalidReference("it is an address, not a file of the project")
+    if text[0] in "/\\":
+        raise InvalidReference("it is not relative to the project")
+    if found := _LINES.fullmatch(text):
+        start = int(found["start"] or found["first"])
+        end = int(found["end"] or found["last"] or start)
+        if not 1 <= start <= end:
+            raise InvalidReference("lines count from 1, and the first comes first")
+        return CodeReference(_clean_path(found["path"]), start, end)
+    if found := _SYMBOL.fullmatch(text):
+        return CodeReference(_clean_path(found["path"]), symbol=found["symbol"].strip().removesuffix("()"))
+    return CodeReference(_clean_path(text))
+
+
+def _clean_path(path: str) -> str:
+    """Return a path with slashes.
+
+    Raises:
+        InvalidReference: it leads out of the project, or into what git keeps for itself.
+    """
+    parts = [part for part in path.strip().replace("\\", "/").split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise InvalidReference("`..` leads out of the project")
+    if parts and (parts[0].startswith("~") or _DRIVE.match(f"{parts[0]}/")):
+        raise InvalidReference("it is not relative to the project")
+    if not parts or any(part.casefold() == ".git" for part in parts):
+        raise InvalidReference("it names no file of the project")
+    return "/".join(parts)
+
+
+def read_citations(memory: Memory) -> tuple[tuple[Citation, ...], tuple[Unusable, ...]]:
+    """Return what an entry cites, and what of it cannot be used.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> from memory_kb.store.plan import Memory
+        >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"cites": [{"ref": "a.py", "hash": "0" * 20}, "../b", 7]})
+        >>> [citation.reference.text for citation in read_citations(one)[0]], [bad.text for bad in read_citations(one)[1]]
+        (['a.py'], ['../b', '7'])
+    """
+    citations: dict[CodeReference, Citation] = {}
+    unusable: list[Unusable] = []
+    for item in cited_items(memory)[:MOST_CITATIONS]:
+        try:
+            one = read_citation(item)
+        except InvalidReference as exc:
+            unusable.append(Unusable(item_text(item), str(exc)))
+        else:
+            citations.setdefault(one.reference, one)
+    return tuple(citations.values()), tuple(unusable)
+
+
+def cited_items(memory: Memory) -> list[Any]:
+    """Return the items of an entry's `cites` as they are written: texts `REF` or `REF@HASH`, and mappings with `ref`."""
+    held = memory.metadata.get("cites")
+    return list(held) if isinstance(held, list) else [] if held in (None, "") else [held]
+
+
+def item_text(item: object) -> str:
+    """Return what an item of `cites` says it cites, on one line."""
+    return " ".join(str(item.get("ref") if isinstance(item, Mapping) else item).split())[:120]
+
+
+def read_citation(item: object) -> Citation:
+    """Read one item of `cites`.
+
+    Raises:
+        InvalidReference: it is none.
+
+    Example:
+        >>> read_citation("src/a.py#L3@0123456789abcdef0123").hash
+        '0123456789abcdef0123'
+    """
+    if isinstance(item, str):
+        recorded = _RECORDED.fullmatch(item.strip())
+        return Citation(parse_reference(recorded[1]), recorded[2]) if recorded else Citation(parse_reference(item))
+    if not isinstance(item, Mapping) or not isinstance(item.get("ref"), str):
+        raise InvalidReference("it is neither a text nor a mapping with `ref`")
+    reference = parse_reference(item["ref"])
+    hash_, commit = (str(item.get(name) or "") for name in ("hash", "commit"))
+    if hash_ and not (_FULL_COMMIT if reference.commit else _HASH).fullmatch(hash_):
+        raise InvalidReference(f"its hash {hash_[:40]!r} is none of ours")
+    at = _RECORDED_LINES.fullmatch(str(item.get("lines") or ""))
+    lines = (int(at[1]), int(at[2] or at[1])) if at else None
+    return Citation(reference, hash_ or None, commit if _COMMIT.fullmatch(commit) else None, lines)
+
+
+def write_citation(citation: Citation) -> dict[str, str]:
+    """Return a citation as frontmatter holds it.
+
+    Example:
+        >>> write_citation(Citation(CodeReference("a.py", 1, 2), "0" * 20, "abcdef1"))
+        {'ref': 'a.py#L1-L2', 'hash': '00000000000000000000', 'commit': 'abcdef1'}
+    """
+    at = span_text(*citation.symbol_lines) if citation.symbol_lines else None
+    held = {"ref": citation.reference.text, "hash": citation.hash, "lines": at, "commit": citation.commit}
+    return {name: value for name, value in held.items() if value}
+
+
+def suggest_references(text: str) -> Iterator[CodeReference]:
+    """Yield what code spans and links of a text seem to cite, each once; fences are passed over.
+
+    Example:
+        >>> [one.text for one in suggest_references("See `src/a.py:3`, [b](docs/b.md#Use) and `x = 1`, `https://e.org/a.py`.")]
+        ['src/a.py#L3', 'docs/b.md::Use']
+    """
+    seen: set[CodeReference] = set()
+    for found in _QUOTED.finditer(_FENCE.sub("", text)):
+        quoted = found[1] or found[2]
+        if " " in quoted or not _FILE.match(quoted):
+            continue
+        try:
+            reference = parse_reference(quoted)
+        except InvalidReference:
+            continue
+        if reference not in seen:
+            seen.add(reference)
+            yield reference

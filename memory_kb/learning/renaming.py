@@ -1,0 +1,238 @@
+"""Rename an entry: its id, title, file or alias, and the links to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.markdown.document import first_heading
+from memory_kb.markdown.fields import read_words
+from memory_kb.markdown.links import rewrite_targets
+from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_value, yaml_span
+from memory_kb.model import Entry, Span
+from memory_kb.store.files import NoteText
+from memory_kb.store.plan import Change, move, write_file
+from memory_kb.yaml_loader import InvalidBlock, load_mapping
+
+_LONGEST = 200
+_DATED = re.compile(r"\[\d{4}-\d{2}-\d{2}\]\s*")
+#: Fields that name other entries by their ids.
+_ID_LISTS = ("sources", "relevant_patterns")
+_ALIASES = ("aliases", "alias")
+
+
+class Renaming(NamedTuple):
+    """What is renamed: the entry, where it stands, and its old and new name.
+
+    `way` says what the name is: `id`, `title`, `heading` for the title that its first heading
+    gives, `file` for that of its file, or `alias` for a further name.
+    """
+
+    path: str
+    entry_id: str
+    way: str
+    old: str
+    new: str
+
+
+def check_name(name: str, way: str) -> str:
+    """Return a new name as it is to be written.
+
+    Raises:
+        UsageError: links could not hold it, or it is empty.
+
+    Example:
+        >>> check_name("  Wait  for the event ", "title")
+        'Wait for the event'
+    """
+    name = " ".join(name.split())
+    if not name or len(name) > _LONGEST:
+        raise UsageError("the new name is empty" if not name else f"the new name is longer than {_LONGEST} characters")
+    if way == "id" and " " in name:
+        raise UsageError(
+            f"{name!r} cannot be an id: it has spaces", f"write {name.replace(' ', '-')}, or rename the title: --title"
+        )
+    if set(name) & set("[]|#\\^"):
+        raise UsageError(f"{name!r} cannot stand in a [[link]]", "leave out the characters [ ] | # ^ and backslashes")
+    if way == "file" and (set(name) & set('/:*?"<>') or name.startswith(".")):
+        raise UsageError(f"{name!r} cannot be the name of a file")
+    return name
+
+
+def way_of(entry: Entry, body: str, name: str) -> str:
+    """Return what is to be renamed of an entry: for its `title`, that which gives it one."""
+    if name != "title":
+        return name
+    return "title" if entry.title else "heading" if first_heading(body) else "file"
+
+
+def plan_renaming(
+    renaming: Renaming,
+    notes: Iterable[NoteText],
+    leads_to: Callable[[str, str], bool],
+    stays: Callable[[str], bool] = lambda _: False,
+) -> tuple[Change, ...]:
+    """Plan to rename an entry and to rewrite the links to it; all of it happens, or nothing.
+
+    Only links that use the old name are rewritten: those by another of its names lead to it still. So
+    do those that name its file, which may be called like its title: for other readers of notes a file
+    has no other name.
+
+    Args:
+        renaming: what is renamed.
+        notes: its file, and all files with links to it.
+        leads_to: tells whether a target that is called like the old name leads to this entry from a file.
+        stays: tells whether a target leads to it by another name too when it is renamed.
+
+    Raises:
+        CannotSplice: a file cannot be changed without changing more than that.
+
+    Example:
+        >>> old = NoteText("a.md", b"---\\nid: a\\n---\\nOne.\\n")
+        >>> other = NoteText("b.md", b"See [[a|this]].\\n")
+        >>> plan = plan_renaming(Renaming("a.md", "a", "id", "a", "tea"), [old, other], lambda name, _: name == "a")
+        >>> [change.action.data for change in plan]
+        [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
+    """
+    reason = f"Renamed from {renaming.old} to {renaming.new}."
+    changes: list[Change] = []
+    moves: list[Change] = []
+    for note in notes:
+        text = _NoteRenaming(note.path, renaming, leads_to, stays).apply(note.text)
+        if text != note.text:
+            changes.append(write_file(note, text, reason))
+        if note.path == renaming.path and renaming.way == "file":
+            folder, slash, _ = note.path.rpartition("/")
+            moves.append(move(note, f"{folder}{slash}{renaming.new}.md", reason))
+    return tuple(change.joined(f"rename {renaming.entry_id}") for change in (*changes, *moves))
+
+
+class _NoteRenaming(NamedTuple):
+    """A renaming as it concerns one file."""
+
+    path: str
+    renaming: Renaming
+    leads_to: Callable[[str, str], bool]
+    stays: Callable[[str], bool]
+
+    def apply(self, text: str) -> str:
+        """Return the file's text with the name exchanged, in the entry itself and in links to it."""
+        pieces: list[str] = []
+        last = 0
+        for entry in read_entries(text, self.path):
+            pieces += [text[last : entry.span.start], self._rename_entry(text, entry)]
+            last = entry.span.end
+        return "".join(pieces) + text[last:]
+
+    def _new_target(self, target: str) -> str | None:
+        """Return what a link is to say instead; None where it stays."""
+        way, suffix = self.renaming.way, ""
+        folder, slash, last = "", "", target
+        if way == "file":
+            folder, slash, last = target.rpartition("/")
+            suffix = ".md" if last.lower().endswith(".md") else ""
+        bare = last[: len(last) - len(suffix)]
+        if bare.casefold() != self.renaming.old.casefold() or not self.leads_to(target, self.path):
+            return None
+        return f"{folder}{slash}{self.renaming.new}{suffix}"
+
+    def _new_link(self, target: str) -> str | None:
+        return None if self.stays(target) else self._new_target(target)
+
+    def _rename_entry(self, text: str, entry: Entry) -> str:
+        """Return the text of one entry, frontmatter included, with the name exchanged."""
+        (start, end), (begin, over) = entry.span, entry.body
+        old = text[begin:over]
+        is_own = self.path == self.renaming.path and entry.id == self.renaming.entry_id
+        if entry.fault is not None:
+            if (is_own and self.renaming.way != "file") or rewrite_targets(old, self._new_link) != old:
+                refuse_broken(entry, self.path)
+            return text[start:end]
+        body = self._rename_heading(old) if is_own and self.renaming.way == "heading" else old
+        body = rewrite_targets(body, self._new_link)
+        piece = text[start:begin] + body + text[over:end]
+        if not entry.has_frontmatter:
+            return piece
+        alone = entry._replace(span=Span(0, len(piece)), body=Span(begin - start, begin - start + len(body)))
+        return self._rename_fields(piece, alone, is_own=is_own)
+
+    def _rename_heading(self, body: str) -> str:
+        start = len(body) - len(body.lstrip())
+        at = body.find(self.renaming.old, start)
+        if at < 0 or "\n" in body[start:at]:
+            raise CannotSplice(f"the heading of {self.renaming.entry_id} in {self.renaming.path} cannot be found")
+        return body[:at] + self.renaming.new + body[at + len(self.renaming.old) :]
+
+    def _rename_fields(self, text: str, entry: Entry, *, is_own: bool) -> str:
+        for key, value in self._new_values(entry, is_own=is_own).items():
+            # The block ends where its body began, and setting a value moves that.
+            block, length = yaml_span(text, entry), len(text)
+            text = _with_target(text, block, key, value, self.renaming) or set_value(text, block, key, value)
+            shift = len(text) - length
+            entry = entry._replace(body=Span(entry.body.start + shift, entry.body.end + shift))
+        return text
+
+    def _new_values(self, entry: Entry, *, is_own: bool) -> Mapping[str, Value]:
+        way, old, new = self.renaming.way, self.renaming.old, self.renaming.new
+        values: dict[str, Value] = {}
+        if is_own and way == "id":
+            values["id"] = new
+        if is_own and way == "title":
+            values["title" if entry.metadata.get("title") is not None else "name"] = new
+        if is_own and way == "alias":
+            key = next((key for key in _ALIASES if key in entry.metadata), "")
+            held = entry.metadata.get(key)
+            called = [new if word.casefold() == old.casefold() else word for word in read_words(held)]
+            values[key] = called if isinstance(held, list) else ", ".join(called)
+        listed = entry.metadata.get("links")
+        links = listed if isinstance(listed, list) else []
+        renamed = list(map(self._renamed_link, links))
+        if renamed != links:
+            values["links"] = renamed
+        for key in _ID_LISTS if way == "id" else ():
+            words = read_words(entry.metadata.get(key))
+            if old in words:
+                values[key] = [new if word == old else word for word in words]
+        return values
+
+    def _renamed_link(self, link: Any) -> Any:
+        """Return an item of `links`; for a new id also where another name leads to the entry, for fields go by ids."""
+        find = self._new_target if self.renaming.way == "id" else self._new_link
+        target = link.get("to") if isinstance(link, dict) else link
+        name = find(str(target))
+        return link if name is None else {**link, "to": name} if isinstance(link, dict) else name
+
+
+def _with_target(text: str, block: Span, key: str, value: Value, renaming: Renaming) -> str | None:
+    """Return a text in which only the names change that are in a list; None where that is not told so simply."""
+    if key not in ("links", *_ALIASES, *_ID_LISTS):
+        return None
+    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(
+        text[block.start : block.end]
+    )
+    if held is None:
+        return None
+    lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
+    name = re.compile(rf"{lead}(?P<quote>[\"']?){re.escape(renaming.old)}(?P=quote){end}", re.IGNORECASE)
+    piece = name.sub(
+        lambda found: f"{found['lead']}{emit(renaming.new, found['quote'] or None, is_flow=True)}", held[0]
+    )
+    old = text[block.start : block.end]
+    new = f"{old[: held.start()]}{piece}{old[held.end() :]}"
+    try:
+        before, after = load_mapping(old), load_mapping(new)
+    except InvalidBlock:
+        return None
+    return text[: block.start] + new + text[block.end :] if after == {**before, key: value} else None
+
+
+def shown_title(title: str) -> str:
+    """Return a title without the day in front of it.
+
+    Example:
+        >>> shown_title("[2026-01-02] Retry")
+        'Retry'
+    """
+    return _DATED.sub("", title, count=1)

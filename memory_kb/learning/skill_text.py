@@ -1,0 +1,230 @@
+"""The text of a skill: its parts read from Markdown, written, and brought up to date around what people wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory_kb.errors import CannotSplice
+from memory_kb.markdown.scanner import (
+    Section,
+    clean_item,
+    fence,
+    find_fence,
+    find_items,
+    find_sections,
+    has_open_fence,
+    plain_lines,
+    read_list,
+    render_items,
+)
+from memory_kb.model import Span
+
+#: The parts in the order of their sections, with the headings that are written.
+PARTS = {
+    "prerequisites": "Prerequisites",
+    "steps": "Steps",
+    "errors": "Common Errors & Fixes",
+    "exit_criteria": "Exit Criteria",
+    "template": "Template",
+}
+#: Further spellings that are read.
+_SPELLINGS = {
+    "prerequisite": "prerequisites",
+    "step": "steps",
+    "procedure": "steps",
+    "common errors and fixes": "errors",
+    "common errors": "errors",
+    "exit criterion": "exit_criteria",
+} | {heading.lower(): part for part, heading in PARTS.items()}
+_BLANK = " \t\r\n"
+_SIGN = re.compile(r"#{1,6}(?:\s|$)|`{3}|~{3}|-{3}|={3}|[-*+>](?:\s|$)|\d{1,9}[.)]\s")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """What a skill says; a part that is None is not spoken of.
+
+    Attributes:
+        description: what it is for and when, on one line.
+        errors: each as `error: fix`.
+        template: a prompt or a piece of code, as it is.
+    """
+
+    name: str
+    description: str | None = None
+    prerequisites: tuple[str, ...] | None = None
+    steps: tuple[str, ...] | None = None
+    errors: tuple[str, ...] | None = None
+    exit_criteria: tuple[str, ...] | None = None
+    template: str | None = None
+
+
+def render_skill(skill: SkillText) -> str:
+    """Return the body of a new skill, with all sections but for a template that it has not got.
+
+    Example:
+        >>> render_skill(SkillText("Ship", "Weekly.", template="make {target}")).split("\\n\\n")[:3]
+        ['# Skill: Ship', 'Weekly.', '## Prerequisites']
+    """
+    blocks = [f"# Skill: {skill.name}", _paragraph(skill.description or "")]
+    for part, heading in PARTS.items():
+        value = getattr(skill, part)
+        if part != "template" or value is not None:
+            blocks += [f"## {heading}", _render_part(part, value)]
+    return "\n\n".join(filter(None, blocks))
+
+
+def _paragraph(line: str) -> str:
+    """Return a line that is read as plain words, whatever sign it begins with."""
+    return f"\\{line}" if _SIGN.match(line) else line
+
+
+def _render_part(part: str, value: Sequence[str] | str | None) -> str:
+    if part == "template":
+        return fence(str(value)) if value is not None else ""
+    return render_items(tuple(value or ()), is_numbered=part == "steps")
+
+
+def parse_skill(body: str, name: str = "") -> SkillText:
+    """Read the body of a skill, however it was written; `name` is in for a missing title.
+
+    Example:
+        >>> parse_skill("# Skill: Ship\\n\\n## steps\\n* Tag.\\n* Push,\\n  then rest.\\n\\n## Notes\\nFriday is bad.").steps
+        ('Tag.', 'Push,\\nthen rest.')
+    """
+    text = plain_lines(body)
+    sections = find_sections(text)
+    parts = {part: _read_part(text, part, section.content) for part, section in _known(sections).items()}
+    title = without_label(next((section.heading for section in sections if section.level == 1), ""))
+    about = text[slice(*_preamble(text, sections))].strip().partition("\n\n")[0]
+    return SkillText(title or name, " ".join(about.split()) or None, **parts)  # type: ignore[arg-type]
+
+
+def without_label(title: str) -> str:
+    """Return a title without the word `Skill:`.
+
+    Example:
+        >>> without_label("Skill: Ship it"), without_label("Release: fast")
+        ('Ship it', 'Release: fast')
+    """
+    head, colon, tail = title.partition(":")
+    return tail.strip() if colon and head.strip().lower() == "skill" else title
+
+
+def _read_part(text: str, part: str, place: Span) -> tuple[str, ...] | str:
+    if part != "template":
+        return read_list(text, place)
+    found = find_fence(text, place)
+    return text[slice(*found.inner)] if found else text[slice(*place)].strip("\n")
+
+
+def _known(sections: Sequence[Section]) -> dict[str, Section]:
+    """Return the sections that hold a part; the first of each."""
+    known: dict[str, Section] = {}
+    for section in sections:
+        part = _SPELLINGS.get(" ".join(section.heading.lower().rstrip(":").split()))
+        if part and section.level == 2:
+            known.setdefault(part, section)
+    return known
+
+
+def _preamble(text: str, sections: Sequence[Section]) -> Span:
+    """Return what comes before the first section of the second level, without the title."""
+    if sections and sections[0].level == 1:
+        return sections[0].content
+    return Span(0, sections[0].span.start if sections else len(text))
+
+
+def update_body(body: str, new: SkillText, described: str | None, newline: str = "\n") -> str:
+    """Return a body with those parts replaced that `new` speaks of; every other byte stays.
+
+    A part that says the same stays as it is written, a missing section is put where it belongs, and
+    prose around a list stays. `described` is the description so far: where the body does not repeat
+    it, people's words under the title stay.
+
+    Raises:
+        CannotSplice: a section would have to be put into a code fence that is never closed.
+
+    Example:
+        >>> body = "# Skill: Ship\\n\\n## Steps\\nIn order:\\n\\n1. Tag.\\n\\n## Links\\n"
+        >>> print(update_body(body, SkillText("Ship", steps=("Push.",)), None))
+        # Skill: Ship
+        <BLANKLINE>
+        ## Steps
+        In order:
+        <BLANKLINE>
+        1. Push.
+        <BLANKLINE>
+        ## Links
+        <BLANKLINE>
+    """
+    if new.description is not None:
+        body = _update_description(body, new.description, described or "", newline)
+    for part in PARTS:
+        value = getattr(new, part)
+        if value is None:
+            continue
+        section = _known(find_sections(body)).get(part)
+        rendered = _render_part(part, value).replace("\n", newline)
+        if section is None:
+            body = _insert(body, part, rendered, newline)
+        elif not _says(part, getattr(parse_skill(body), part), value):
+            body = _replace(body, part, section.content, rendered, newline)
+    return body
+
+
+def _says(part: str, old: Sequence[str] | str, new: Sequence[str] | str) -> bool:
+    if part == "template":
+        return plain_lines(str(old)) == plain_lines(str(new))
+    return list(map(clean_item, old)) == list(map(clean_item, new))
+
+
+def _update_description(body: str, new: str, described: str, newline: str) -> str:
+    sections = find_sections(body)
+    place = _preamble(body, sections)
+    old = body[slice(*place)]
+    if not old.strip(_BLANK):
+        has_title = bool(sections) and sections[0].level == 1
+        return _put(body, place, _paragraph(new), newline) if has_title else body
+    if " ".join(old.split()) != " ".join(_paragraph(described).split()):
+        return body
+    return body[: place.start] + old.replace(old.strip(), _paragraph(new), 1) + body[place.end :]
+
+
+def _replace(body: str, part: str, place: Span, rendered: str, newline: str) -> str:
+    """Put a part where its fence or list is; where its section has none, in place of the whole content."""
+    if part == "template":
+        found = find_fence(body, place)
+        inner = found.outer if found else None
+    else:
+        # Prose by itself would be read as the part, so it goes with a list that is emptied.
+        items = find_items(body, place) if rendered else []
+        inner = Span(items[0].span.start, items[-1].span.end) if items else None
+    if inner is None:
+        return _put(body, place, rendered, newline)
+    return body[: inner.start] + rendered + body[inner.end :]
+
+
+def _put(body: str, place: Span, text: str, newline: str) -> str:
+    """Return a body with the content of a section replaced; the blank lines behind it stay."""
+    old = body[slice(*place)]
+    lead = newline if body[: place.start].endswith("\n") else newline * 2
+    blank = newline * (2 if place.end < len(body) else 1)
+    tail = old[len(old.rstrip(_BLANK)) :] if old.strip(_BLANK) else blank
+    return f"{body[: place.start]}{lead}{text}{tail}{body[place.end :]}"
+
+
+def _insert(body: str, part: str, rendered: str, newline: str) -> str:
+    """Put a section before the first of those that come after it, else at the end."""
+    order = list(PARTS)
+    later = [section for name, section in _known(find_sections(body)).items() if order.index(name) > order.index(part)]
+    block = f"## {PARTS[part]}{newline}{newline}{rendered}".rstrip()
+    if later:
+        place = min(section.span.start for section in later)
+        return f"{body[:place]}{block}{newline}{newline}{body[place:]}"
+    if has_open_fence(body):
+        raise CannotSplice(f"{PARTS[part]} cannot be added to a text that ends in an open code fence; close the fence")
+    text = body.rstrip("\r\n")
+    return f"{text}{newline * 2 if text else ''}{block}{body[len(text) :] or newline}"

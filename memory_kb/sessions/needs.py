@@ -1,0 +1,247 @@
+"""What a session had to find out, as its log proves it, so that one can tell what had been known before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from memory_kb.injected import is_own_call
+from memory_kb.learning.capture import hear
+from memory_kb.learning.prompt import is_human
+from memory_kb.sessions.tool_calls import Answer, Call, find_failed, read_answer, read_call
+from memory_kb.store.events import Event, searchable
+from memory_kb.text import count_tokens, jaccard, tokens
+
+#: The sorts of what is found out again.
+SORTS = ("command", "file", "error", "correction")
+#: A worked command of fewer words says nothing of its own.
+_LEAST_WORDS = 2
+#: Two statements this alike say the same.
+_SAME = 0.6
+#: The part of an error's message that must be the same.
+_MESSAGE = 60
+_RUN = frozenset({"run", "test", "build", "lint", "install", "deploy", "commit"})
+
+
+class Need(NamedTuple):
+    """One thing that a session found out.
+
+    Attributes:
+        sort: a word of `SORTS`.
+        seq: the event from which on it was needed.
+        fact: the command that worked, the file, the error's message, or what the person said.
+        failures: the events with the commands that failed for want of it, each with its tokens.
+    """
+
+    sort: str
+    seq: int
+    fact: str
+    failures: tuple[tuple[int, int], ...] = ()
+
+
+class Prompt(NamedTuple):
+    """A message of a person."""
+
+    seq: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNeeds:
+    """What a session found out, and what it teaches later ones.
+
+    Attributes:
+        worked: the commands that went through, in the order of their first success.
+        failed: the commands that failed and never went through.
+    """
+
+    session: str
+    began: str
+    ended: str
+    prompts: tuple[Prompt, ...] = ()
+    needs: tuple[Need, ...] = ()
+    worked: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Failing:
+    """Commands that failed one after the other, nothing having been edited in between."""
+
+    call: Call
+    failures: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class _Reader:
+    cwd: str | None = None
+    pending: dict[str, tuple[Call, int, int]] = field(default_factory=dict)
+    failing: list[_Failing] = field(default_factory=list)
+    needs: dict[tuple[str, str], Need] = field(default_factory=dict)
+    worked: dict[str, None] = field(default_factory=dict)
+    failed: dict[str, None] = field(default_factory=dict)
+
+    def add(self, need: Need) -> None:
+        """Keep the first need of a fact; what failed for want of it later is added."""
+        key = (need.sort, need.fact)
+        known = self.needs.get(key)
+        self.needs[key] = known._replace(failures=known.failures + need.failures) if known else need
+
+    def call(self, event: Event, seq: int) -> None:
+        call = read_call(event.tool, event.args, self.cwd)
+        if is_own_call(event.tool, event.args):
+            return
+        cost = count_tokens(searchable(event))
+        if event.ok is not None or event.error:
+            self.answer(call, seq, cost, event)
+        else:
+            self.pending[event.call_id or f"tool {event.tool}"] = (call, seq, cost)
+
+    def result(self, event: Event) -> None:
+        found = self.pending.pop(event.call_id or "", None) or self.pending.pop(f"tool {event.tool}", None)
+        if found:
+            call, seq, cost = found
+            self.answer(call, seq, cost + count_tokens(searchable(event)), event)
+
+    def answer(self, call: Call, seq: int, cost: int, event: Event) -> None:
+        answer = read_answer(call, event.content, event.error, ok=event.ok)
+        if call.kind == "edit" and answer.ok is not False:
+            self.failing.clear()
+            for file in (one for one in call.targets if one not in call.made):
+                self.add(Need("file", seq, file))
+        elif call.kind in _RUN and answer.fault and answer.fault.sort != "refused":
+            self.fail(find_failed(call, f"{event.error or ''}\n{event.content or ''}")[0], seq, cost, answer)
+        elif call.kind in _RUN and answer.ok:
+            for one in call.parts:
+                self.succeed(one)
+
+    def fail(self, call: Call, seq: int, cost: int, answer: Answer) -> None:
+        assert answer.fault is not None
+        if answer.fault.sort == "work" and len(answer.fault.message) >= 10:
+            self.add(Need("error", seq, plain(answer.fault.message)[:_MESSAGE], ((seq, cost),)))
+        self.failed[_named(call)] = None
+        same = next((one for one in self.failing if _is_one_job(one.call, call)), None)
+        if same:
+            same.failures += ((seq, cost),)
+        else:
+            self.failing = [*self.failing, _Failing(call, ((seq, cost),))][-20:]
+
+    def succeed(self, call: Call) -> None:
+        shown = _named(call)
+        for one in [one for one in self.failing if _is_one_job(one.call, call)]:
+            self.failing.remove(one)
+            if _named(one.call) != shown and len(shown.split()) >= _LEAST_WORDS:
+                self.add(Need("command", one.failures[0][0], shown, one.failures))
+        self.worked[shown] = None
+        self.failed.pop(shown, None)
+
+
+def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
+    """Return what a session found out.
+
+    A command counts that went through after commands of the same job had failed, nothing having been edited in between;
+    a file that was there and was edited; an error of the work; and a sentence by which a person stated what holds.
+
+    Example:
+        >>> def ran(seq, command, ok): return [
+        ...     Event(seq=seq, type="tool_call", tool="Bash", call_id=str(seq), args={"command": command}),
+        ...     Event(seq=seq + 1, type="tool_result", tool="Bash", call_id=str(seq), ok=ok, content="" if ok else "pytest: command not found")]
+        >>> found = read_needs("s", [*ran(1, "pytest -q", False), *ran(3, "uv run pytest -q", True)])
+        >>> [(need.sort, need.fact, len(need.failures)) for need in found.needs if need.sort == "command"]
+        [('command', 'uv run pytest -q', 1)]
+    """
+    reader, prompts = _Reader(), list[Prompt]()
+    for number, event in enumerate(events, 1):
+        seq = event.seq or number
+        if event.injected == "whole":
+            continue
+        if event.event == "start" and isinstance((event.args or {}).get("cwd"), str):
+            reader.cwd = reader.cwd or str((event.args or {})["cwd"])
+        elif event.type == "tool_call":
+            reader.call(event, seq)
+        elif is_human(event) and event.type == "message" and event.content:
+            prompts.append(Prompt(seq, event.content))
+        elif event.type == "tool_result":
+            reader.result(event)
+    for heard in hear(events):
+        for statement in heard.statements:
+            reader.add(Need("correction", heard.event.seq, plain(statement.text)))
+    times = [event.ts for event in events if event.ts and event.event not in ("resume", "end")]
+    return SessionNeeds(
+        session,
+        min(times, default=""),
+        max(times, default=""),
+        tuple(prompts),
+        tuple(sorted(reader.needs.values(), key=lambda need: need.seq)),
+        frozenset(reader.worked),
+        frozenset(reader.failed),
+    )
+
+
+def _is_one_job(one: Call, other: Call) -> bool:
+    """Return whether two commands try the same: one program and sort of work, with other words."""
+    return one.kind == other.kind and (one.family == other.family or (one.kind == "test" and other.kind == "test"))
+
+
+def _named(call: Call) -> str:
+    """Return a command as it is compared: case tells `-A` from `-a`."""
+    return " ".join(call.shown.replace("`", "").split())
+
+
+def plain(text: str) -> str:
+    """Return a text by which two of them are compared.
+
+    Example:
+        >>> plain("  Run `make  test` ")
+        'run make test'
+    """
+    return " ".join(text.replace("`", "").casefold().split())
+
+
+class Past:
+    """What strictly earlier sessions knew."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, dict[str, None]] = {sort: {} for sort in SORTS}
+        self._words: list[frozenset[str]] = []
+
+    def learn(self, session: SessionNeeds) -> None:
+        """Add what a session came to know."""
+        for need in session.needs:
+            self._facts[need.sort][need.fact] = None
+            if need.sort == "correction":
+                self._words.append(tokens(need.fact))
+        self._facts["command"].update(dict.fromkeys(session.worked))
+
+    def knows(self, need: Need) -> bool:
+        """Return whether an earlier session found the same out."""
+        if need.sort != "correction":
+            return need.fact in self._facts[need.sort]
+        words = tokens(need.fact)
+        return any(jaccard(words, one) >= _SAME for one in self._words)
+
+
+def says(text: str, need: Need) -> bool:
+    """Return whether a text, as `plain` returns it, says what was found out.
+
+    Example:
+        >>> says("use uv run pytest -q here", Need("command", 1, "uv run pytest -q")), says("see src/api/x.py", Need("file", 1, "src/api/x.py"))
+        (True, True)
+    """
+    if need.sort == "correction":
+        words = tokens(need.fact)
+        return bool(words) and len(words & tokens(text)) >= _SAME * len(words)
+    fact = plain(need.fact)
+    return (fact if need.sort != "file" else "/".join(fact.split("/")[-2:])) in text
+
+
+def count_failed(needs: Iterable[Need]) -> tuple[int, int]:
+    """Return how many commands failed for want of some things and what they cost in tokens; each counts once.
+
+    Example:
+        >>> count_failed([Need("error", 3, "x", ((3, 40),)), Need("command", 3, "make y", ((3, 40), (5, 20)))])
+        (2, 60)
+    """
+    failures = dict(failure for need in needs for failure in need.failures)
+    return len(failures), sum(failures.values())
