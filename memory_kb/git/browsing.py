@@ -1,4 +1,4 @@
-"""TODO."""
+"""What the web pages ask for: pages of entries, a map of their links, and what was changed lately."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
 from memory_kb.model import FilterWords
+from memory_kb.reports import EntryView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from memory_kb.git.service import Git
     from memory_kb.index.listing import Browsed, LinkMap, Reading
+    from memory_kb.index.recent import Recent
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
@@ -113,9 +115,17 @@ class Browsing:
         self._index.trusts_watcher = is_trusted
 
     def browse(
-        self, *, order: str = "newest", offset: int = 0, limit: int = 50, **filters: Unpack[FilterWords]
+        self,
+        *,
+        order: str = "newest",
+        offset: int = 0,
+        limit: int = 50,
+        folder: str = "",
+        **filters: Unpack[FilterWords],
     ) -> Browsed:
         """Return some of the entries that pass the filters of `search`, and how many there are.
+
+        With a folder these are the ones of its files and of those below it.
 
         Raises:
             UsageError: there is no such order, or a filter is not a word of the format.
@@ -125,13 +135,34 @@ class Browsing:
         if order not in browsing.ORDERS:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
         chosen = self._index.filters(**filters)
-        return self._index.read(lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit)))
+        return self._index.read(
+            lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit), folder)
+        )
+
+    def recent(self) -> Recent:
+        """Return the notes that changed last, and the folders and tags with the most entries."""
+        from memory_kb.index.recent import find_recent
+
+        return self._index.read(find_recent)
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
         from memory_kb.index.listing import map_links
 
         return self._index.read(map_links)
+
+    def follow(self, source: str, targets: Sequence[str]) -> dict[str, EntryView]:
+        """Return the entries that links in a file lead to, by what the links say; those that lead nowhere are left out.
+
+        Args:
+            source: the path of the file, "" for none.
+            targets: what the links say, such as `notes/tea` of `[[notes/tea]]`.
+        """
+        from memory_kb.index.listing import named, resolve, view
+
+        names = self._index.read(lambda index: named(index, [(source, target) for target in targets]))
+        found = ((target, resolve(names, target, source)) for target in targets)
+        return {target: view(entry) for target, entry in found if entry is not None}
 
     def changes_of(self, wanted: str) -> tuple[ChangeMade, ...]:
         """Return what runs changed in an entry, newest first; what is done to its whole file counts.

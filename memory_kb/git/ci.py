@@ -38,7 +38,7 @@ class Asking:
         told: the queries that count: those of the later revision, and those that it lost by accident.
         unasked: those that were taken out while the others stayed; what becomes of them is told, and fails nothing.
         known: the questions that the earlier revision has.
-        problems: what is to be mended before anything is asked.
+        problems: what is to be fixed before anything is asked.
         notices: what else should be known.
     """
 
@@ -166,7 +166,7 @@ class CiReport:
 
     Attributes:
         rows: recall before and after, over the queries that both were asked.
-        findings: what is to be mended before this goes in.
+        findings: what is to be fixed before this goes in.
         known: findings that were there before already; they fail nothing.
         unasked: questions that are no longer in the file.
         notices: what else should be known.
@@ -184,7 +184,7 @@ class CiReport:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing has to be mended."""
+        """Whether nothing has to be fixed."""
         return not self.findings
 
 
@@ -298,7 +298,7 @@ def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
 def split_problems(
     before: Iterable[Problem], after: Sequence[Problem]
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """Return which problems are new and which were there, whatever line or file they stand at now.
+    """Return which problems are new and which were there, whatever line or file they are at now.
 
     Example:
         >>> old = [Problem("a.md", 3, "the wikilink to 'x' leads to no entry")]
@@ -496,6 +496,7 @@ def _difference(change: ContextChange) -> Iterator[str]:
     yield ""
 
 
+_ONLY_TOUCHED = "only what the change can touch was examined; --strict examines everything"
 #: A path, perhaps a line, and what is said of it.
 _PLACE = re.compile(r"([^\s:]+):(?:(\d+):)? (.*)", re.DOTALL)
 #: Further than this the rank of an expected entry is not looked for.
@@ -614,32 +615,38 @@ class Evaluation:
     def ci(
         self, range: str | None = None, *, staged: bool = False, max_tokens: int | None = None, strict: bool = False
     ) -> CiReport:
-        """Tell what a change of the notes does to recall, to contexts, and to what is wrong with them.
+        """Return what a change of the notes does to recall, to contexts, and to what is wrong with them.
 
         The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
         read; the settings are those of each, under the person's own. The global home plays no part, and the ages of
-        both count to today. What was wrong before already fails nothing.
+        both count to today. What was wrong before already fails nothing. Without standing queries only the notes that
+        the change can make a difference to are examined.
 
         Args:
             range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
             staged: from HEAD to what is staged for a commit, instead.
             max_tokens: what any context may cost.
-            strict: what was wrong before fails too.
+            strict: examine every note; what was wrong before fails too.
 
         Raises:
             UsageError: no range, or no such revisions.
             NoRepository: the vault is in no git repository.
             GitFailed: git cannot read the revisions.
         """
-        from dataclasses import replace
+        from memory_kb.git.touched import find_touched
 
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
         repository = self._git.repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
         no_home = self._vault.machine / "revisions" / ".no-home"
+        touched = None if strict else find_touched(repository, self._vault, sides[0][1], sides[1][1])
         opened = [
-            self._open_past(self._git.past_vault(repository, revision, self._vault.clock, no_home))
+            self._open_past(
+                self._git.past_vault(
+                    repository, revision, self._vault.clock, no_home, touched.around if touched else None
+                )
+            )
             for _, revision in sides
         ]
         try:
@@ -655,7 +662,31 @@ class Evaluation:
             for past in opened:
                 past.close()
         report = compare(base, head, self._queries_path, asking)
+        broken = self._find_broken(repository, sides[0][1], sides[1][1])
+        report = replace(report, findings=(*report.findings, *broken))
+        if touched:
+            known = tuple(one for one in report.known if one.path in touched.changed)
+            return replace(report, known=known, notices=(*report.notices, _ONLY_TOUCHED))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
+
+    def _find_broken(self, repository: Repository, base: str, head: str) -> tuple[Problem, ...]:
+        """Return where a change breaks what a rule in force forbids or requires of the project's files."""
+        from memory_kb.git.backtest import find_breaches
+        from memory_kb.learning.guards import guarding_rules, read_guard
+
+        rules = self._index.read(lambda index: guarding_rules(index, ("project",)))
+        folder = repository.inner(self._vault.folder)
+        project = f"{folder}/" if folder and folder != "." else ""
+        problems = list[Problem]()
+        for rule in rules:
+            try:
+                found = find_breaches(repository, read_guard(rule), base, head, project)
+            except UsageError as exc:
+                problems.append(Problem(rule.path, rule.line, str(exc)))
+                continue
+            said = " ".join(rule.text.split())[:200]
+            problems += [Problem(one.path, one.line, f"breaks rule {rule.id}: {said}") for one in found]
+        return tuple(problems)
 
     @property
     def _queries_path(self) -> str:

@@ -93,7 +93,9 @@ def _steps(repository: Repository, path: str, sought: Sought, folder: str, most:
                 yield record, text
             first = record if text is not None else first
         parent = repository.parent(first[0]) if first and sought.has_own_id else None
-        others = [name for name in repository.holding(sought.id, parent, folder) if name not in seen] if parent else []
+        others = (
+            [name for name in repository.holding([sought.id], parent, folder) if name not in seen] if parent else []
+        )
         fitting = [
             name
             for name in others

@@ -3,7 +3,7 @@
 Entries are known by their ids, those without one by their text, title or place. What one side
 alone changed is taken; what both changed is merged, the fields by their meaning and the text by
 git. A file without entries, and whatever would not be read as it should afterwards, is merged by
-git as a whole. Nothing is dropped: what cannot be put together stands between markers within its
+git as a whole. Nothing is dropped: what cannot be put together is between markers within its
 one entry. Whichever branch is merged into the other, the result is the same; only markers name sides.
 """
 
@@ -205,7 +205,7 @@ class _Merger:
         return FileMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
 
     def _pair(self) -> list[_Trio]:
-        """Return the entries of all three files, in our order, those of theirs behind what they stand behind there."""
+        """Return the entries of all three files, in our order, those of theirs behind what they are behind there."""
         mine, yours = _match(self._base, self._ours), _match(self._base, self._theirs)
         of_ours, of_theirs = _inverse(mine), _inverse(yours)
         added = _match_new(
@@ -228,7 +228,7 @@ class _Merger:
                 and anchor + 1 < len(order)
                 and (order[anchor + 1][0][0], order[anchor + 1][0][2]) == (None, None)
             ):
-                anchor += 1  # what we put there stands before what they did
+                anchor += 1  # what we put there is before what they did
             if number not in places:
                 order[anchor].append((of_theirs.get(number), None, number))
         files = (self._base, self._ours, self._theirs)
@@ -304,7 +304,7 @@ class _Merger:
 
 
 def _is_of_one_side(trio: _Trio) -> bool:
-    """Tell whether an entry is new and only one side has it; the text before all entries stays where it is."""
+    """Return whether an entry is new and only one side has it; the text before all entries stays where it is."""
     (one, *other) = (side for side in trio if side)
     return trio.base is None and not other and one.block is not None
 
@@ -321,7 +321,7 @@ def _id_of(head: str) -> str | None:
 
 
 def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:
-    """Tell whether counters and dates alone differ; a comment is somebody's words."""
+    """Return whether counters and dates alone differ; a comment is somebody's words."""
     old, new = (_KEPT_LINES.sub("", f"{block or ''}\n") for block in (base, changed))
     return (base is None) == (changed is None) and old == new
 

@@ -73,7 +73,7 @@ def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs
 
 
 def is_same(one: object, other: object) -> bool:
-    """Tell whether two values are the same, type included.
+    """Return whether two values are the same, type included.
 
     Example:
         >>> is_same(1, True), is_same(["a"], ["a"]), is_same(ABSENT, None)
@@ -316,7 +316,7 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> Text
 
 
 def _with_remarks(mine: str, old: str, yours: str) -> str:
-    """Return our block with the comments that they wrote, each above the key that it stands at, or behind it where we have none.
+    """Return our block with the comments that they wrote, each above the key that it is at, or behind it where we have none.
 
     Example:
         >>> _with_remarks("id: a # x\\nb: 1\\n", "id: a\\n", "id: a # y\\nb: 1 # z\\n")
@@ -404,7 +404,7 @@ def drop_key(block: str, key: str) -> str:
 
 
 def _says(text: str, merged: MergedFields) -> bool:
-    """Tell whether a block says exactly what was settled, every key once."""
+    """Return whether a block says exactly what was settled, every key once."""
     import yaml
 
     try:

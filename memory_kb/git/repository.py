@@ -8,8 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.plainfiles import make_folder
 from memory_kb.store.git_command import foreign_filters, read_started, run_git
 from memory_kb.store.queries import QUERIES
+from memory_kb.text import encode, hash_of
 from memory_kb.vault import Vault
 
 _SECONDS = 300
@@ -254,11 +254,32 @@ class Repository:
                 found.append((words[0], words[1], words[2], words[3], "" if is_gone else names[-1]))
         return found
 
-    def holding(self, text: str, commit: str, folder: str) -> list[str]:
-        """Return the Markdown files of a commit below a folder that hold a text."""
-        told = self._try("grep", "-l", "-z", "-F", "-e", text, commit, "--", folder or ".")
-        names = (os.fsdecode(name).partition(":")[2] for name in (told or b"").split(b"\0") if name)
+    def holding(self, texts: Sequence[str], tree: str, folder: str) -> list[str]:
+        """Return the Markdown files of a revision below a folder that hold one of some texts, in any case of ASCII.
+
+        The folder ends in a slash or is empty.
+        """
+        patterns = "".join(f"{text}\n" for text in texts if text and "\n" not in text and "\0" not in text)
+        if not patterns:
+            return []
+        words = ("grep", "-l", "-z", "-i", "-a", "-F", "-f", "-", tree, "--", folder or ".")
+        names = (
+            os.fsdecode(name).partition(":")[2] for name in self._run(words, os.fsencode(patterns)).stdout.split(b"\0")
+        )
         return [name for name in names if name.lower().endswith(".md")]
+
+    def differing(self, old: str, new: str, folder: str) -> tuple[list[Blob], list[Blob]]:
+        """Return the files below a folder that differ between two revisions, as they are in each; paths are seen from it."""
+        told = self.git("diff-tree", "-r", "-z", "--no-renames", "--full-index", old, new, "--", folder or ".").split(
+            b"\0"
+        )
+        sides: tuple[list[Blob], list[Blob]] = ([], [])
+        for head, name in zip(told[::2], told[1::2], strict=False):
+            words, path = head.decode().removeprefix(":").split(), os.fsdecode(name).removeprefix(folder)
+            for side, mode, hash_ in zip(sides, words[:2], words[2:4], strict=True):
+                if mode.strip("0"):
+                    side.append(Blob(path, mode, hash_))
+        return sides
 
     def blob(self, commit: str, path: str) -> bytes | None:
         """Return a file's bytes at a commit, or None where it was not there."""
@@ -318,20 +339,30 @@ class LaidOut(NamedTuple):
     machine: Path
 
 
-def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> LaidOut:
+def lay_out(
+    repository: Repository, revision: str, vault: Vault, machine: Path, only: Collection[str] | None = None
+) -> LaidOut:
     """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again.
+
+    Args:
+        repository: where the revision is.
+        revision: the hash of the commit or tree.
+        vault: the vault as it is now.
+        machine: the folder whose `revisions` keeps what was laid out.
+        only: the notes to lay out; None for all.
 
     Raises:
         GitFailed: git cannot read them.
         OSError: they cannot be written.
     """
-    place = make_folder(machine / FOLDER) / revision
+    part_of = "" if only is None else f"-{hash_of(encode(chr(0).join(sorted(only))))[:16]}"
+    place = make_folder(machine / FOLDER) / f"{revision}{part_of}"
     if place.is_symlink():
         place.unlink()
     if not place.is_dir():
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=machine / FOLDER))
         try:
-            _write(repository, revision, vault, part / "notes")
+            _write(repository, revision, vault, part / "notes", only)
             (part / "machine").mkdir()
             with contextlib.suppress(OSError):  # another process was faster
                 os.rename(part, place)
@@ -341,7 +372,7 @@ def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) 
     prune(machine, keep=place)
     notes = place / "notes"
     inside = notes / "memory" if vault.memory else None
-    return LaidOut(replace(vault, folder=notes, memory=inside, machine=place / "machine"), place / "machine")
+    return LaidOut(vault._replace(folder=notes, memory=inside, machine=place / "machine"), place / "machine")
 
 
 def settings_file(repository: Repository, revision: str, vault: Vault, past: LaidOut) -> Path:
@@ -372,13 +403,12 @@ def prune(machine: Path, keep: Path | None = None, most: int = MOST_KEPT) -> Non
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _write(repository: Repository, revision: str, vault: Vault, folder: Path) -> None:
+def _write(repository: Repository, revision: str, vault: Vault, folder: Path, only: Collection[str] | None) -> None:
     folder.mkdir(parents=True)
     if vault.memory:
         (folder / "memory").mkdir()
-    blobs = list(
-        choose(list(repository.files(revision, prefix_of(repository, vault))), is_memory=vault.memory is not None)
-    )
+    chosen = choose(list(repository.files(revision, prefix_of(repository, vault))), is_memory=vault.memory is not None)
+    blobs = [blob for blob in chosen if only is None or blob.path in only]
     for start in range(0, len(blobs), _BATCH):
         batch = blobs[start : start + _BATCH]
         for blob, data in zip(batch, repository.contents([blob.object for blob in batch]), strict=True):

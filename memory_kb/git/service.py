@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository, ProviderFailed
+from memory_kb.git.repository import Repository
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.store.journal import LoggedDecision, RunRecord
 from memory_kb.store.machine import find_command
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
+    from memory_kb.git.backtest import Backtest
     from memory_kb.git.history import Version
     from memory_kb.git.merge_driver import GitSetup
-    from memory_kb.git.repository import Repository
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.base import Embedder
     from memory_kb.store.journal import RunRecord
+    from memory_kb.store.plan import Memory
     from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
 
@@ -72,7 +74,7 @@ class _Line(NamedTuple):
     reasons: tuple[str, ...]
 
 
-#: Tells what an entry is called, by the file that it stands in and its id.
+#: Tells what an entry is called, by the file that it is in and its id.
 Teller = Callable[[str, "str | None"], EntryName]
 
 
@@ -189,7 +191,7 @@ class Git:
 
         Raises:
             UnknownRun: no run, or several, are called that, or the session wrote nothing.
-            NoRepository: the files lie in no git repository.
+            NoRepository: the files are in no git repository.
             GitFailed: a merge or rebase is not finished, or git or a hook of its refuses.
         """
         from memory_kb.errors import UnknownRun
@@ -221,8 +223,8 @@ class Git:
         """Return the repositories that the files of some runs lie in, each with its files by their path from the top.
 
         Raises:
-            NoRepository: none of them lies in one.
-            GitFailed: git refuses the one that they lie in.
+            NoRepository: none of them is in one.
+            GitFailed: git refuses the one that they are in.
         """
         from memory_kb.git.repository import Repository
 
@@ -290,7 +292,7 @@ class Git:
         return CommitMade(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
 
     def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
-        """Tell whether a file is no longer what the last of some runs made of it."""
+        """Return whether a file is no longer what the last of some runs made of it."""
         from memory_kb.store.files import read_if_there
         from memory_kb.text import hash_of
 
@@ -366,14 +368,34 @@ class Git:
 
         return Repository(self._vault.folder, self._vault.environ)
 
+    def backtest(self, rule: Memory) -> Backtest:
+        """Return which past commits broke a rule that forbids or requires something, and which were fixed within a week.
+
+        Raises:
+            NoRepository: the vault is in no git repository.
+            UsageError: the rule has neither `forbid` nor `require`, or a pattern is no regular expression.
+        """
+        from memory_kb.git.backtest import backtest
+        from memory_kb.learning.guards import read_guard
+
+        guard = read_guard(rule)
+        repository = self.repository()
+        inner = repository.inner(self._vault.folder)
+        return backtest(repository, guard, f"{inner}/" if inner and inner != "." else "")
+
     def past_vault(
-        self, repository: Repository, revision: str, clock: Callable[[], datetime], home: Path | None = None
+        self,
+        repository: Repository,
+        revision: str,
+        clock: Callable[[], datetime],
+        home: Path | None = None,
+        only: Collection[str] | None = None,
     ) -> Vault:
-        """Return the vault of a commit or tree; with another home than ours, that one."""
+        """Return the vault of a commit or tree, or some notes of it; with another home than ours, that one."""
         from memory_kb.git.repository import lay_out, settings_file
 
         try:
-            place = lay_out(repository, revision, self._vault, self._vault.machine)
+            place = lay_out(repository, revision, self._vault, self._vault.machine, only)
             loaded = LoadedSettings(self._vault.settings, ())
             if self._vault.memory:
                 loaded = self._settings_of(settings_file(repository, revision, self._vault, place))
@@ -381,10 +403,9 @@ class Git:
             raise GitFailed(
                 f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
             ) from exc
-        vault = place.vault if home is None else replace(place.vault, home=home, home_note=None)
+        vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
         environ = {name: value for name, value in self._vault.environ.items() if name != "MEMORY_KB_SESSION"}
-        return replace(
-            vault,
+        return vault._replace(
             settings=loaded.settings,
             warnings=loaded.warnings,
             clock=clock,
@@ -404,7 +425,7 @@ class Git:
             warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
         index = settings.index._replace(path=self._vault.settings.index.path)
         return LoadedSettings(
-            replace(settings, index=index, embeddings=self._vault.settings.embeddings, llm=self._vault.settings.llm),
+            settings._replace(index=index, embeddings=self._vault.settings.embeddings, llm=self._vault.settings.llm),
             warnings,
         )
 
@@ -414,6 +435,6 @@ class Git:
         Raises:
             ProviderFailed: a model is configured.
         """
-        if self._index.semantics.embedder is not None:
+        if self._index.vector_search.embedder is not None:
             raise ProviderFailed("vectors exist only of the notes as they are now")
         return None

@@ -1,0 +1,150 @@
+"""Which past commits a rule would have stopped, and how many of those were fixed soon after."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memory_kb.git.repository import Repository
+from memory_kb.learning.guards import Guard
+
+#: The most commits that are looked through, the newest.
+MOST_COMMITS = 2_000
+_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "-U0")
+_WEEK = 7 * 86_400
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
+
+
+class Breach(NamedTuple):
+    """A commit that broke a rule: the first such line of a file, and when it was fixed within a week, if it was."""
+
+    commit: str
+    day: str
+    subject: str
+    path: str
+    line: int
+    text: str
+    mended_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """The commits that broke a rule, the newest first, among those looked through."""
+
+    rule: str
+    commits: int
+    breaches: tuple[Breach, ...]
+
+    @property
+    def broken(self) -> int:
+        """How many commits broke it."""
+        return len({one.commit for one in self.breaches})
+
+    @property
+    def mended(self) -> int:
+        """How many of these were fixed or reverted within a week."""
+        return len({one.commit for one in self.breaches if one.mended_by})
+
+
+class _Commit(NamedTuple):
+    name: str
+    seconds: int
+    subject: str
+    files: dict[str, tuple[list[tuple[int, str]], list[str]]]
+
+
+def backtest(repository: Repository, guard: Guard, project: str = "", most: int = MOST_COMMITS) -> Backtest:
+    """Walk the history of the branch that is checked out, the oldest commit first.
+
+    A commit breaks `forbid` with a line that it adds, and `require` with a file that it changes and that lacks the
+    pattern then. It was fixed where the line went, or the file got the pattern, within seven days.
+
+    Args:
+        repository: the repository of the project.
+        guard: what the rule forbids or requires.
+        project: the project's folder in the repository, with a slash at its end; "" for all of it.
+        most: how many commits are looked through.
+    """
+    found: list[Breach] = []
+    waiting: list[tuple[int, int]] = []
+    count = 0
+    for commit in _walk(repository, most):
+        count += 1
+        waiting = [one for one in waiting if one[1] + _WEEK >= commit.seconds]
+        for place, seconds in list(waiting):
+            if _mends(repository, guard, commit, found[place]):
+                found[place] = found[place]._replace(mended_by=commit.name[:10])
+                waiting.remove((place, seconds))
+        for breach in _breaches(repository, guard, project, commit):
+            waiting.append((len(found), commit.seconds))
+            found.append(breach)
+    return Backtest(guard.rule, count, tuple(reversed(found)))
+
+
+def find_breaches(repository: Repository, guard: Guard, base: str, head: str, project: str = "") -> list[Breach]:
+    """Return where a change from one revision to another breaks a rule, the first such line of each file."""
+    diff = repository.git("diff", *_DIFF, base, head).decode("utf-8", "replace")
+    return list(_breaches(repository, guard, project, _Commit(head, 0, "", _read_diff(diff))))
+
+
+def _breaches(repository: Repository, guard: Guard, project: str, commit: _Commit) -> Iterator[Breach]:
+    day = datetime.fromtimestamp(commit.seconds, UTC).date().isoformat()
+    for path, (added, removed) in commit.files.items():
+        if not path.startswith(project) or not guard.covers(path.removeprefix(project)):
+            continue
+        lines = [(number, line) for number, line in added if guard.forbids(line) and line not in removed]
+        if not lines and guard.require and added and guard.misses(_text(repository, commit.name, path)):
+            lines = [(1, "")]
+        for number, line in lines[:1]:
+            yield Breach(commit.name[:10], day, commit.subject, path, number, line.strip())
+
+
+def _mends(repository: Repository, guard: Guard, commit: _Commit, breach: Breach) -> bool:
+    added, removed = commit.files.get(breach.path, ([], []))
+    if breach.text:
+        return any(line.strip() == breach.text for line in removed) and not any(
+            line.strip() == breach.text for _, line in added
+        )
+    return bool(added or removed) and not guard.misses(_text(repository, commit.name, breach.path))
+
+
+def _text(repository: Repository, commit: str, path: str) -> str:
+    return (repository.blob(commit, path) or b"").decode("utf-8", "replace")
+
+
+def _walk(repository: Repository, most: int) -> Iterator[_Commit]:
+    """Yield commits, the oldest first, with the lines that each adds and removes in each file."""
+    told = repository.git("log", f"-{most}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00")
+    for record in reversed(told.split(b"\x01")[1:]):
+        name, seconds, subject, diff = record.split(b"\0", 3)
+        files = _read_diff(diff.decode("utf-8", "replace"))
+        yield _Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)
+
+
+def _read_diff(diff: str) -> dict[str, tuple[list[tuple[int, str]], list[str]]]:
+    r"""Return the lines added, with their numbers, and removed, by file.
+
+    Example:
+        >>> _read_diff("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
+        {'x': ([(1, 'new')], ['old'])}
+    """
+    files: dict[str, tuple[list[tuple[int, str]], list[str]]] = {}
+    path, number, is_head = "", 0, True
+    for line in diff.split("\n"):
+        if line.startswith("diff --git "):
+            is_head = True
+        elif is_head and line.startswith(("--- ", "+++ ")):
+            named = line[4:].rstrip("\t")
+            path = path if named == os.devnull else named.strip('"')[2:]
+        elif hunk := _HUNK.match(line):
+            is_head, number = False, int(hunk[1])
+        elif not is_head and line.startswith("+"):
+            files.setdefault(path, ([], []))[0].append((number, line[1:]))
+            number += 1
+        elif not is_head and line.startswith("-"):
+            files.setdefault(path, ([], []))[1].append(line[1:])
+    return files
