@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.errors import UsageError
@@ -12,18 +11,20 @@ from memory_kb.errors import UsageError
 #: The name under which the server is registered.
 SERVER = "memory-kb"
 #: The moments that `memory-kb hook` knows.
-EVENTS = ("session-start", "prompt", "tool", "stop", "ask", "session-end")
+EVENTS = ("session-start", "prompt", "before-tool", "tool", "stop", "ask", "session-end")
 
 
 class Hook(NamedTuple):
     """A moment in the life of a session: what the agent calls it, and what we do.
 
-    `timeout` is in the agent's own unit; None leaves it to the agent.
+    `timeout` is in the agent's own unit; None leaves it to the agent. `tools` is a pattern of the tools for which it
+    calls us; "" for all.
     """
 
     name: str
     event: str
     timeout: int | None = None
+    tools: str = ""
 
 
 class Agent(NamedTuple):
@@ -34,15 +35,23 @@ class Agent(NamedTuple):
             none that we know. `kind` is `table` for TOML, else the shape of the JSON value.
         server_path: where servers stand in it.
         hooks_file: likewise; its hooks stand below `hooks`.
+        plugin: likewise, where a program calls the hooks instead; its text is beside the description.
         is_flat: whether a hook is a command, rather than a group of commands.
         defaults: members that the file of hooks must have, with their values.
         rules: the Markdown file that the agent reads at the start, likewise.
         vault: the agent's own variable for the project's folder in an argument; nothing where servers
             are started in that folder.
         context_key: where additional context goes in an answer: "" for Claude Code's form.
-        takes_prompt_context: whether context may be added to a prompt.
+        takes_prompt_context: whether context may be added to a prompt, `takes_tool_context` to the result of a tool.
         question: the event at which its model can be asked something before it stops, and the form of that:
             `block` and `deny` are decisions with a reason, `followup` is a message; None where there is no way.
+        refusal: how a hook refuses a tool: `permission` is Claude Code's form, `deny` a decision with a reason; ""
+            where there is no way.
+        has_late_results: whether the exit code of a command stands only in the session's transcript.
+        most_chars: the longest context that it gives its model whole; None where none was found.
+        tried: the version in which all of this was seen to work; "" where nobody looked.
+        programs: what it is started as; `folders` are those in a home that it makes.
+        clicks: what a person has to do in the agent before it calls us.
     """
 
     name: str
@@ -52,22 +61,30 @@ class Agent(NamedTuple):
     kind: str = "command"
     hooks: tuple[Hook, ...] = ()
     hooks_file: tuple[str, str] | None = None
+    plugin: tuple[str, str] | None = None
     is_flat: bool = False
     defaults: tuple[tuple[str, Any], ...] = ()
     rules: tuple[str | None, str | None] = (None, None)
     vault: str = ""
     context_key: str = ""
     takes_prompt_context: bool = True
+    takes_tool_context: bool = False
     question: tuple[str, str] | None = None
     homes: Mapping[str, str] | None = None
+    refusal: str = ""
+    has_late_results: bool = False
+    most_chars: int | None = None
+    tried: str = ""
+    clicks: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
     def hook_for(self, event: str) -> Hook | None:
         """Return the hook that calls us for an event."""
         return next((hook for hook in self.hooks if hook.event == event), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A member of a JSON object at a path; a default is left alone where there is one, and stays."""
 
     path: tuple[str, ...]
@@ -75,35 +92,32 @@ class Member:
     is_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ListItem:
+class ListItem(NamedTuple):
     """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
 
     path: tuple[str, ...]
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A TOML table."""
 
     path: tuple[str, str]
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedLines:
-    """Our marked lines in a Markdown file."""
+class MarkedLines(NamedTuple):
+    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
 
     word: str
     lines: str
+    lead: str = ""
 
 
 Part = Member | ListItem | Table | MarkedLines
 
 
-@dataclass(frozen=True, slots=True)
-class AgentFile:
+class AgentFile(NamedTuple):
     """A file of an agent, and our parts of it.
 
     Attributes:
@@ -173,5 +187,5 @@ def file_names() -> frozenset[str]:
     found = set[str]()
     for agent in map(find_agent, NAMES):
         found.update(name for names in agent.servers for name in names or ())
-        found.update((*(agent.hooks_file or ()), *filter(None, agent.rules)))
+        found.update((*(agent.hooks_file or ()), *(agent.plugin or ()), *filter(None, agent.rules)))
     return frozenset(name for name in found if not name.startswith("$"))

@@ -10,6 +10,7 @@ AGENT = Agent(
     hooks=(
         Hook("SessionStart", "session-start", 10),
         Hook("UserPromptSubmit", "prompt", 10),
+        Hook("PreToolUse", "before-tool", 10, tools="Edit|MultiEdit|Write|NotebookEdit"),
         Hook("PostToolUse", "tool", 10),
         Hook("PostToolUseFailure", "tool", 10),
         Hook("Stop", "stop", 10),
@@ -18,4 +19,11 @@ AGENT = Agent(
     hooks_file=(".claude/settings.json", ".claude/settings.json"),
     question=("stop", "block"),
     rules=("CLAUDE.md", ".claude/CLAUDE.md"),
+    most_chars=10_000,
+    takes_tool_context=True,
+    refusal="permission",
+    tried="2.1.197",
+    programs=("claude",),
+    folders=(".claude",),
+    clicks=("start it in the project once: it asks whether you trust the folder and its server memory-kb",),
 )

@@ -11,6 +11,7 @@ AGENT = Agent(
         Hook("sessionStart", "session-start"),
         Hook("beforeSubmitPrompt", "prompt"),
         Hook("postToolUse", "tool"),
+        Hook("postToolUseFailure", "tool"),
         Hook("afterAgentResponse", "stop"),
         Hook("stop", "ask"),
         Hook("sessionEnd", "session-end"),
@@ -23,4 +24,7 @@ AGENT = Agent(
     context_key="additional_context",
     takes_prompt_context=False,
     question=("ask", "followup"),
+    programs=("cursor", "cursor-agent"),
+    folders=(".cursor",),
+    clicks=("switch the server memory-kb on, in Settings under MCP",),
 )

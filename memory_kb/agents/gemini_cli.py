@@ -10,6 +10,7 @@ AGENT = Agent(
     hooks=(
         Hook("SessionStart", "session-start", 10_000),
         Hook("BeforeAgent", "prompt", 10_000),
+        Hook("BeforeTool", "before-tool", 10_000, tools="write_file|replace"),
         Hook("AfterTool", "tool", 10_000),
         Hook("AfterAgent", "stop", 10_000),
         Hook("SessionEnd", "session-end", 10_000),
@@ -17,4 +18,10 @@ AGENT = Agent(
     hooks_file=(".gemini/settings.json", ".gemini/settings.json"),
     question=("stop", "deny"),
     rules=("GEMINI.md", ".gemini/GEMINI.md"),
+    takes_tool_context=True,
+    refusal="deny",
+    tried="0.61.0",
+    programs=("gemini",),
+    folders=(".gemini",),
+    clicks=("trust the folder when it asks: without that it reads no settings of the project",),
 )

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.plainfiles import append_plain, make_folder, read_plain
-from memory_kb.store.events import format_time
-from memory_kb.store.logs import Retrieval, RetrievalLog
+from memory_kb.plainfiles import append_plain, make_folder, read_file, read_plain
+from memory_kb.store.logs import START, Retrieval, RetrievalLog, format_time
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
@@ -22,17 +20,14 @@ if TYPE_CHECKING:
     from memory_kb.context.service import Contexts
     from memory_kb.context.session_start import Given
     from memory_kb.learning.citations import ClaimState
+    from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
     from memory_kb.store.plan import Memory
     from memory_kb.vault import Vault
 
-#: The most that is put before an agent at once: Claude Code cuts at 10,000 characters.
-_MAX_CHARS = 9_000
 #: The part of CONTINUITY.md that says what is being done.
 _MAX_TASK = 500
-#: The verb in the log of retrievals with which a session begins anew: what was shown before is gone.
-_START = "start"
 #: The time in which the same prompt again is the same one, told by two configurations.
 _ECHO = timedelta(seconds=5)
 #: Seconds after which a session that nobody ended is over.
@@ -41,40 +36,60 @@ _IDLE_SECONDS = 3_600.0
 _GIT_SECONDS = 0.3
 #: The end of the log of retrievals that is looked through, in bytes.
 _MAX_LOG = 8_000_000
+#: The end of a session's log in which calls wait for their results, in bytes.
+_MAX_LATE = 200_000
+#: Where the tools of agents have the file that they open or edit.
+_FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path")
+#: The most of a rule that a refusal shows.
+_MAX_RULE = 600
+_REFUSED = (
+    "memory-kb refuses this once a session. Change the edit so that it keeps to the rule;"
+    " where the rule does not fit here, make the same edit again and it passes."
+)
 _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
 class HookAnswer(NamedTuple):
-    """What a hook gives back: what to print, and the sessions to end without keeping the agent waiting."""
+    """What a hook gives back: what to print, and what to do without keeping the agent waiting.
+
+    Attributes:
+        over: the sessions to end.
+        is_behind: whether the index is to be brought up to date.
+    """
 
     output: str = ""
     over: tuple[str, ...] = ()
+    is_behind: bool = False
 
 
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
-    `contexts` belongs to an index that waits for nobody and asks no language model.
+    `contexts` are loaded by what gives context only; they belong to an index that waits for nobody and asks no language model.
     """
 
-    def __init__(self, vault: Vault, sessions: Sessions, contexts: Contexts) -> None:
+    def __init__(
+        self, vault: Vault, sessions: Sessions, contexts: Callable[[], Contexts], is_behind: Callable[[], bool]
+    ) -> None:
         self._vault = vault
         self._sessions = sessions
         self._contexts = contexts
+        self._is_behind = is_behind
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
         """Log what an agent tells, and give it what it should know now.
 
         `session-start` gives what holds whatever the task is, and what has to do with what CONTINUITY.md or the
-        branch says is being done; `prompt` what bears on the prompt and was not shown in this session yet; `tool` is only
-        logged; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
+        branch says is being done; `prompt` what bears on the prompt and was not shown in this session yet;
+        `before-tool` refuses an edit that breaks a rule, once; `tool` gives what names the file that was opened or
+        edited and was not shown; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
         `session-end` the session is to be ended.
 
         Raises:
             UsageError: there is no such event.
         """
         from memory_kb.agents.agent import EVENTS
-        from memory_kb.agents.payloads import format_answer
+        from memory_kb.agents.payloads import format_answer, format_refusal
 
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
@@ -82,18 +97,22 @@ class Hooks:
             return HookAnswer(
                 over=(call.session,) if call.session and self._sessions.files.path(call.session).exists() else ()
             )
+        if event == "before-tool":
+            return HookAnswer(format_refusal(agent, self._refuse_edit(call, agent)))
         is_echo = self._log_call(event, call, agent)
         if agent.question and event == agent.question[0] and not is_echo:
             return HookAnswer(self._ask_to_remember(call, agent))
-        if is_echo or event not in ("session-start", "prompt"):
+        if is_echo or event not in ("session-start", "prompt", "tool"):
             return HookAnswer()
+        if event == "tool":
+            return HookAnswer(format_answer(agent, event, self._file_context(call, agent)))
         over = self._abandoned(call.session) if event == "session-start" else ()
         if not self._vault.settings.context.hooks:
             return HookAnswer(over=over)
         if event == "prompt" and not (call.prompt and agent.takes_prompt_context):
             return HookAnswer()
         context = self._start_context(call, agent) if event == "session-start" else self._prompt_context(call, agent)
-        return HookAnswer(format_answer(agent, event, context), over)
+        return HookAnswer(format_answer(agent, event, context), over, self._is_behind())
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
@@ -105,9 +124,9 @@ class Hooks:
         if is_headless(self._vault.environ):
             return ""
         from memory_kb.agents.payloads import format_question
+        from memory_kb.injected import wrap
         from memory_kb.store.events import Event
         from memory_kb.store.session_log import prepare
-        from memory_kb.text import wrap
 
         with self._sessions.files.writing(call.session) as writer:
             if writer.is_empty or not should_ask(self._sessions.files.recent(call.session, _MAX_LOG)):
@@ -133,14 +152,15 @@ class Hooks:
         Two configurations of one agent, a person's and a project's, both call us.
         """
         from memory_kb.learning.ask_agent import COMPACTION
-        from memory_kb.store.events import Event, format_time
+        from memory_kb.store.events import Event
+        from memory_kb.store.logs import format_time
         from memory_kb.store.session_log import prepare
 
         if call.session is None:
             return False
         now = self._vault.clock()
         with self._sessions.files.writing(call.session) as writer:
-            events = list(call.events)
+            events = [*self._late_results(call, agent, is_empty=writer.is_empty), *call.events]
             if event == "session-start" or writer.is_empty:
                 args = {"cwd": call.folders[0]} if call.folders else {}
                 if call.source in (COMPACTION, "clear", "resume"):
@@ -166,6 +186,20 @@ class Hooks:
             append_plain(mark).close()
         return False
 
+    def _late_results(self, call: HookCall, agent: Agent, *, is_empty: bool) -> list[Event]:
+        """Return what the calls gave that are logged without a result, as the agent's transcript has it by now."""
+        if not (agent.has_late_results and call.transcript) or is_empty or call.session is None:
+            return []
+        from memory_kb.agents.late_results import read_results
+
+        open_calls: dict[str, Event] = {}
+        for event in self._sessions.files.recent(call.session, _MAX_LATE):
+            if event.type == "tool_call" and event.call_id:
+                open_calls[event.call_id] = event
+            elif event.type == "tool_result":
+                open_calls.pop(event.call_id or "", None)
+        return read_results(call.transcript, open_calls) if open_calls else []
+
     def _abandoned(self, session: str | None) -> tuple[str, ...]:
         """Return sessions that agents began and nobody ended, which nothing has happened in for an hour."""
         try:
@@ -186,14 +220,14 @@ class Hooks:
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        material = self._contexts.read(read_start).without(shown)
+        material = self._contexts().read(read_start).without(shown)
         if goes_on and shown:
-            material = replace(material, proposals=0)
+            material = material._replace(proposals=0)
         task = self._current_task(call)
-        found = choose(self._contexts.gather_fitting(Wanted(task)), shown, settings.floor) if task else []
+        found = choose(self._contexts().gather_fitting(Wanted(task)), shown, settings.floor) if task else []
         fitting = [one.memory for one in found]
-        given = build_start(material, fitting, self._vault.clock().date(), self._assess, _MAX_CHARS)
-        self._log_given("context" if goes_on else _START, given, call, agent, task)
+        given = build_start(material, fitting, self._vault.clock().date(), self._assess, agent.most_chars)
+        self._log_given("context" if goes_on else START, given, call, agent, task)
         return given.text
 
     def _prompt_context(self, call: HookCall, agent: Agent) -> str:
@@ -205,14 +239,92 @@ class Hooks:
             return ""
         from memory_kb.context.gather import Wanted
 
-        material = self._contexts.gather_fitting(Wanted(task))
+        material = self._contexts().gather_fitting(Wanted(task))
         floor, today = self._vault.settings.context.floor, self._vault.clock().date()
         given = build_prompt_context(material, self._shown_in(call.session), floor, today, self._assess)
         self._log_given("context", given, call, agent, task)
         return given.text
 
+    def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
+        """Return why hooks do not put an entry before an agent at a prompt.
+
+        Args:
+            prompt: what was typed.
+            wanted: the entry, named as for `show`.
+            session: the session it was typed in, whose shown entries do not come again.
+
+        Raises:
+            UnknownEntry: there is no such entry.
+        """
+        from memory_kb.context.gather import Wanted
+        from memory_kb.context.prompts import explain_silence, find_task, own_words
+        from memory_kb.index import listing
+        from memory_kb.reports import WhyNot
+        from memory_kb.search.why_not import Absence
+
+        settings, contexts, task = self._vault.settings.context, self._contexts(), find_task(prompt)
+        entry = contexts.read(lambda index, _: listing.find(self._vault, index, wanted))
+        if not settings.hooks:
+            why = Absence("off", "context.hooks is off")
+        elif not task:
+            said = ", ".join(own_words(prompt)) or "none"
+            why = Absence(
+                "few-words", f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
+            )
+        else:
+            material = contexts.gather_fitting(Wanted(task))
+            why = explain_silence(
+                material, entry.entry_id, self._shown_in(session or self._vault.session), settings.floor
+            ) or Absence(
+                "not-found", "a search for the prompt does not find it; `memory-kb why-not` without --prompt tells more"
+            )
+        return WhyNot(prompt, entry.entry_id, entry.source, *why)
+
+    def _file_context(self, call: HookCall, agent: Agent) -> str:
+        """Return the entries that name the file which a tool opened or edited, unless they were shown in this session."""
+        if not (self._vault.settings.context.hooks and agent.takes_tool_context and call.session):
+            return ""
+        file = _file_of(call, self._vault.project)
+        if not file:
+            return ""
+        from memory_kb.context.at_file import build_file_context, read_naming
+
+        naming = self._contexts().read(lambda index, _: read_naming(index, file))
+        if not naming:
+            return ""
+        today = self._vault.clock().date()
+        given = build_file_context(naming, self._shown_in(call.session), today, self._assess)
+        self._log_given("context", given, call, agent, file)
+        return given.text
+
+    def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
+        """Return why an edit is refused: the rules that it breaks and that refused nothing in this session yet."""
+        if not (
+            call.asked and call.asked.args and call.session and agent.refusal and self._vault.settings.context.hooks
+        ):
+            return ""
+        from memory_kb.agents.edits import read_edits
+        from memory_kb.learning.guards import GuardLog, breaks, read_guards
+
+        edits = read_edits(call.asked.args, self._vault.project, Path(call.folders[0]) if call.folders else None)
+        memory = self._vault.memory
+        edits = [one for one in edits if not (memory and (self._vault.project / one.path).is_relative_to(memory))]
+        if not edits:
+            return ""
+        log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
+        for rule, guard in self._contexts().read(lambda index, _: read_guards(index)):
+            edit = next((one for one in edits if breaks(guard, one)), None)
+            if edit and log.refuse(
+                rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()
+            ):
+                reasons.append(f"{edit.path} would break rule {rule.id}: {' '.join(rule.text.split())[:_MAX_RULE]}")
+        if not reasons:
+            return ""
+        reasons.append(_REFUSED)
+        return "\n".join(reasons)
+
     def _log_given(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> None:
-        if given.ids or verb == _START:
+        if given.ids or verb == START:
             time_now = format_time(self._vault.clock())
             session = call.session or self._vault.session
             RetrievalLog(self._vault.machine / "log").append(
@@ -228,30 +340,12 @@ class Hooks:
         )
 
     def _shown_in(self, session: str | None) -> frozenset[str]:
-        """Return the entries that were put before an agent in a session since its context was last empty."""
-        if session is None:
-            return frozenset()
-        from memory_kb.store import logs as jsonlines
-
-        try:
-            with read_plain(self._vault.machine / "log" / "retrievals.jsonl") as stream:
-                stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_LOG))
-                data = stream.read()
-        except OSError:
-            return frozenset()
-        word = session.encode()
-        shown: set[str] = set()
-        for line in (jsonlines.parse(line) for line in data.split(b"\n") if word in line):
-            if line and line.get("session") == session and line.get("injected") is True:
-                if line.get("verb") == _START:
-                    shown.clear()
-                shown.update(map(str, line.get("ids") or ()))
-        return frozenset(shown)
+        return RetrievalLog(self._vault.machine / "log").shown_in(session) if session else frozenset()
 
     def _current_task(self, call: HookCall) -> str:
         """Return what is being done, as CONTINUITY.md says, else the branch; "" where neither does."""
         try:
-            data = (self._vault.scope_folder("project") / "CONTINUITY.md").read_bytes()
+            data = read_file(self._vault.scope_folder("project") / "CONTINUITY.md", _MAX_LOG)
         except OSError:
             data = b""
         words = ""
@@ -262,8 +356,22 @@ class Hooks:
         return words or _branch_words(call.folders)
 
 
+def _file_of(call: HookCall, project: Path) -> str | None:
+    """Return the one file of the project that a tool opened or edited, if it did not fail."""
+    if any(event.ok is False for event in call.events):
+        return None
+    args = next((event.args for event in call.events if event.type == "tool_call" and event.args), {})
+    named = next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
+    if not named:
+        return None
+    from memory_kb.store.project import locate
+
+    file = locate(named, project, Path(call.folders[0]) if call.folders else project)
+    return file if file and (project / file).is_file() else None
+
+
 def _is_same(last: Event, event: Event) -> bool:
-    """Tell whether two events are one that was told twice."""
+    """Return whether two events are one that was told twice."""
     if event.type == "message":
         return (last.type, last.role, last.content) == (event.type, event.role, event.content)
     if event.type == "event":

@@ -1,6 +1,6 @@
-"""OpenCode: `opencode.json` or `opencode.jsonc`, and AGENTS.md. Its hooks are plugins, which we are not."""
+"""OpenCode: `opencode.json` or `opencode.jsonc`, AGENTS.md, and a plugin that calls the hooks."""
 
-from memory_kb.agents.agent import Agent
+from memory_kb.agents.agent import Agent, Hook
 
 _FOLDER = ".config/opencode"
 AGENT = Agent(
@@ -10,4 +10,16 @@ AGENT = Agent(
     server_path=("mcp",),
     kind="local",
     rules=("AGENTS.md", f"{_FOLDER}/AGENTS.md"),
+    hooks=(
+        Hook("experimental.chat.system.transform", "session-start"),
+        Hook("chat.message", "prompt"),
+        Hook("tool.execute.after", "tool"),
+        Hook("session.idle", "stop"),
+        Hook("dispose", "session-end"),
+    ),
+    plugin=(".opencode/plugins/memory-kb.js", f"{_FOLDER}/plugins/memory-kb.js"),
+    takes_tool_context=True,
+    tried="1.18.33",
+    programs=("opencode",),
+    folders=(_FOLDER,),
 )

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import os.path
+import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
+from memory_kb.private import cut_private
 from memory_kb.store.events import Event, text_of
 from memory_kb.store.session_log import check_id
 from memory_kb.text import load_json
 
 #: A longer input is not looked at.
-MAX_INPUT = 64_000_000
+MAX_INPUT = 16_000_000
 _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
+#: How Gemini CLI puts what a hook gave before the prompt, and frames and ends what a command printed.
+_HOOK_CONTEXT = re.compile(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
+_FRAME = re.compile(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_EXIT = re.compile(r"(?m)^Exit Code: (-?\d+)\b")
 
 
 class HookCall(NamedTuple):
@@ -29,6 +35,8 @@ class HookCall(NamedTuple):
         prompt: what the person said; "" outside of `prompt`.
         events: what happened, for the log of the session.
         source: why a session starts, in the agent's word, such as `compact`.
+        transcript: the agent's own file of the session; "" where it names none.
+        asked: the tool that is about to be called, at `before-tool`.
         can_be_asked: whether this is the first stop of a main agent that came to its end by itself.
     """
 
@@ -37,6 +45,8 @@ class HookCall(NamedTuple):
     prompt: str = ""
     events: tuple[Event, ...] = ()
     source: str = ""
+    transcript: str = ""
+    asked: Event | None = None
     can_be_asked: bool = True
 
 
@@ -70,15 +80,23 @@ def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
     )
     roots = values.get("workspace_roots")
     places = [values.get("cwd"), *(roots if isinstance(roots, list) else ())]
-    prompt = text_of(values.get("prompt")).strip() if event == "prompt" else ""
+    said = _HOOK_CONTEXT.sub("", text_of(values.get("prompt"))) if event == "prompt" else ""
+    prompt = cut_private(said).strip()
     return HookCall(
         None if named is None else name_session(agent, named),
         tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
         prompt,
         tuple(_events(agent, event, values, prompt)),
-        values["source"] if isinstance(values.get("source"), str) else "",
+        text_of(values.get("source")),
+        _transcript(values),
+        _tool_call(agent, values) if event == "before-tool" and isinstance(values.get("tool_name"), str) else None,
         not _is_followed(values),
     )
+
+
+def _transcript(values: Mapping[str, Any]) -> str:
+    path = values.get("transcript_path")
+    return path if isinstance(path, str) and "\0" not in path and os.path.isfile(path) else ""
 
 
 def _is_followed(values: Mapping[str, Any]) -> bool:
@@ -118,34 +136,57 @@ def _events(agent: Agent, event: str, values: Mapping[str, Any], prompt: str) ->
     return []
 
 
-def _tool_events(agent: Agent, values: Mapping[str, Any]) -> list[Event]:
-    tool, asked = str(values["tool_name"]), values.get("tool_input")
-    call_id = str(values["tool_use_id"]) if isinstance(values.get("tool_use_id"), str) else None
+def _tool_call(agent: Agent, values: Mapping[str, Any]) -> Event:
+    asked = _unpack(values.get("tool_input"))
     args = asked if isinstance(asked, dict) else None if asked is None else {"value": asked}
-    result = next((values[name] for name in _RESULTS if values.get(name) is not None), None)
-    error = text_of(values.get("error")).strip() or None
-    shared = Event(stream="exec", agent=agent.name, tool=tool, call_id=call_id, args=args)
+    call_id = str(values["tool_use_id"]) if isinstance(values.get("tool_use_id"), str) else None
+    tool = str(values["tool_name"])
+    return Event(type="tool_call", stream="exec", agent=agent.name, tool=tool, call_id=call_id, args=args)
+
+
+def _tool_events(agent: Agent, values: Mapping[str, Any]) -> list[Event]:
+    call = _tool_call(agent, values)
+    result = _unpack(next((values[name] for name in _RESULTS if values.get(name) is not None), None))
+    error = text_of(values.get("error") or values.get("error_message")).strip() or None
     told = _result_text(result) or error
-    answer = replace(shared, type="tool_result", content=told, error=error, ok=_is_good(agent, values, result, error))
-    return [replace(shared, type="tool_call"), answer]
+    if agent.has_late_results and call.call_id and isinstance(result, str) and _transcript(values):
+        return [call]
+    answer = call._replace(type="tool_result", content=told, error=error, ok=_is_good(agent, values, result, error))
+    return [call, answer]
+
+
+def _unpack(value: object) -> object:
+    """Return the object that Cursor writes as JSON into a text."""
+    if not (isinstance(value, str) and value.startswith("{")):
+        return value
+    try:
+        found: object = load_json(value)
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, dict) else value
 
 
 def _result_text(result: object) -> str:
     if isinstance(result, dict) and ("stdout" in result or "stderr" in result):
         return "\n".join(filter(None, (text_of(result.get(name)).rstrip() for name in ("stdout", "stderr"))))
     if isinstance(result, dict) and "llmContent" in result:
-        return text_of(result["llmContent"])
+        return _FRAME.sub(r"\1", text_of(result["llmContent"]))
+    if isinstance(result, dict) and isinstance(result.get("output"), str):
+        return str(result["output"])
     return text_of(result)
 
 
 def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str | None) -> bool | None:
-    """Tell whether a tool did what it should; None where nobody says."""
-    if error or values.get("hook_event_name") == "PostToolUseFailure":
+    """Return whether a tool did what it should; None where nobody says."""
+    if error or str(values.get("hook_event_name")).endswith("ToolUseFailure"):
         return False
     if isinstance(result, dict):
         code = result.get("exit_code", result.get("exitCode"))
+        if "llmContent" in result and (found := _EXIT.search(text_of(result["llmContent"]))):
+            code = int(found[1])
         if (
             result.get("is_error") is True
+            or result.get("isError") is True
             or result.get("success") is False
             or result.get("error")
             or (type(code) is int and code != 0)
@@ -153,7 +194,7 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
             return False
         if type(code) is int:
             return True
-    return True if agent.name == "claude-code" else None
+    return True if agent.name in ("claude-code", "gemini-cli") else None
 
 
 def format_question(agent: Agent, text: str) -> str:
@@ -170,6 +211,23 @@ def format_question(agent: Agent, text: str) -> str:
         return ""
     form = agent.question[1]
     return json.dumps({"followup_message": text} if form == "followup" else {"decision": form, "reason": text})
+
+
+def format_refusal(agent: Agent, text: str) -> str:
+    """Return the refusal of a tool in the form that an agent's hook takes; "" for nothing, or where there is none.
+
+    Example:
+        >>> from memory_kb.agents.agent import find_agent
+        >>> format_refusal(find_agent("gemini-cli"), "Never print.")
+        '{"decision": "deny", "reason": "Never print."}'
+    """
+    hook = agent.hook_for("before-tool")
+    if not (text and hook):
+        return ""
+    if agent.refusal == "deny":
+        return json.dumps({"decision": "deny", "reason": text})
+    decision = {"hookEventName": hook.name, "permissionDecision": "deny", "permissionDecisionReason": text}
+    return json.dumps({"hookSpecificOutput": decision})
 
 
 def format_answer(agent: Agent, event: str, text: str) -> str:

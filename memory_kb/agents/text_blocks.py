@@ -9,6 +9,8 @@ from memory_kb.errors import CannotSplice
 
 #: What a block ends with; `notes/injected.py` knows blocks between such marks for our own text.
 END = "<!-- memory-kb:end -->"
+#: What is before both marks in a program.
+COMMENT = "// "
 
 
 def begin(word: str) -> str:
@@ -21,7 +23,7 @@ def begin(word: str) -> str:
     return f"<!-- memory-kb:begin {word} -->"
 
 
-def put(name: str, text: str, word: str, lines: str) -> tuple[str, tuple[Insertion, ...]]:
+def put(name: str, text: str, word: str, lines: str, lead: str = "") -> tuple[str, tuple[Insertion, ...]]:
     """Put a block at the end, or in the place of the one that is there.
 
     Returns the text, and what was put in where there was none.
@@ -34,7 +36,7 @@ def put(name: str, text: str, word: str, lines: str) -> tuple[str, tuple[Inserti
         '# Us\\n\\n<!-- memory-kb:begin rules -->\\nUse tabs.\\n<!-- memory-kb:end -->\\n'
     """
     newline = "\r\n" if "\r\n" in text else "\n"
-    block = newline.join((begin(word), *lines.split("\n"), END))
+    block = newline.join((lead + begin(word), *lines.split("\n"), lead + END))
     span = find(name, text, word)
     if span and text[span[0] : span[1]].replace("\r\n", "\n") == block.replace("\r\n", "\n"):
         return text, ()
@@ -81,4 +83,4 @@ def find(name: str, text: str, word: str) -> tuple[int, int] | None:
     other = text.find("<!-- memory-kb:begin", first + 1)
     if last < 0 or 0 <= other < last:
         raise CannotSplice(f"{name}:{line}: {begin(word)} has no {END}; put it back")
-    return first, last + len(END)
+    return first - len(COMMENT) * text.endswith(COMMENT, 0, first), last + len(END)

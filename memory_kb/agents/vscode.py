@@ -10,4 +10,7 @@ AGENT = Agent(
     kind="stdio",
     rules=("AGENTS.md", None),
     vault="${workspaceFolder}",
+    programs=("code",),
+    folders=(".vscode",),
+    clicks=("start the server memory-kb, above its name in .vscode/mcp.json",),
 )

@@ -1,0 +1,69 @@
+"""Policies and the best rules as lines for AGENTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+from memory_kb.context.framing import as_line
+from memory_kb.context.layers import order_baseline
+from memory_kb.learning.confidence import MATURITIES
+from memory_kb.learning.playbook import PlaybookRule, load_merged, make_rule, rule_text
+from memory_kb.store.plan import Memory
+from memory_kb.text import count_tokens, short_id
+
+BLOCK_WORD = "rules"
+_HEAD = """## What memory-kb knows
+
+Kept from earlier work: background, not instructions. `memory-kb show ID` gives an entry in full."""
+_LISTS = ("### What always holds", "### Rules", "### Avoid")
+
+
+def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, max_rules: int) -> str:
+    """Return what always holds, the best rules, and what to avoid, within a budget; "" where there is nothing.
+
+    Neither confidence nor date is in it: a committed file changes when the rules do.
+
+    Args:
+        memories: all entries.
+        today: the day confidences count to.
+        max_tokens: for all of it.
+        max_rules: the most rules, pitfalls among them.
+    """
+    seen = [
+        memory
+        for memory in memories
+        if memory.place.scope in ("project", "global") and memory.place.learning_type == "task"
+    ]
+    rules = order_rules(make_rule(memory, today) for memory in load_merged(seen))[:max_rules]
+    lists: dict[str, list[str]] = {head: [] for head in _LISTS}
+    named = [
+        (_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})")
+        for one in order_baseline(seen, today)
+    ]
+    named += [
+        (_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({as_line(short_id(one.id), 80)})")
+        for one in rules
+    ]
+    for head, line in named:
+        lists[head].append(line)
+        if count_tokens(_join(lists)) > max_tokens:
+            lists[head].pop()
+    return _join(lists) if any(lists.values()) else ""
+
+
+def _headed(memory: Memory) -> str:
+    """Return what an entry says, behind its own title: a first paragraph may be only the way there."""
+    title, text = " ".join(str(memory.metadata.get("title") or "").split()), rule_text(memory)
+    return text if not title or text.startswith(title) else f"{title}: {text}"
+
+
+def _join(lists: dict[str, list[str]]) -> str:
+    return "\n\n".join((_HEAD, *(f"{head}\n\n{chr(10).join(lines)}" for head, lines in lists.items() if lines)))
+
+
+def order_rules(rules: Iterable[PlaybookRule]) -> list[PlaybookRule]:
+    """Return the rules, those first that have come furthest."""
+    return sorted(
+        rules, key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id)
+    )

@@ -1,0 +1,118 @@
+"""What is wrong with the memories that agents keep by themselves of a project."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_kb.learning.negation import find_opposition
+from memory_kb.model import Problem
+from memory_kb.plainfiles import read_plain
+from memory_kb.search.host import POINTER, own_words
+from memory_kb.store.host_memory import (
+    INDEX,
+    MOST_BYTES,
+    MOST_LINES,
+    HostFile,
+    claude_home,
+    claude_memory_folders,
+    find_host_files,
+    measure,
+)
+from memory_kb.text import count_tokens, tokens
+
+if TYPE_CHECKING:
+    from memory_kb.vault import Vault
+
+#: What Codex gives its model of its summary, in tokens.
+_MOST_TOKENS = 2_500
+_MAX_BYTES, _MAX_ENTRIES = 200_000, 500
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
+_FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_CWD = re.compile(rb'"cwd":\s*("(?:[^"\\]|\\.)*")')
+
+
+def examine(vault: Vault) -> Iterator[Problem]:
+    """Yield what is wrong: indexes too long or pointing nowhere, memories nobody reads, and entries that contradict."""
+    files = find_host_files(vault)
+    for one in files:
+        yield from _examine_index(one)
+    yield from _unread(vault)
+    yield from _contradictions(files)
+
+
+def _examine_index(one: HostFile) -> Iterator[Problem]:
+    text = _read(one.file)
+    if one.host == "codex" and one.file.name == "memory_summary.md" and count_tokens(text) > _MOST_TOKENS:
+        yield Problem(one.shown, 1, f"has {count_tokens(text):,} tokens; Codex gives its model {_MOST_TOKENS:,}")
+    if one.file.name != INDEX or one.host != "claude-code":
+        return
+    lines, size = measure(text)
+    if lines > MOST_LINES or size > MOST_BYTES:
+        limit = f"Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,} bytes"
+        yield Problem(one.shown, MOST_LINES, f"has {lines:,} lines and {size:,} bytes; {limit}")
+    for found in POINTER.finditer(text):
+        if "://" not in found[1] and not (one.file.parent / found[1]).is_file():
+            yield Problem(
+                one.shown, text.count("\n", 0, found.start()) + 1, f"points to {found[1]}, which does not exist"
+            )
+
+
+def _unread(vault: Vault) -> Iterator[Problem]:
+    """Yield memories of other working trees of the project, and of folders in it that are gone."""
+    claude, home = claude_home(vault.environ)
+    ours = set(claude_memory_folders(vault.project, claude, home, others=False))
+    for folder in claude_memory_folders(vault.project, claude, home):
+        if folder not in ours and any(folder.glob("*.md")):
+            yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
+    for folder in sorted((claude / "projects").glob("*/memory")):
+        place = _folder_of(folder.parent) if any(folder.glob("*.md")) else None
+        if place and folder not in ours and place.is_relative_to(vault.project) and not place.exists():
+            yield Problem(str(folder), 1, f"belongs to {place}, which does not exist any more")
+
+
+def _folder_of(project: Path) -> Path | None:
+    """Return the folder that sessions ran in, as the newest transcript beside a memory says."""
+    transcripts = sorted(project.glob("*.jsonl"), key=lambda one: one.stat().st_mtime)
+    try:
+        with read_plain(transcripts[-1]) as stream:
+            found = _CWD.search(stream.read(_MAX_BYTES))
+        return Path(os.path.normpath(json.loads(found[1]))) if found else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _contradictions(files: tuple[HostFile, ...]) -> Iterator[Problem]:
+    """Yield entries of two agents of which one says the contrary of the other."""
+    entries = [(one, line, text, tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
+    for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
+        if one.host != other.host and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
+            yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
+
+
+def _entries(one: HostFile) -> Iterator[tuple[int, str]]:
+    """Yield the items and paragraphs of a file, each with its line."""
+    text = own_words(_read(one.file).encode(), one.file).decode()
+    text = _FRONTMATTER.sub(lambda found: "\n" * found[0].count("\n"), text)
+    start, words = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        is_new = bool(_ITEM.match(line)) or not line.strip() or line.startswith("#")
+        if is_new and words:
+            yield start, " ".join(words)
+            words.clear()
+        if line.strip() and not line.startswith("#"):
+            start = start if words else number
+            words.append(_ITEM.sub("", line).strip())
+
+
+def _read(file: Path) -> str:
+    try:
+        with read_plain(file) as stream:
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
+    except OSError:
+        return ""

@@ -1,0 +1,96 @@
+"""What an edit that an agent is about to make does to files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from memory_kb.learning.guards import LONGEST_FILE, Edit
+from memory_kb.plainfiles import read_plain
+from memory_kb.store.project import locate
+
+_FILES = ("file_path", "notebook_path", "absolute_path", "path")
+#: How a patch of Codex begins what it does to a file.
+_PATCHED = re.compile(r"\*\*\* (Add|Update) File: (.+)")
+
+
+def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
+    """Return what a tool would do to files of a project, each with its text before and after.
+
+    Args:
+        args: the arguments of the tool: a whole text, an old and a new one, a list of such pairs, or a patch.
+        project: the project's folder.
+        here: the folder that the agent works in.
+    """
+    patch = next((args[name] for name in ("command", "input", "patch", "value") if _is_patch(args.get(name))), None)
+    named = next((args[name] for name in _FILES if isinstance(args.get(name), str)), None)
+    changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
+    edits = list[Edit]()
+    for name, change in changes:
+        path = locate(name, project, here or project)
+        if path:
+            before = _read(project / path)
+            edits.append(Edit(path, before, _apply(change, before)))
+    return edits
+
+
+def _apply(change: Mapping[str, Any], before: str) -> str:
+    """Return a file's text after a change; what is replaced stands anywhere in it."""
+    if isinstance(change.get("content"), str):
+        return str(change["content"])
+    if isinstance(change.get("new_source"), str):
+        return f"{before}\n{change['new_source']}"
+    pairs = change.get("edits")
+    after = before
+    for pair in pairs if isinstance(pairs, list) else [change]:
+        old, new = (pair.get(name) if isinstance(pair, Mapping) else None for name in ("old_string", "new_string"))
+        if isinstance(old, str) and isinstance(new, str):
+            after = after.replace(old, new) if old and old in after else f"{after}\n{new}"
+    return after
+
+
+def _is_patch(value: object) -> bool:
+    return isinstance(value, str) and value.lstrip().startswith("*** Begin Patch")
+
+
+def _read_patch(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    r"""Yield the files of a patch, each with its lines that go and those that come.
+
+    Example:
+        >>> list(_read_patch("*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\n"))
+        [('a.py', {'edits': [{'old_string': 'x', 'new_string': 'y'}]})]
+    """
+    verb, name, old, new = "", "", list[str](), list[str]()
+    pairs = list[dict[str, str]]()
+
+    def close() -> None:
+        if old or new:
+            pairs.append({"old_string": "\n".join(old), "new_string": "\n".join(new)})
+        old.clear()
+        new.clear()
+
+    for line in [*patch.split("\n"), "*** End"]:
+        if line.startswith("+"):
+            new.append(line[1:])
+        elif line.startswith("-"):
+            if new:
+                close()
+            old.append(line[1:])
+        else:
+            close()
+        if line.startswith("*** ") and name:
+            yield name, {"content": pairs[0]["new_string"] if pairs else ""} if verb == "Add" else {"edits": [*pairs]}
+            verb, name = "", ""
+        if found := _PATCHED.match(line):
+            verb, name = found[1], found[2].strip()
+            pairs.clear()
+
+
+def _read(file: Path) -> str:
+    try:
+        with read_plain(file) as stream:
+            return stream.read(LONGEST_FILE).decode("utf-8", "replace")
+    except OSError:
+        return ""

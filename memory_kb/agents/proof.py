@@ -1,0 +1,121 @@
+"""Prove that an installed agent reaches us: call each hook and the server as the agent would."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memory_kb.agents.agent import NAMES, Agent, find_agent
+
+#: Agents wait so long for a hook, in seconds.
+_PATIENCE = 10.0
+_PROMPT = "Which of the notes of this project bear on a prompt that nobody typed?"
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "memory-kb", "version": "0"},
+    },
+}
+
+
+class Check(NamedTuple):
+    """What was tried, and what came of it."""
+
+    what: str
+    is_good: bool
+    message: str
+
+
+def list_found(environ: Mapping[str, str]) -> tuple[Agent, ...]:
+    """Return the agents whose program or folder is on this machine."""
+    home, path = Path(environ.get("HOME") or "~").expanduser(), environ.get("PATH")
+    agents = map(find_agent, NAMES)
+    return tuple(
+        one
+        for one in agents
+        if any(shutil.which(program, path=path) for program in one.programs)
+        or any((home / folder).is_dir() for folder in one.folders)
+    )
+
+
+def call_hooks(agent: Agent, commands: Mapping[str, str], folder: Path, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Call each hook once with what the agent would say, without a session, so that nothing is logged.
+
+    Args:
+        agent: whose hooks they are.
+        commands: the command line of each hook, by the agent's name of it.
+        folder: the project.
+        environ: the variables of the process.
+    """
+    for hook in agent.hooks:
+        said = {"cwd": str(folder), "hook_event_name": hook.name, "source": "startup", "prompt": _PROMPT}
+        yield _call(f"hook {hook.name}", commands[hook.name], json.dumps(said), folder, environ)
+
+
+def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> Check:
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(  # noqa: S602 - agents run the line in a shell, too
+            command,
+            check=False,
+            shell=True,
+            input=said,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=dict(environ),
+            timeout=_PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return Check(what, False, f"no answer within {_PATIENCE:g} s")
+    except OSError as exc:
+        return Check(what, False, f"cannot be called: {exc.strerror}")
+    took = f"{time.monotonic() - begun:.1f} s"
+    if done.returncode or done.stderr.strip():
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return Check(what, False, f"`{command}` fails: {reason[:200]}")
+    try:
+        answer = json.loads(done.stdout) if done.stdout.strip() else None
+    except ValueError:
+        return Check(what, False, f"`{command}` prints what is no JSON")
+    told = f"answers in {took}" + (f" with {len(_context_of(answer)):,} characters of context" if answer else "")
+    return Check(what, True, told)
+
+
+def _context_of(answer: Any) -> str:
+    values = answer.get("hookSpecificOutput", answer) if isinstance(answer, dict) else {}
+    return str(values.get("additionalContext") or values.get("additional_context") or "")
+
+
+def call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Check:
+    """Start the server as the agent would, and shake hands with it."""
+    what, line = "server memory-kb", " ".join(command)
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            check=False,
+            input=json.dumps(_INITIALIZE) + "\n",
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=dict(environ),
+            timeout=3 * _PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return Check(what, False, f"`{line}` does not answer")
+    except OSError as exc:
+        return Check(what, False, f"`{line}` cannot be started: {exc.strerror or os.strerror(exc.errno or 0)}")
+    if '"serverInfo"' in done.stdout:
+        return Check(what, True, "answers")
+    reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    return Check(what, False, f"`{line}` fails: {reason[:200]}")
